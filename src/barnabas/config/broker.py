@@ -1,0 +1,75 @@
+"""The table of broker keys, and the names a broker value can go by. Pure values, no I/O."""
+
+import re
+
+from barnabas.config.definition import ConfigKey
+from barnabas.config.keys_cluster import KEYS_CLUSTER
+from barnabas.config.keys_groups import KEYS_GROUPS
+from barnabas.config.keys_log import KEYS_LOG
+from barnabas.config.keys_network import KEYS_NETWORK
+from barnabas.config.keys_oauth import KEYS_OAUTH
+from barnabas.config.keys_security import KEYS_SECURITY
+from barnabas.config.keys_share import KEYS_SHARE
+from barnabas.config.keys_tiered import KEYS_TIERED
+from barnabas.config.keys_transactions import KEYS_TRANSACTIONS
+
+SUBJECTS: dict[str, dict[str, ConfigKey]] = {
+    "Topics and the log": KEYS_LOG,
+    "Listeners, connections, quotas and metrics": KEYS_NETWORK,
+    "Identity, metadata and replication": KEYS_CLUSTER,
+    "Groups and offsets": KEYS_GROUPS,
+    "Share groups": KEYS_SHARE,
+    "Transactions": KEYS_TRANSACTIONS,
+    "Security": KEYS_SECURITY,
+    "OAuth": KEYS_OAUTH,
+    "Tiered storage": KEYS_TIERED,
+}
+
+BROKER_KEYS: dict[str, ConfigKey] = {name: key for keys in SUBJECTS.values() for name, key in keys.items()}
+
+_ROLL = ("log.roll.ms", "log.roll.hours")
+_JITTER = ("log.roll.jitter.ms", "log.roll.jitter.hours")
+_RETENTION = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
+
+_SYNONYMS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(_ROLL, _ROLL),
+    **dict.fromkeys(_JITTER, _JITTER),
+    **dict.fromkeys(_RETENTION, _RETENTION),
+    "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+}
+
+MILLISECONDS_PER_UNIT = {
+    "log.roll.hours": 3_600_000,
+    "log.roll.jitter.hours": 3_600_000,
+    "log.retention.hours": 3_600_000,
+    "log.retention.minutes": 60_000,
+}
+"""Broker keys whose value is not in the unit of the topic key they stand for."""
+
+# Keys whose names this table cannot list: settings of one listener, and settings passed on to plug-ins.
+PREFIXES = ("listener.name.", "config.providers.", "rsm.config.", "rlmm.config.")
+
+_LISTENER_KEY = re.compile(r"listener\.name\.[^.]+\.(.+)")
+# These are given per mechanism as well: listener.name.<listener>.<mechanism>.<key>.
+_MECHANISM_KEYS = (
+    "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "sasl.server.callback.handler.class",
+    "connections.max.reauth.ms",
+)
+
+
+def base_name(name: str) -> str:
+    """The key without its listener.name.<listener>. prefix, if it has one."""
+    match = _LISTENER_KEY.fullmatch(name)
+    if match is None:
+        return name
+    base = match[1]
+    return next((key for key in _MECHANISM_KEYS if base.endswith("." + key)), base)
+
+
+def broker_synonyms(name: str) -> tuple[str, ...]:
+    """Every key that can give the value of `name`, most specific first."""
+    base = base_name(name)
+    return (name, base) if base != name else _SYNONYMS.get(name, (name,))
