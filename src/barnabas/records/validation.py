@@ -1,0 +1,318 @@
+"""Checks on a batch that a producer sent, as Kafka does them for Produce version 3 and later.
+
+In order: one whole batch of magic 2 with base offset 0 · size · CRC, before anything is decompressed · count, flags
+and producer fields · every record, decompressed if need be. The batch is then made what the topic wants: its
+compression, its kind of timestamp, and a max timestamp that is true. Pure, but for writing those header fields into
+the given data; may run in any thread."""
+
+import struct
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from barnabas.config.topic import TopicConfig
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.kernels.batches import walk_records
+from barnabas.records.batch import (
+    ATTRIBUTES_POSITION,
+    COMPRESSION_MASK,
+    CONTROL_FLAG,
+    CRC,
+    CRC_POSITION,
+    HEADER,
+    HEADER_SIZE,
+    LOG_APPEND_TIME_FLAG,
+    LOG_OVERHEAD,
+    MAGIC,
+    BatchHeader,
+    Buffer,
+    read_header,
+)
+from barnabas.records.builder import seal
+from barnabas.records.compression import CODECS, compress, decompress
+
+RECORD_SIZE_MIN = 7  # length, attributes, timestamp, offset, key length, value length, header count: a byte each
+RECORD_ERRORS_MAX = 1000  # how many of a batch's refused records are told apart in the answer
+DECOMPRESSED_BYTES_MIN = 64 * 1024 * 1024
+DECOMPRESSED_RATIO = 16
+
+_LONG_MIN = -(1 << 63)
+_LONG_MAX = (1 << 63) - 1
+_HEADER_START = (0, HEADER_SIZE)
+_PAYLOAD_START = (0, 0)
+_ATTRIBUTES = struct.Struct(">h")
+_MAX_TIMESTAMP = struct.Struct(">q")
+_MAX_TIMESTAMP_POSITION = 35
+_LENGTH_MIN = 14  # below this, Kafka takes the length itself for corrupt
+
+_NO_KEY = 11
+_TIMESTAMP_OUT_OF_RANGE = 12
+_REASONS = {
+    1: "its length does not fit the batch",
+    2: "it has a malformed varint",
+    3: "its offset delta is not its place in the batch",
+    4: "its key does not fit into it",
+    5: "its value does not fit into it",
+    6: "its number of headers is impossible",
+    7: "a header does not fit into it",
+    8: "bytes are left over at its end",
+    9: "bytes are left over after the last record",
+    10: "its timestamp is beyond 64 bits",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRules:
+    """What a topic demands of the batches sent to it."""
+
+    max_batch_bytes: int = 1024 * 1024 + LOG_OVERHEAD
+    compacted: bool = False
+    log_append_time: bool = False
+    timestamp_before_max_ms: int = _LONG_MAX
+    timestamp_after_max_ms: int = 3_600_000
+    target_compression: str = "producer"
+    compression_level: int | None = None
+    decompressed_bytes_max: int = DECOMPRESSED_BYTES_MIN
+
+    @property
+    def target_codec(self) -> int | None:
+        """The codec that batches must have; None where the producer's is kept."""
+        return CODECS.get(self.target_compression)
+
+    @classmethod
+    def of(cls, config: TopicConfig) -> "BatchRules":
+        levels = {
+            "gzip": config.compression_gzip_level,
+            "lz4": config.compression_lz4_level,
+            "zstd": config.compression_zstd_level,
+        }
+        return cls(
+            max_batch_bytes=config.max_message_bytes,
+            compacted=config.cleanup_compact,
+            log_append_time=config.message_timestamp_type == "LogAppendTime",
+            timestamp_before_max_ms=config.message_timestamp_before_max_ms,
+            timestamp_after_max_ms=config.message_timestamp_after_max_ms,
+            target_compression=config.compression_type,
+            compression_level=levels.get(config.compression_type),
+            decompressed_bytes_max=max(DECOMPRESSED_BYTES_MIN, DECOMPRESSED_RATIO * config.max_message_bytes),
+        )
+
+
+class CheckedBatch(NamedTuple):
+    """A batch that may be appended: only its offset and leader epoch are still to be stamped."""
+
+    data: memoryview
+    size: int
+    count: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    max_timestamp_delta: int
+    attributes: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+
+
+class InvalidRecordError(KafkaError):
+    """Single records of the batch are refused: (index in the batch, reason) of each, for Produce version 8 on."""
+
+    def __init__(self, code: ErrorCode, message: str, record_errors: list[tuple[int, str]]) -> None:
+        super().__init__(code, message)
+        self.record_errors = record_errors
+
+
+def validate(data: Buffer, rules: BatchRules, now_ms: int) -> CheckedBatch:
+    """The one batch in `data`, checked and made to fit the rules; KafkaError where it is refused."""
+    view = memoryview(data)
+    header = _checked_header(view, rules)
+    if view.readonly:
+        view = memoryview(bytearray(view))
+    attributes = header.attributes
+    payload, start = view, _HEADER_START
+    if attributes & COMPRESSION_MASK:
+        compressed = view[HEADER_SIZE:]
+        payload = decompress(attributes & COMPRESSION_MASK, compressed, rules.decompressed_bytes_max)
+        start = _PAYLOAD_START
+    max_timestamp, max_timestamp_delta = _check_records(payload, start, header, rules, now_ms)
+    if rules.log_append_time:
+        attributes |= LOG_APPEND_TIME_FLAG
+        max_timestamp, max_timestamp_delta = now_ms, header.last_offset_delta
+    elif attributes & LOG_APPEND_TIME_FLAG:
+        attributes &= ~LOG_APPEND_TIME_FLAG
+    if rules.target_compression != "producer" and rules.target_codec != attributes & COMPRESSION_MASK:
+        attributes = attributes & ~COMPRESSION_MASK | CODECS[rules.target_compression]
+        sealed = header._replace(attributes=attributes, max_timestamp=max_timestamp)
+        view = _recompressed(sealed, payload[start[1] :], rules)
+    elif attributes != header.attributes or max_timestamp != header.max_timestamp:
+        _rewrite(view, attributes, max_timestamp)
+    return CheckedBatch(
+        view,
+        len(view),
+        header.count,
+        header.last_offset_delta,
+        header.base_timestamp,
+        max_timestamp,
+        max_timestamp_delta,
+        attributes,
+        header.producer_id,
+        header.producer_epoch,
+        header.base_sequence,
+    )
+
+
+def needs_decompression(data: Buffer, rules: BatchRules) -> int:
+    """How many bytes `validate` would have to decompress or compress, for the caller to choose a thread."""
+    if len(data) < HEADER_SIZE:
+        return 0
+    codec = memoryview(data)[ATTRIBUTES_POSITION + 1] & COMPRESSION_MASK
+    if codec == 0 and rules.target_codec in (None, 0):
+        return 0
+    return len(data) - HEADER_SIZE
+
+
+def trusted(batch: Buffer) -> CheckedBatch:
+    """A batch that this broker built itself, taken as it is: markers, and the records of coordinators."""
+    view = memoryview(batch)
+    header = read_header(view)
+    return CheckedBatch(
+        view,
+        len(view),
+        header.count,
+        header.last_offset_delta,
+        header.base_timestamp,
+        header.max_timestamp,
+        header.last_offset_delta,
+        header.attributes,
+        header.producer_id,
+        header.producer_epoch,
+        header.base_sequence,
+    )
+
+
+def _checked_header(view: memoryview, rules: BatchRules) -> BatchHeader:
+    size = len(view)
+    if size < HEADER_SIZE:
+        raise _refuse_short(view)
+    header = BatchHeader._make(HEADER.unpack_from(view))
+    if header.length + LOG_OVERHEAD != size or header.magic != MAGIC or header.base_offset != 0:
+        raise _refuse_frame(size, header)
+    if size > rules.max_batch_bytes:
+        raise _too_large(size, rules)
+    if crc32c(view[ATTRIBUTES_POSITION:]) != header.crc:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "the batch does not match its CRC")
+    if (
+        header.count <= 0
+        or header.last_offset_delta != header.count - 1
+        or header.attributes & CONTROL_FLAG
+        or header.producer_id >= 0 > min(header.base_sequence, header.producer_epoch)
+    ):
+        raise _refuse_header(header)
+    return header
+
+
+def _check_records(
+    payload: memoryview, start: tuple[int, int], header: BatchHeader, rules: BatchRules, now_ms: int
+) -> tuple[int, int]:
+    """The highest timestamp of the records and the place of the first that has it."""
+    count = header.count
+    if count > (len(payload) - start[1]) // RECORD_SIZE_MIN:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD, f"{count} records cannot be in {len(payload) - start[1]} bytes"
+        )
+    if rules.log_append_time:
+        limits = (_LONG_MIN, _LONG_MAX, rules.compacted)
+        if header.attributes & LOG_APPEND_TIME_FLAG:
+            raise _refuse_log_append_time(count)
+    else:
+        latest = now_ms + rules.timestamp_after_max_ms
+        earliest = now_ms - rules.timestamp_before_max_ms
+        limits = (earliest, latest if latest < _LONG_MAX else _LONG_MAX, rules.compacted)
+    error, index, after, timestamp, place = walk_records(payload, start, count, header.base_timestamp, limits)
+    if error:
+        raise _refuse_records(payload, header, limits, (error, index, after, timestamp))
+    return timestamp, place
+
+
+def _rewrite(view: memoryview, attributes: int, max_timestamp: int) -> None:
+    _ATTRIBUTES.pack_into(view, ATTRIBUTES_POSITION, attributes)
+    _MAX_TIMESTAMP.pack_into(view, _MAX_TIMESTAMP_POSITION, max_timestamp)
+    CRC.pack_into(view, CRC_POSITION, crc32c(view[ATTRIBUTES_POSITION:]))
+
+
+def _recompressed(header: BatchHeader, records: memoryview, rules: BatchRules) -> memoryview:
+    """The same records under another codec: they are relative to the header, so nothing else changes."""
+    batch = seal(header, compress(header.compression, records, rules.compression_level))
+    if len(batch) > rules.max_batch_bytes:
+        raise _too_large(len(batch), rules)
+    return memoryview(batch)
+
+
+def _refuse_short(view: memoryview) -> KafkaError:
+    if len(view) < LOG_OVERHEAD:
+        return KafkaError(ErrorCode.INVALID_RECORD, "a produce request needs one record batch for each partition")
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a batch cannot be in {len(view)} bytes")
+
+
+def _refuse_frame(size: int, header: BatchHeader) -> KafkaError:
+    if header.length < _LENGTH_MIN or not 0 <= header.magic <= MAGIC:
+        return KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"no batch has length {header.length} and magic {header.magic}"
+        )
+    if header.size > size:
+        return KafkaError(ErrorCode.INVALID_RECORD, f"a batch of {header.size} bytes is cut off after {size}")
+    if header.magic != MAGIC:
+        return KafkaError(ErrorCode.INVALID_RECORD, f"the batch has magic {header.magic}, only 2 is accepted")
+    if header.size < HEADER_SIZE:
+        return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a batch of {header.size} bytes has no whole header")
+    if header.size < size:
+        return KafkaError(ErrorCode.INVALID_RECORD, "only one record batch is accepted for each partition")
+    return KafkaError(ErrorCode.INVALID_RECORD, f"the batch has base offset {header.base_offset} instead of 0")
+
+
+def _too_large(size: int, rules: BatchRules) -> KafkaError:
+    return KafkaError(
+        ErrorCode.MESSAGE_TOO_LARGE, f"the batch has {size} bytes, the topic takes {rules.max_batch_bytes}"
+    )
+
+
+def _refuse_header(header: BatchHeader) -> KafkaError:
+    if header.count <= 0 or header.last_offset_delta != header.count - 1:
+        reason = f"{header.count} records do not fit a last offset delta of {header.last_offset_delta}"
+    elif header.is_control:
+        reason = "clients may not write control batches"
+    else:
+        reason = (
+            f"producer {header.producer_id} cannot have epoch {header.producer_epoch} "
+            f"and sequence {header.base_sequence}"
+        )
+    return KafkaError(ErrorCode.INVALID_RECORD, reason)
+
+
+def _refuse_log_append_time(count: int) -> KafkaError:
+    reason = "a producer may not set the log append time"
+    errors = [(index, reason) for index in range(min(count, RECORD_ERRORS_MAX))]
+    return InvalidRecordError(ErrorCode.INVALID_TIMESTAMP, reason, errors)
+
+
+def _refuse_records(
+    payload: memoryview, header: BatchHeader, limits: tuple[int, int, bool], found: tuple[int, int, int, int]
+) -> KafkaError:
+    """The answer to a walk that stopped, walking on to find the other records that are at fault."""
+    errors: list[tuple[int, str]] = []
+    code = ErrorCode.INVALID_RECORD
+    error, index, after, timestamp = found
+    while error in (_NO_KEY, _TIMESTAMP_OUT_OF_RANGE) and len(errors) < RECORD_ERRORS_MAX:
+        if error == _NO_KEY:
+            errors.append((index, "a record without a key cannot go to a compacted topic"))
+        else:
+            code = ErrorCode.INVALID_TIMESTAMP
+            errors.append((index, f"timestamp {timestamp} is not between {limits[0]} and {limits[1]}"))
+        start = (index + 1, after)
+        error, index, after, timestamp, _ = walk_records(
+            payload, start, header.count, header.base_timestamp, limits
+        )
+    if error in _REASONS:
+        return KafkaError(ErrorCode.INVALID_RECORD, f"record {index} of the batch is malformed: {_REASONS[error]}")
+    return InvalidRecordError(code, f"record {errors[0][0]} of the batch is refused: {errors[0][1]}", errors)
