@@ -1,0 +1,142 @@
+"""The file seam: every byte the log reads or writes goes through a Disk, so that a test can make one fail.
+
+Touches the file system and nothing else. Data calls take a file descriptor and are the bare system calls
+(an append must not pay for a wrapper); path calls take a Path."""
+
+import errno
+import os
+import shutil
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+COPY_CHUNK_BYTES = 1 << 20
+
+Data: TypeAlias = bytes | bytearray | memoryview
+
+
+class FileHandle:
+    """An open file that closes itself when nobody refers to it any more.
+
+    Readers keep the handle of the segment they were given, so a segment can be deleted under a slow reader:
+    the kernel keeps an unlinked file until its last descriptor is closed."""
+
+    __slots__ = ("__weakref__", "fd")
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    def fileno(self) -> int:
+        return self.fd
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            fd, self.fd = self.fd, -1
+            os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class Disk(Protocol):
+    """What the log asks of a file system. Failures are OSError; writes may be short, as in POSIX."""
+
+    def open(self, path: Path, *, write: bool = False, create: bool = False) -> FileHandle: ...
+    def pwrite(self, fd: int, data: Data, position: int, /) -> int: ...
+    def pread(self, fd: int, size: int, position: int, /) -> bytes: ...
+    def fsync(self, fd: int, /) -> None: ...
+    def truncate(self, fd: int, size: int, /) -> None: ...
+    def allocate(self, fd: int, size: int, /) -> None: ...
+    def size(self, fd: int, /) -> int: ...
+    def fsync_dir(self, path: Path) -> None: ...
+    def rename(self, source: Path, target: Path) -> None: ...
+    def unlink(self, path: Path) -> None: ...
+    def mkdir(self, path: Path) -> None: ...
+    def listdir(self, path: Path) -> list[str]: ...
+    def rmtree(self, path: Path) -> None: ...
+
+
+class RealDisk:
+    """The operating system's files. The data calls are the system calls themselves."""
+
+    pwrite = staticmethod(os.pwrite)
+    pread = staticmethod(os.pread)
+    fsync = staticmethod(os.fsync)
+    truncate = staticmethod(os.ftruncate)
+
+    def open(self, path: Path, *, write: bool = False, create: bool = False) -> FileHandle:
+        flags = os.O_CLOEXEC | (os.O_RDWR if write else os.O_RDONLY) | (os.O_CREAT if create else 0)
+        return FileHandle(os.open(path, flags, 0o644))
+
+    def allocate(self, fd: int, size: int, /) -> None:
+        os.posix_fallocate(fd, 0, size)
+
+    def size(self, fd: int, /) -> int:
+        return os.fstat(fd).st_size
+
+    def fsync_dir(self, path: Path) -> None:
+        handle = FileHandle(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        os.fsync(handle.fd)
+        handle.close()
+
+    def rename(self, source: Path, target: Path) -> None:
+        source.rename(target)
+
+    def unlink(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+
+    def mkdir(self, path: Path) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+
+    def listdir(self, path: Path) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def rmtree(self, path: Path) -> None:
+        shutil.rmtree(path)
+
+
+def write_fully(disk: Disk, fd: int, data: Data, position: int) -> None:
+    """Write all of `data`, going on after a short write; a write of nothing is a full disk."""
+    view = memoryview(data).cast("B")
+    while view:
+        written = disk.pwrite(fd, view, position)
+        if written <= 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        view = view[written:]
+        position += written
+
+
+def read_file(disk: Disk, path: Path) -> bytes | None:
+    """The whole of a small file, or None when there is none."""
+    try:
+        handle = disk.open(path)
+    except FileNotFoundError:
+        return None
+    try:
+        return disk.pread(handle.fd, disk.size(handle.fd), 0)
+    finally:
+        handle.close()
+
+
+def replace_file(disk: Disk, path: Path, data: bytes) -> None:
+    """Replace a small file so that a crash leaves the old content or the new, never a mixture."""
+    temporary = path.with_name(path.name + ".tmp")
+    handle = disk.open(temporary, write=True, create=True)
+    try:
+        disk.truncate(handle.fd, 0)
+        write_fully(disk, handle.fd, data, 0)
+        disk.fsync(handle.fd)
+    finally:
+        handle.close()
+    disk.rename(temporary, path)
+    disk.fsync_dir(path.parent)
+
+
+def copy_prefix(disk: Disk, source: FileHandle, target: FileHandle, size: int) -> None:
+    """Copy the first `size` bytes of one open file into another."""
+    position = 0
+    while position < size:
+        chunk = disk.pread(source.fd, min(COPY_CHUNK_BYTES, size - position), position)
+        if not chunk:
+            raise OSError(errno.EIO, "the file ended while it was being copied")
+        write_fully(disk, target.fd, chunk, position)
+        position += len(chunk)

@@ -1,0 +1,173 @@
+"""The sparse indexes beside a segment: .index (relative offset, position) and .timeindex (timestamp, relative
+offset), in Kafka's binary forms.
+
+The active segment's entries live in memory and reach the file in chunks; a mapped file is never written, since
+a full disk under a mapping is a SIGBUS. An inactive index stays on disk and is searched with pread. An index is
+only a hint: the segment believes an entry when the batch it points at agrees, and rebuilds the file otherwise."""
+
+import logging
+import struct
+from array import array
+from bisect import bisect_right
+from pathlib import Path
+from typing import ClassVar
+
+from barnabas.log.disk import Disk, FileHandle, write_fully
+
+logger = logging.getLogger(__name__)
+
+WRITE_CHUNK_ENTRIES = 512
+
+
+class SparseIndex:
+    """Entries of (key, value), keys rising. `entries_max` is how many the configured file size holds."""
+
+    entry: ClassVar[struct.Struct]
+    key_type: ClassVar[str]
+
+    __slots__ = ("_count", "_disk", "_file", "_keys", "_path", "_values", "_written", "entries_max")
+
+    def __init__(self, disk: Disk, path: Path, bytes_max: int) -> None:
+        self._disk = disk
+        self._path = path
+        self.entries_max = bytes_max // self.entry.size
+        self._file: FileHandle | None = None
+        self._keys: array[int] | None = None
+        self._values: array[int] = array("i")
+        self._count = 0
+        self._written = 0
+
+    def __len__(self) -> int:
+        return len(self._keys) if self._keys is not None else self._count
+
+    def open(self) -> bool:
+        """Open for searching on disk; False when the file is missing or not a whole number of entries."""
+        self.release()
+        try:
+            self._file = self._disk.open(self._path)
+        except FileNotFoundError:
+            return False
+        self._count, rest = divmod(self._disk.size(self._file.fd), self.entry.size)
+        return rest == 0
+
+    def open_active(self) -> bool:
+        """Take all entries into memory and be ready to append; False as for open()."""
+        sound = self.open()
+        data = b"" if self._file is None else self._disk.pread(self._file.fd, self._count * self.entry.size, 0)
+        self._fill(list(self.entry.iter_unpack(data[: len(data) - len(data) % self.entry.size])))
+        self._written = len(self)
+        self._file = self._disk.open(self._path, write=True, create=True)
+        return sound
+
+    def replace(self, entries: list[tuple[int, int]]) -> None:
+        """Become these entries, in memory and on disk; the index is active afterwards."""
+        self._file = self._disk.open(self._path, write=True, create=True)
+        self._disk.truncate(self._file.fd, 0)
+        self._fill(entries)
+        self._written = 0
+        self.write_pending()
+
+    def append(self, key: int, value: int) -> None:
+        if self._keys is None:
+            raise RuntimeError(f"{self._path} is not active")
+        self._keys.append(key)
+        self._values.append(value)
+        if len(self._keys) - self._written >= WRITE_CHUNK_ENTRIES:
+            try:
+                self.write_pending()
+            except OSError as problem:
+                # The entries stay pending: an index that cannot be written must not fail an append.
+                logger.warning("index %s is written later: %s", self._path, problem)
+
+    def last(self) -> tuple[int, int] | None:
+        return self.get(len(self) - 1) if len(self) else None
+
+    def get(self, slot: int) -> tuple[int, int]:
+        if self._keys is not None:
+            return self._keys[slot], self._values[slot]
+        key, value = self._read(slot)
+        return key, value
+
+    def floor(self, key: int) -> tuple[int, int] | None:
+        """The entry with the largest key <= `key`."""
+        if self._keys is not None:
+            slot = bisect_right(self._keys, key)
+            return (self._keys[slot - 1], self._values[slot - 1]) if slot else None
+        found: tuple[int, int] | None = None
+        low, high = 0, self._count
+        while low < high:
+            middle = (low + high) // 2
+            candidate = self._read(middle)
+            if candidate[0] <= key:
+                found, low = candidate, middle + 1
+            else:
+                high = middle
+        return found
+
+    def keep(self, entries: int) -> None:
+        """Drop all but the first `entries` of an active index, on disk too."""
+        if self._keys is None or self._file is None:
+            raise RuntimeError(f"{self._path} is not active")
+        del self._keys[entries:], self._values[entries:]
+        if self._written > entries:
+            self._disk.truncate(self._file.fd, entries * self.entry.size)
+            self._written = entries
+
+    def write_pending(self) -> None:
+        if self._keys is None or self._file is None or self._written == len(self._keys):
+            return
+        pairs = zip(self._keys[self._written :], self._values[self._written :], strict=True)
+        data = b"".join([self.entry.pack(key, value) for key, value in pairs])
+        write_fully(self._disk, self._file.fd, data, self._written * self.entry.size)
+        self._written = len(self._keys)
+
+    def seal(self) -> None:
+        """Write all, then give the memory back: from now on the index is searched on disk."""
+        if self._keys is None or self._file is None:
+            return
+        self.write_pending()
+        self._disk.truncate(self._file.fd, self._written * self.entry.size)
+        self._count, self._keys, self._values = self._written, None, array("i")
+
+    def handle(self) -> FileHandle | None:
+        return self._file
+
+    def release(self) -> None:
+        """Let go of the file and of entries not written."""
+        self._file, self._keys, self._values, self._count, self._written = None, None, array("i"), 0, 0
+
+    def moved_to(self, path: Path) -> None:
+        self._path = path
+
+    def _fill(self, entries: list[tuple[int, int]]) -> None:
+        self._keys = array(self.key_type, [entry[0] for entry in entries])
+        self._values = array("i", [entry[1] for entry in entries])
+
+    def _read(self, slot: int) -> tuple[int, int]:
+        if self._file is None:
+            raise RuntimeError(f"{self._path} is not open")
+        data = self._disk.pread(self._file.fd, self.entry.size, slot * self.entry.size)
+        if len(data) < self.entry.size:
+            raise DamagedIndexError(f"{self._path} ends before entry {slot}")
+        key, value = self.entry.unpack(data)
+        return key, value
+
+
+class DamagedIndexError(Exception):
+    """An index contradicts its segment; it has to be rebuilt."""
+
+
+class OffsetIndex(SparseIndex):
+    """Keys are offsets relative to the segment's base, of a batch's last record; values its position."""
+
+    entry = struct.Struct(">ii")
+    key_type = "i"
+    __slots__ = ()
+
+
+class TimeIndex(SparseIndex):
+    """Keys are the highest timestamp so far; values the relative last offset of the batch that brought it."""
+
+    entry = struct.Struct(">qi")
+    key_type = "q"
+    __slots__ = ()

@@ -1,0 +1,60 @@
+"""How files and directories of a log are called; Kafka's names, to the letter. Pure string work."""
+
+import re
+import uuid
+from pathlib import Path
+
+from barnabas.ids import TopicPartition
+
+LOG = ".log"
+INDEX = ".index"
+TIME_INDEX = ".timeindex"
+TXN_INDEX = ".txnindex"
+SNAPSHOT = ".snapshot"
+SEGMENT_SUFFIXES = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
+
+DELETED = ".deleted"
+CLEANED = ".cleaned"
+SWAP = ".swap"
+
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+CORRUPT_RANGES = "corrupt-ranges-checkpoint"
+
+META_PROPERTIES = "meta.properties"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
+CLEANER_OFFSETS = "cleaner-offset-checkpoint"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+LOCK = ".lock"
+
+_OFFSET_FILE = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)(\.deleted|\.cleaned|\.swap)?")
+_PARTITION_DIRECTORY = re.compile(r"(.+)-(\d+)")
+_DELETE_DIRECTORY = re.compile(r".+\.[0-9a-f]{32}-(delete|stray)")
+# Kafka cuts long topic names so that the renamed directory still fits in a file name.
+_DIRECTORY_LENGTH_MAX = 255
+
+
+def segment_file(directory: Path, base_offset: int, suffix: str) -> Path:
+    return directory / f"{base_offset:020d}{suffix}"
+
+
+def parse_offset_file(name: str) -> tuple[int, str, str] | None:
+    """(offset, kind, pending suffix or "") of a file named by an offset, or None for any other file."""
+    match = _OFFSET_FILE.fullmatch(name)
+    return (int(match[1]), match[2], match[3] or "") if match else None
+
+
+def parse_partition_directory(name: str) -> TopicPartition | None:
+    match = _PARTITION_DIRECTORY.fullmatch(name)
+    return TopicPartition(match[1], int(match[2])) if match and not is_delete_directory(name) else None
+
+
+def is_delete_directory(name: str) -> bool:
+    return _DELETE_DIRECTORY.fullmatch(name) is not None
+
+
+def delete_directory_name(partition: TopicPartition) -> str:
+    suffix = f"-{partition.partition}.{uuid.uuid4().hex}-delete"
+    return partition.topic[: _DIRECTORY_LENGTH_MAX - len(suffix)] + suffix

@@ -1,0 +1,226 @@
+"""What a partition remembers of each producer: its last batches and its open transaction. Pure rules, no I/O.
+
+Order of a client's batch: a repeat of one of the last five is answered with its first offsets; then the epoch
+must not be older than the one known; then the sequence must follow the last one (or be 0 for a new epoch);
+then a batch outside the open transaction is refused. A producer of which nothing is known may start anywhere."""
+
+from collections import deque
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.records.batch import TRANSACTIONAL_FLAG, last_sequence
+from barnabas.records.builder import ABORT_MARKER, Marker
+
+BATCHES_KEPT = 5
+SEQUENCE_MAX = 2**31 - 1
+NO_EPOCH = -1
+NO_SEQUENCE = -1
+NO_OFFSET = -1
+
+
+class Origin(Enum):
+    """Who appends: a client is checked fully, a coordinator sends no sequences, a leader was checked already."""
+
+    CLIENT = "client"
+    COORDINATOR = "coordinator"
+    REPLICATION = "replication"
+
+
+class ProducerFields(Protocol):
+    """The part of a batch that concerns its producer; a checked batch and a batch header both have it."""
+
+    @property
+    def attributes(self) -> int: ...
+    @property
+    def producer_id(self) -> int: ...
+    @property
+    def producer_epoch(self) -> int: ...
+    @property
+    def base_sequence(self) -> int: ...
+    @property
+    def last_offset_delta(self) -> int: ...
+    @property
+    def max_timestamp(self) -> int: ...
+
+
+class BatchMetadata(NamedTuple):
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+
+    @property
+    def first_sequence(self) -> int:
+        first = self.last_sequence - self.offset_delta
+        return first if first >= 0 else first + SEQUENCE_MAX + 1
+
+    @property
+    def first_offset(self) -> int:
+        return self.last_offset - self.offset_delta
+
+
+class CompletedTransaction(NamedTuple):
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    aborted: bool
+
+
+class ProducerEntry:
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "producer_id", "transaction_first_offset")
+
+    def __init__(
+        self,
+        producer_id: int,
+        epoch: int = NO_EPOCH,
+        coordinator_epoch: int = -1,
+        last_timestamp: int = -1,
+        transaction_first_offset: int = NO_OFFSET,
+    ) -> None:
+        self.producer_id = producer_id
+        self.epoch = epoch
+        self.coordinator_epoch = coordinator_epoch
+        self.last_timestamp = last_timestamp
+        self.transaction_first_offset = transaction_first_offset
+        self.batches: deque[BatchMetadata] = deque(maxlen=BATCHES_KEPT)
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    def move_to_epoch(self, epoch: int) -> None:
+        if epoch != self.epoch:
+            self.batches.clear()
+            self.epoch = epoch
+
+
+class ProducerTable:
+    """The producers of one partition and its undecided transactions."""
+
+    def __init__(self) -> None:
+        self.entries: dict[int, ProducerEntry] = {}
+        # First offset -> producer id. Offsets rise as transactions begin, so the first key is the lowest.
+        self.ongoing: dict[int, int] = {}
+        # First offset -> marker's offset of transactions decided, but by a marker not yet replicated.
+        self.unreplicated: dict[int, int] = {}
+
+    def check_batch(self, batch: ProducerFields, origin: Origin) -> BatchMetadata | None:
+        """Raise if the batch may not be appended; the earlier batch if this is a repeat of it; None if it may."""
+        entry = self.entries.get(batch.producer_id)
+        if entry is None:
+            return None
+        if origin is Origin.CLIENT and batch.producer_epoch == entry.epoch:
+            sequence = last_sequence(batch.base_sequence, batch.last_offset_delta)
+            for known in entry.batches:
+                if known.last_sequence == sequence and known.first_sequence == batch.base_sequence:
+                    return known
+        self._check_epoch(entry, batch.producer_epoch)
+        if origin is Origin.CLIENT:
+            self._check_sequence(entry, batch)
+        if entry.transaction_first_offset >= 0 and not batch.attributes & TRANSACTIONAL_FLAG:
+            raise KafkaError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"producer {batch.producer_id} has an open transaction and sent a batch outside it",
+            )
+        return None
+
+    def record_batch(self, batch: ProducerFields, first_offset: int) -> None:
+        """A data batch was appended at `first_offset`."""
+        producer_id = batch.producer_id
+        entry = self.entries.get(producer_id)
+        if entry is None:
+            entry = self.entries[producer_id] = ProducerEntry(producer_id, batch.producer_epoch)
+        elif entry.epoch != batch.producer_epoch:
+            entry.move_to_epoch(batch.producer_epoch)
+        delta = batch.last_offset_delta
+        timestamp = batch.max_timestamp
+        sequence = last_sequence(batch.base_sequence, delta)
+        entry.batches.append(BatchMetadata(sequence, first_offset + delta, delta, timestamp))
+        entry.last_timestamp = timestamp
+        if batch.attributes & TRANSACTIONAL_FLAG and entry.transaction_first_offset < 0:
+            entry.transaction_first_offset = first_offset
+            self.ongoing[first_offset] = producer_id
+
+    def check_marker(self, batch: ProducerFields, marker: Marker) -> None:
+        entry = self.entries.get(batch.producer_id)
+        if entry is None:
+            return
+        self._check_epoch(entry, batch.producer_epoch)
+        if marker.coordinator_epoch < entry.coordinator_epoch:
+            raise KafkaError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"coordinator epoch {marker.coordinator_epoch} for producer {batch.producer_id} is older than "
+                f"{entry.coordinator_epoch}, which has written a marker already",
+            )
+
+    def record_marker(
+        self, batch: ProducerFields, marker: Marker, offset: int
+    ) -> tuple[CompletedTransaction, int] | None:
+        """A marker was appended at `offset`: the transaction it ends and the last stable offset after it, if any.
+
+        A marker for a transaction that wrote nothing here ends nothing."""
+        entry = self.entries.setdefault(batch.producer_id, ProducerEntry(batch.producer_id))
+        first = entry.transaction_first_offset
+        entry.move_to_epoch(batch.producer_epoch)
+        entry.coordinator_epoch = marker.coordinator_epoch
+        entry.last_timestamp = batch.max_timestamp
+        entry.transaction_first_offset = NO_OFFSET
+        if first < 0:
+            return None
+        self.ongoing.pop(first, None)
+        self.unreplicated[first] = offset
+        last_stable = next(iter(self.ongoing), offset + 1)
+        return CompletedTransaction(batch.producer_id, first, offset, marker.kind == ABORT_MARKER), last_stable
+
+    def first_unstable_offset(self) -> int | None:
+        """The lowest offset whose transaction is open, or decided by a marker that is not replicated yet."""
+        first = next(iter(self.ongoing), None)
+        if self.unreplicated:
+            lowest = min(self.unreplicated)
+            return lowest if first is None or lowest < first else first
+        return first
+
+    def forget_replicated(self, offset: int) -> None:
+        """All below `offset` is replicated (or gone)."""
+        done = [first for first, last in self.unreplicated.items() if last < offset]
+        for first in done:
+            del self.unreplicated[first]
+
+    def load(self, entries: dict[int, ProducerEntry]) -> None:
+        self.entries = entries
+        opened = [e for e in entries.values() if e.transaction_first_offset >= 0]
+        opened.sort(key=lambda entry: entry.transaction_first_offset)
+        self.ongoing = {entry.transaction_first_offset: entry.producer_id for entry in opened}
+        self.unreplicated = {}
+
+    def expire(self, now_ms: int, expiration_ms: int) -> int:
+        """Forget producers that have been idle for long; one with an open transaction stays."""
+        idle = [
+            producer_id
+            for producer_id, entry in self.entries.items()
+            if entry.transaction_first_offset < 0 and now_ms - entry.last_timestamp >= expiration_ms
+        ]
+        for producer_id in idle:
+            del self.entries[producer_id]
+        return len(idle)
+
+    def _check_epoch(self, entry: ProducerEntry, epoch: int) -> None:
+        if epoch < entry.epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"epoch {epoch} of producer {entry.producer_id} is older than epoch {entry.epoch}, which is in the log",
+            )
+
+    def _check_sequence(self, entry: ProducerEntry, batch: ProducerFields) -> None:
+        sequence = batch.base_sequence
+        if batch.producer_epoch != entry.epoch:
+            expected = 0
+        else:
+            expected = (entry.last_sequence + 1) & SEQUENCE_MAX
+        if sequence != expected:
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {entry.producer_id} with epoch {batch.producer_epoch} sent sequence {sequence}; "
+                f"{expected} was to come",
+            )

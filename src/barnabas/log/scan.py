@@ -1,0 +1,188 @@
+"""Walking the batches of one segment file: by header for a search, by every byte for a recovery.
+
+Reads through the Disk and changes nothing. A walk never trusts a length: what cannot be a batch ends it."""
+
+import errno
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.log.disk import Disk, FileHandle
+from barnabas.records.batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader, crc_is_valid
+
+WINDOW_BYTES = 1 << 20
+HEADER_WINDOW_BYTES = 1 << 16
+NO_EPOCH = -1
+
+
+class CorruptRange(NamedTuple):
+    """Bytes [start, end) of the segment at `base_offset` are no valid batches; they held these offsets."""
+
+    base_offset: int
+    start: int
+    end: int
+    first_offset: int
+    next_offset: int
+
+
+class Window:
+    """A moving view of a file: `at(position, size)` costs a read only when it leaves what was read before."""
+
+    def __init__(self, disk: Disk, file: FileHandle, end: int, window_bytes: int = WINDOW_BYTES) -> None:
+        self._disk = disk
+        self._file = file
+        self._window_bytes = window_bytes
+        self._start = 0
+        self._data = memoryview(b"")
+        self.end = end
+
+    def at(self, position: int, size: int) -> memoryview:
+        """`size` bytes from `position`; fewer where the segment ends."""
+        size = min(size, self.end - position)
+        low = position - self._start
+        if low < 0 or low + size > len(self._data):
+            wanted = min(max(size, self._window_bytes), self.end - position)
+            self._data = memoryview(read_range(self._disk, self._file, position, wanted))
+            self._start, low = position, 0
+        return self._data[low : low + size]
+
+    def header(self, position: int) -> BatchHeader | None:
+        """The header at `position` if a whole batch can be there."""
+        data = self.at(position, HEADER_SIZE)
+        if len(data) < HEADER_SIZE:
+            return None
+        header = BatchHeader(*HEADER.unpack_from(data))
+        fits = HEADER_SIZE <= header.length + LOG_OVERHEAD <= self.end - position
+        plausible = header.magic == MAGIC and header.base_offset >= 0 and header.last_offset_delta >= 0
+        return header if fits and plausible else None
+
+
+def read_range(disk: Disk, file: FileHandle, position: int, size: int) -> bytes:
+    """Exactly `size` bytes; EIO when the file is shorter than it was known to be."""
+    data = disk.pread(file.fd, size, position)
+    while len(data) < size:
+        more = disk.pread(file.fd, size - len(data), position + len(data))
+        if not more:
+            raise OSError(errno.EIO, f"the segment ends before byte {position + size}: {os.strerror(errno.EIO)}")
+        data += more
+    return data
+
+
+def headers(window: Window, position: int, bad: list[CorruptRange]) -> Iterator[tuple[int, BatchHeader]]:
+    """(position, header) of each batch from `position` on, stepping over ranges known to be bad.
+
+    CORRUPT_MESSAGE at bytes that cannot be a batch."""
+    skip = {corrupt.start: corrupt.end for corrupt in bad}
+    while position < window.end:
+        if position in skip:
+            position = skip[position]
+            continue
+        header = window.header(position)
+        if header is None:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the log is damaged at byte {position} of a segment")
+        yield position, header
+        position += header.length + LOG_OVERHEAD
+
+
+class Verified(NamedTuple):
+    """A batch that is what it was when it was appended."""
+
+    position: int
+    header: BatchHeader
+
+
+class Damaged(NamedTuple):
+    """Bytes that are no batch. `resumed` is the next good batch's position, None when there is none."""
+
+    position: int
+    first_offset: int
+    resumed: int | None
+
+
+class Verifier:
+    """Checks every byte of a segment that recovery cannot trust.
+
+    The checksum covers neither offset nor leader epoch, so these are checked against the neighbours: both
+    rise along a log. A batch that leaves a gap is believed when the next one confirms it, or, at the very
+    end, when `gaps` says that this log may have them (a compacted one)."""
+
+    def __init__(self, window: Window, base_offset: int, limit: int, *, gaps: bool) -> None:
+        self._window = window
+        self._limit = limit
+        self._gaps = gaps
+        self._floor = base_offset - 1
+        self._epoch = NO_EPOCH
+
+    def walk(self) -> Iterator[Verified | Damaged]:
+        position = 0
+        while position < self._window.end:
+            header = self._sound(position)
+            if header is not None and self._credible(position, header):
+                self._floor = header.last_offset
+                self._epoch = max(self._epoch, header.leader_epoch)
+                yield Verified(position, header)
+                position += header.size
+                continue
+            resumed = self._resume(position, header)
+            yield Damaged(position, self._floor + 1, resumed)
+            if resumed is None:
+                return
+            position = resumed
+
+    def _sound(self, position: int) -> BatchHeader | None:
+        """The header at `position` if the batch is whole, unchanged and above all offsets so far."""
+        header = self._window.header(position)
+        if header is None or not self._floor < header.base_offset <= header.last_offset < self._limit:
+            return None
+        if header.leader_epoch < NO_EPOCH or NO_EPOCH < header.leader_epoch < self._epoch:
+            return None
+        data = self._window.at(position, header.size)
+        return header if crc_is_valid(data, 0, header.size) else None
+
+    def _credible(self, position: int, header: BatchHeader) -> bool:
+        """Do the offset and epoch of a sound batch agree with what follows it?"""
+        gap = header.base_offset != self._floor + 1
+        if not gap and header.leader_epoch <= self._epoch:
+            return True
+        following = position + header.size
+        successor = self._sound(following) if following < self._window.end else None
+        if successor is None:
+            return not gap or self._gaps or self._floor < 0
+        return successor.base_offset > header.last_offset and not NO_EPOCH < successor.leader_epoch < header.leader_epoch
+
+    def _resume(self, position: int, header: BatchHeader | None) -> int | None:
+        """Where good batches go on after the bad bytes at `position`."""
+        stated = header or self._window.header(position)
+        if stated is not None:
+            following = position + stated.size
+            if following < self._window.end and self._sound(following) is not None:
+                return following
+        return self._search(position + 1)
+
+    def _search(self, position: int) -> int | None:
+        """The first position from here on where a sound batch starts that something like a batch follows.
+
+        The second condition keeps a batch that somebody sent as the value of a record from passing for one."""
+        magic_at = LOG_OVERHEAD + 4
+        while position + HEADER_SIZE <= self._window.end:
+            data = bytes(self._window.at(position, WINDOW_BYTES))
+            found = data.find(MAGIC, magic_at)
+            while found >= 0:
+                candidate = position + found - magic_at
+                if self._starts_a_run(candidate):
+                    return candidate
+                found = data.find(MAGIC, found + 1)
+            position += max(1, len(data) - magic_at)
+        return None
+
+    def _starts_a_run(self, candidate: int) -> bool:
+        header = self._sound(candidate)
+        if header is None:
+            return False
+        following = candidate + header.size
+        rest = self._window.at(following, HEADER_SIZE)
+        if len(rest) < HEADER_SIZE:
+            return True
+        after = BatchHeader(*HEADER.unpack_from(rest))
+        return after.magic == MAGIC and after.base_offset > header.last_offset or not any(rest)

@@ -1,0 +1,369 @@
+"""One segment: <base>.log of record batches, with its sparse indexes beside it.
+
+Holds: offsets rise; an index entry is believed only if the batch it points at agrees; the file never ends in a
+torn batch while the process lives. The last segment of a log is active: its file is open for writing and its
+index entries are in memory. The others open their files when they are read. Owned by one Log."""
+
+import errno
+import os
+import struct
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from barnabas.config.topic import TopicConfig
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.kernels.index import CORRUPT, FOUND, find_batch
+from barnabas.log import names
+from barnabas.log.disk import Data, Disk, FileHandle, copy_prefix
+from barnabas.log.index import DamagedIndexError, OffsetIndex, TimeIndex
+from barnabas.log.scan import HEADER_WINDOW_BYTES, CorruptRange, Window, headers
+from barnabas.log.txn_index import TransactionIndex
+from barnabas.records.batch import BatchHeader, crc_is_valid
+
+RELATIVE_OFFSET_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+LOCATE_CHUNK_BYTES = 4096 + 128
+# A timestamp limit below every timestamp sends each append to the exact check of roll_due().
+ALWAYS_CHECK = -2
+
+_ENDS_AT = struct.Struct(">q15xi")
+
+
+class Segment:
+    __slots__ = (
+        "_bytes_since_index",
+        "_directory",
+        "_disk",
+        "_fd",
+        "_file",
+        "_pwrite",
+        "active",
+        "bad",
+        "base_offset",
+        "created_ms",
+        "first_timestamp",
+        "hint",
+        "index",
+        "index_interval",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "next_offset",
+        "offset_limit",
+        "roll_ms",
+        "size",
+        "size_limit",
+        "time_index",
+        "timestamp_limit",
+        "touched",
+        "txn_index",
+    )
+
+    def __init__(self, disk: Disk, directory: Path, base_offset: int, config: TopicConfig, now_ms: int) -> None:
+        self._disk = disk
+        self._directory = directory
+        self.base_offset = base_offset
+        self.index = OffsetIndex(disk, self.path(names.INDEX), config.segment_index_bytes)
+        self.time_index = TimeIndex(disk, self.path(names.TIME_INDEX), config.segment_index_bytes)
+        self.txn_index = TransactionIndex(disk, self.path(names.TXN_INDEX))
+        self.index_interval = config.index_interval_bytes
+        self.size_limit = config.segment_bytes
+        self.roll_ms = config.segment_ms
+        self.offset_limit = base_offset + RELATIVE_OFFSET_MAX
+        self.timestamp_limit = LONG_MAX
+        self.created_ms = now_ms
+        self.size = 0
+        self.next_offset = base_offset
+        self.max_timestamp = -1
+        self.max_timestamp_offset = base_offset
+        self.first_timestamp: int | None = None
+        self.bad: list[CorruptRange] = []
+        self.active = False
+        self.touched = False
+        # A batch boundary that the next fetch is likely to ask for: (offset, position).
+        self.hint = (base_offset, 0)
+        self._bytes_since_index = 0
+        self._file: FileHandle | None = None
+        self._fd = -1
+        self._pwrite = disk.pwrite
+
+    def path(self, suffix: str) -> Path:
+        return names.segment_file(self._directory, self.base_offset, suffix)
+
+    # -- opening and closing
+
+    def create(self, *, preallocate: bool) -> None:
+        """Make the files of a new, empty, active segment."""
+        self._open_for_writing(create=True)
+        self._disk.truncate(self._fd, 0)
+        if preallocate:
+            self._disk.allocate(self._fd, self.size_limit)
+        self.index.replace([])
+        self.time_index.replace([])
+        self.txn_index.start([])
+        self.active = True
+
+    def open(self) -> None:
+        """Learn the size of an existing segment; nothing stays open."""
+        file = self._disk.open(self.path(names.LOG))
+        self.size = self._disk.size(file.fd)
+
+    def activate(self) -> bool:
+        """Make an existing segment the active one; False when it does not end in a whole batch as indexed."""
+        self._open_for_writing(create=False)
+        sound = self.index.open_active()
+        sound = self.time_index.open_active() and sound
+        self.active = True
+        try:
+            return sound and self._read_tail()
+        except KafkaError:
+            return False
+
+    def _open_for_writing(self, *, create: bool) -> None:
+        self._file = self._disk.open(self.path(names.LOG), write=True, create=create)
+        self._fd = self._file.fd
+
+    def _read_tail(self) -> bool:
+        """Find the end offset and the highest timestamp from the last index entries on."""
+        last = self.index.last()
+        if last is None and self.size > self.index_interval + LOCATE_CHUNK_BYTES and not self._is_one_batch():
+            return False
+        start = last[1] if last else 0
+        newest = self.time_index.last()
+        if newest:
+            self.max_timestamp, self.max_timestamp_offset = newest[0], self.base_offset + newest[1]
+        for position, header in self.headers(start):
+            if position == start and last and header.last_offset != self.base_offset + last[0]:
+                return False
+            self.next_offset = header.next_offset
+            self._note_timestamp(header.max_timestamp, header.last_offset)
+        if self.bad:
+            self.next_offset = max(self.next_offset, self.bad[-1].next_offset)
+        self._load_first_timestamp()
+        return newest is not None or self.max_timestamp < 0 or last is None
+
+    def _is_one_batch(self) -> bool:
+        header = self.window().header(0)
+        return header is not None and header.size == self.size
+
+    def finish(self) -> None:
+        """Stop being active: the highest timestamp is written down for retention and searches."""
+        self.write_indexes()
+        self._disk.truncate(self._fd, self.size)
+        self.index.seal()
+        self.time_index.seal()
+        self.active = False
+
+    def write_indexes(self) -> None:
+        self.add_time_entry()
+        self.index.write_pending()
+        self.time_index.write_pending()
+        self.txn_index.write_pending()
+
+    def release(self) -> None:
+        """Let go of the files. Readers that hold slices keep theirs."""
+        self._file, self._fd = None, -1
+        self.index.release()
+        self.time_index.release()
+        self.txn_index.release()
+
+    def file(self) -> FileHandle:
+        self.touched = True
+        if self._file is None:
+            self._file = self._disk.open(self.path(names.LOG))
+            self._fd = self._file.fd
+            if not self.active:
+                self.index.open()
+                self.time_index.open()
+        return self._file
+
+    def handles(self) -> list[FileHandle]:
+        """All files of the segment that a flush has to sync."""
+        opened = (self.file(), self.index.handle(), self.time_index.handle(), self.txn_index.handle())
+        return [handle for handle in opened if handle is not None]
+
+    # -- appending
+
+    def append(self, data: Data, last_offset: int, max_timestamp: int) -> int:
+        """Write one batch at the end and index it; its position. On failure the segment is as before."""
+        position = self.size
+        size = len(data)
+        try:
+            written = self._pwrite(self._fd, data, position)
+        except OSError:
+            self._cut_back(position)
+            raise
+        if written != size:
+            self._cut_back(position)
+            raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: {written} of {size} bytes were written")
+        self.size = position + size
+        self.next_offset = last_offset + 1
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
+            self.max_timestamp_offset = last_offset
+        if self._bytes_since_index > self.index_interval:
+            self._add_entry(last_offset, position)
+        self._bytes_since_index += size
+        if position == 0:
+            self._start_roll_timer(max_timestamp)
+        return position
+
+    def _cut_back(self, size: int) -> None:
+        try:
+            self._disk.truncate(self._fd, size)
+        except OSError as problem:
+            raise TornWriteError(f"a failed write could not be undone: {problem}") from problem
+
+    def _add_entry(self, last_offset: int, position: int) -> None:
+        self.index.append(last_offset - self.base_offset, position)
+        self.add_time_entry()
+        self._bytes_since_index = 0
+        if len(self.index) >= self.index.entries_max or len(self.time_index) >= self.time_index.entries_max - 1:
+            self.size_limit = 0
+
+    def add_time_entry(self) -> None:
+        """Write down the highest timestamp so far, if it is news."""
+        last = self.time_index.last()
+        if self.active and self.max_timestamp > (last[0] if last else -1):
+            self.time_index.append(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
+
+    def _note_timestamp(self, timestamp: int, last_offset: int) -> None:
+        if timestamp > self.max_timestamp:
+            self.max_timestamp, self.max_timestamp_offset = timestamp, last_offset
+
+    # -- rolling
+
+    def _start_roll_timer(self, timestamp: int) -> None:
+        self.first_timestamp = timestamp
+        self.timestamp_limit = timestamp + self.roll_ms if timestamp >= 0 else ALWAYS_CHECK
+
+    def _load_first_timestamp(self) -> None:
+        header = self.window().header(0) if self.size else None
+        if header is not None:
+            self._start_roll_timer(header.max_timestamp)
+
+    def roll_due(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
+        """Must a batch of `size` bytes go to a new segment?"""
+        if self.size == 0:
+            return last_offset > self.offset_limit
+        if self.first_timestamp is not None and self.first_timestamp >= 0:
+            waited = max_timestamp - self.first_timestamp
+        else:
+            waited = now_ms - self.created_ms
+        return waited > self.roll_ms or size > self.size_limit - self.size or last_offset > self.offset_limit
+
+    # -- searching
+
+    def locate(self, offset: int) -> tuple[int, int, int] | None:
+        """(position, size, last offset) of the first batch that ends at or after `offset`; None past the end."""
+        try:
+            position = self._index_position(offset - self.base_offset)
+        except DamagedIndexError:
+            raise
+        floor = self.base_offset - 1
+        while position < self.size:
+            chunk = self._disk.pread(self._fd, min(LOCATE_CHUNK_BYTES, self.size - position), position)
+            state, step, size, last = find_batch(chunk, offset, floor)
+            if state == FOUND:
+                if size > self.size - position - step:
+                    break
+                return position + step, size, last
+            if state == CORRUPT or step == 0:
+                break
+            position += step
+            floor = last
+        if position >= self.size:
+            return None
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"{self.path(names.LOG).name} is damaged near byte {position}"
+        )
+
+    def _index_position(self, relative_offset: int) -> int:
+        self.file()
+        entry = self.index.floor(relative_offset)
+        if entry is None:
+            return 0
+        last_offset = self.base_offset + entry[0]
+        position = entry[1]
+        if 0 <= position < self.size:
+            head = self._disk.pread(self._fd, _ENDS_AT.size, position)
+            if len(head) == _ENDS_AT.size:
+                base, delta = _ENDS_AT.unpack(head)
+                if base + delta == last_offset or self._may_start_at(position, last_offset):
+                    return position
+        raise DamagedIndexError(f"{self.path(names.INDEX)} points at byte {position}, where no such batch is")
+
+    def _may_start_at(self, position: int, last_offset: int) -> bool:
+        """Older Kafka indexed several batches with one entry: the first one's position, the last one's offset."""
+        window = self.window()
+        header = window.header(position)
+        if header is None or not self.base_offset <= header.base_offset <= header.last_offset <= last_offset:
+            return False
+        return crc_is_valid(window.at(position, header.size), 0, header.size)
+
+    def window(self, bytes_each: int = HEADER_WINDOW_BYTES) -> Window:
+        return Window(self._disk, self.file(), self.size, bytes_each)
+
+    def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+        return headers(self.window(), position, self.bad)
+
+    def read_batch(self, position: int, size: int) -> bytes:
+        return self._disk.pread(self.file().fd, size, position)
+
+    # -- cutting and moving
+
+    def truncate(self, position: int, next_offset: int) -> None:
+        """Cut the active segment at a batch boundary, in the file and in the indexes.
+
+        A reader may hold a slice of the bytes that go; then it keeps the old file and a copy takes its place."""
+        file = self.file()
+        # Two references are ours: the attribute and this variable; the third is getrefcount's own.
+        if sys.getrefcount(file) > 3:
+            self._replace_by_copy(file, position)
+        else:
+            self._disk.truncate(self._fd, position)
+        self.size, self.next_offset = position, next_offset
+        self.bad = [corrupt for corrupt in self.bad if corrupt.end <= position]
+        self._cut_indexes(next_offset - self.base_offset)
+        self.txn_index.truncate(next_offset)
+        self.hint = (self.base_offset, 0)
+        self._bytes_since_index = 0
+        if position == 0:
+            self.first_timestamp, self.timestamp_limit = None, LONG_MAX
+
+    def _replace_by_copy(self, file: FileHandle, size: int) -> None:
+        path = self.path(names.LOG)
+        temporary = path.with_name(path.name + names.CLEANED)
+        target = self._disk.open(temporary, write=True, create=True)
+        copy_prefix(self._disk, file, target, size)
+        self._disk.truncate(target.fd, size)
+        self._disk.fsync(target.fd)
+        self._disk.rename(temporary, path)
+        self._disk.fsync_dir(self._directory)
+        self._file, self._fd = target, target.fd
+
+    def _cut_indexes(self, relative_end: int) -> None:
+        keep = len(self.index)
+        while keep and self.index.get(keep - 1)[0] >= relative_end:
+            keep -= 1
+        self.index.keep(keep)
+        keep = len(self.time_index)
+        while keep and self.time_index.get(keep - 1)[1] >= relative_end:
+            keep -= 1
+        self.time_index.keep(keep)
+        newest = self.time_index.last()
+        self.max_timestamp, self.max_timestamp_offset = newest or (-1, 0)
+        self.max_timestamp_offset += self.base_offset
+        start = self.index.floor(self.max_timestamp_offset - self.base_offset) if newest else None
+        for _, header in self.headers(start[1] if start else 0):
+            self._note_timestamp(header.max_timestamp, header.last_offset)
+
+    def moved_to(self, directory: Path) -> None:
+        self._directory = directory
+        self.index.moved_to(self.path(names.INDEX))
+        self.time_index.moved_to(self.path(names.TIME_INDEX))
+        self.txn_index.moved_to(self.path(names.TXN_INDEX))
+
+
+class TornWriteError(OSError):
+    """A write failed half way and could not be undone: the log must not be appended to any more."""

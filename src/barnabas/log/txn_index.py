@@ -1,0 +1,93 @@
+"""The .txnindex of a segment: transactions whose abort marker lies in it, for consumers that read committed.
+
+Kafka makes the file with the first abort; here every segment has one, if empty, so that a missing file is known
+to be lost and is rebuilt from the log. A failed write leaves the entry pending and never fails the append."""
+
+import logging
+import struct
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.log.disk import Disk, FileHandle, read_file, write_fully
+
+logger = logging.getLogger(__name__)
+
+VERSION = 0
+_ENTRY = struct.Struct(">hqqqq")
+
+
+class AbortedTransaction(NamedTuple):
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class TransactionIndex:
+    __slots__ = ("_disk", "_entries", "_file", "_path", "_written")
+
+    def __init__(self, disk: Disk, path: Path) -> None:
+        self._disk = disk
+        self._path = path
+        self._entries: list[AbortedTransaction] | None = None
+        self._written = 0
+        self._file: FileHandle | None = None
+
+    def entries(self) -> list[AbortedTransaction] | None:
+        """What the file holds; None when it is missing or cannot be trusted."""
+        if self._entries is None:
+            self._load()
+        return self._entries
+
+    def start(self, entries: list[AbortedTransaction]) -> None:
+        """Become these entries, in memory and on disk."""
+        self._file = self._disk.open(self._path, write=True, create=True)
+        self._disk.truncate(self._file.fd, 0)
+        self._entries = entries
+        self._written = 0
+        self.write_pending()
+
+    def append(self, transaction: AbortedTransaction) -> None:
+        if self._entries is None:
+            raise RuntimeError(f"{self._path} has not been loaded")
+        self._entries.append(transaction)
+        try:
+            self.write_pending()
+        except OSError as problem:
+            logger.warning("transaction index %s is written later: %s", self._path, problem)
+
+    def truncate(self, offset: int) -> None:
+        """Forget transactions that ended at or after `offset`."""
+        entries = self.entries()
+        if entries:
+            self.start([entry for entry in entries if entry.last_offset < offset])
+
+    def write_pending(self) -> None:
+        if self._entries is None or self._written == len(self._entries):
+            return
+        if self._file is None:
+            self._file = self._disk.open(self._path, write=True, create=True)
+        data = b"".join([_ENTRY.pack(VERSION, *entry) for entry in self._entries[self._written :]])
+        write_fully(self._disk, self._file.fd, data, self._written * _ENTRY.size)
+        self._written = len(self._entries)
+
+    def handle(self) -> FileHandle | None:
+        return self._file
+
+    def release(self) -> None:
+        self._entries, self._written, self._file = None, 0, None
+
+    def moved_to(self, path: Path) -> None:
+        self._path = path
+
+    def _load(self) -> None:
+        data = read_file(self._disk, self._path)
+        if data is None or len(data) % _ENTRY.size:
+            return
+        rows = list(_ENTRY.iter_unpack(data))
+        ends = [row[3] for row in rows]
+        if any(row[0] != VERSION or row[2] > row[3] for row in rows) or ends != sorted(set(ends)):
+            logger.error("transaction index %s is damaged", self._path)
+            return
+        self._entries = [AbortedTransaction(*row[1:]) for row in rows]
+        self._written = len(rows)
