@@ -1,0 +1,197 @@
+"""confluent-kafka (librdkafka) behind the suite's interface."""
+
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import confluent_kafka
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
+
+from tests.clients.client import CODECS, BrokerSaid, ClusterView, Message, Reading, Sending
+
+
+def _said(error: confluent_kafka.KafkaError) -> BrokerSaid:
+    return BrokerSaid(error.code(), error.str())
+
+
+def answered(future: Any) -> Any:
+    """The value of an admin future, or what the broker said instead."""
+    try:
+        return future.result(30)
+    except KafkaException as raised:
+        raise _said(raised.args[0]) from raised
+
+
+class ConfluentClient:
+    name = "confluent-kafka"
+    codecs = frozenset(CODECS)
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+
+    def producer(self, sending: Sending, **settings: Any) -> Producer:
+        return Producer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "compression.type": sending.compression,
+                "acks": sending.acks,
+                "enable.idempotence": sending.idempotent,
+                "linger.ms": sending.linger_ms,
+                "message.max.bytes": sending.bytes_max,
+                "reconnect.backoff.max.ms": 300,
+                **settings,
+            }
+        )
+
+    def produce(
+        self, topic: str, messages: Iterable[Message], sending: Sending = Sending()
+    ) -> list[int | None]:
+        producer = self.producer(sending)
+        outcomes: dict[int, int | BrokerSaid | None] = {}
+        for number, message in enumerate(messages):
+            outcomes[number] = None
+            given = {} if message.timestamp_ms is None else {"timestamp": message.timestamp_ms}
+            producer.produce(
+                topic,
+                message.value,
+                message.key,
+                partition=message.partition,
+                headers=list(message.headers),
+                on_delivery=_note(outcomes, number, sending.acks),
+                **given,
+            )
+            producer.poll(0)
+        assert producer.flush(60) == 0, "librdkafka still holds messages"
+        return _offsets(outcomes)
+
+    def consumer(self, reading: Reading) -> Consumer:
+        return Consumer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "group.id": f"unused-{uuid.uuid4().hex}",  # demanded by the library even for assign
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error" if reading.reset == "none" else reading.reset,
+                "fetch.wait.max.ms": reading.wait_ms,
+                "fetch.message.max.bytes": reading.bytes_max,
+            }
+        )
+
+    def read(
+        self, topic: str, count: int, offset: int = 0, partition: int = 0, reading: Reading = Reading()
+    ) -> list[Message]:
+        consumer = self.consumer(reading)
+        try:
+            consumer.assign([TopicPartition(topic, partition, offset)])
+            received: list[Message] = []
+            deadline = time.monotonic() + reading.timeout_s
+            while len(received) < count and time.monotonic() < deadline:
+                record = consumer.poll(0.1)
+                if record is None:
+                    continue
+                if record.error() is not None:
+                    raise _reset_error(record.error())
+                received.append(_received(record))
+            return received
+        finally:
+            consumer.close()
+
+    def offset_range(self, topic: str, partition: int = 0) -> tuple[int, int]:
+        consumer = self.consumer(Reading())
+        try:
+            low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=20)
+            return low, high
+        finally:
+            consumer.close()
+
+    def offset_for_time(self, topic: str, timestamp_ms: int, partition: int = 0) -> int | None:
+        consumer = self.consumer(Reading())
+        try:
+            found = consumer.offsets_for_times([TopicPartition(topic, partition, timestamp_ms)], timeout=20)
+            return None if found[0].offset < 0 else int(found[0].offset)
+        finally:
+            consumer.close()
+
+
+def _note(outcomes: dict[int, Any], number: int, acks: str) -> Callable[[Any, Any], None]:
+    def delivered(error: confluent_kafka.KafkaError | None, record: confluent_kafka.Message) -> None:
+        known = None if acks == "0" else record.offset()
+        outcomes[number] = known if error is None else _said(error)
+
+    return delivered
+
+
+def _offsets(outcomes: Mapping[int, int | BrokerSaid | None]) -> list[int | None]:
+    offsets: list[int | None] = []
+    for outcome in outcomes.values():
+        if isinstance(outcome, BrokerSaid):
+            raise outcome
+        offsets.append(outcome)
+    return offsets
+
+
+def _reset_error(error: confluent_kafka.KafkaError) -> BrokerSaid:
+    # librdkafka reports the failed reset; the cause it gives is the broker's OFFSET_OUT_OF_RANGE.
+    if error.code() == confluent_kafka.KafkaError._AUTO_OFFSET_RESET:
+        return BrokerSaid(confluent_kafka.KafkaError.OFFSET_OUT_OF_RANGE, error.str())
+    return _said(error)
+
+
+def _received(record: confluent_kafka.Message) -> Message:
+    kind, timestamp_ms = record.timestamp()
+    return Message(
+        record.value(),
+        record.key(),
+        tuple(record.headers() or ()),
+        timestamp_ms,
+        record.partition(),
+        record.offset(),
+        kind == TIMESTAMP_LOG_APPEND_TIME,
+    )
+
+
+class ConfluentAdmin:
+    def __init__(self, bootstrap: str) -> None:
+        self.library = AdminClient({"bootstrap.servers": bootstrap})
+
+    def create_topic(
+        self, topic: str, partitions: int = 1, replication: int = 1, configs: Mapping[str, str] | None = None
+    ) -> None:
+        new = NewTopic(topic, partitions, replication, config=dict(configs or {}))
+        answered(self.library.create_topics([new])[topic])
+
+    def delete_topic(self, topic: str) -> None:
+        answered(self.library.delete_topics([topic])[topic])
+
+    def topics(self) -> set[str]:
+        return set(self.library.list_topics(timeout=20).topics)
+
+    def partition_count(self, topic: str) -> int:
+        return len(self.library.list_topics(topic, timeout=20).topics[topic].partitions)
+
+    def add_partitions(self, topic: str, total: int) -> None:
+        answered(self.library.create_partitions([NewPartitions(topic, total)])[topic])
+
+    def topic_config(self, topic: str) -> dict[str, str | None]:
+        resource = ConfigResource("topic", topic)
+        entries = answered(self.library.describe_configs([resource])[resource])
+        return {name: entry.value for name, entry in entries.items()}
+
+    def replace_config(self, topic: str, configs: Mapping[str, str]) -> None:
+        resource = ConfigResource("topic", topic, set_config=dict(configs))
+        with warnings.catch_warnings():
+            # The library wants its users to move on; the broker still has to answer the old request.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            futures = self.library.alter_configs([resource])
+        answered(futures[resource])
+
+    def delete_records(self, topic: str, before: int) -> int:
+        where = TopicPartition(topic, 0, before)
+        return int(answered(self.library.delete_records([where])[where]).low_watermark)
+
+    def cluster(self) -> ClusterView:
+        found = answered(self.library.describe_cluster())
+        nodes = {node.id: f"{node.host}:{node.port}" for node in found.nodes}
+        return ClusterView(found.cluster_id, found.controller.id, nodes)

@@ -1,0 +1,83 @@
+"""The broker under judgement and the clients that judge it.
+
+BARNABAS_TEST_BOOTSTRAP=host:port points the same tests at any other broker, for example at Apache Kafka,
+to see that the tests themselves are right; tests that must kill the broker are then skipped."""
+
+import os
+import re
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.clients.aiokafka_client import AiokafkaAdmin, AiokafkaClient
+from tests.clients.broker_process import BrokerProcess, running_broker
+from tests.clients.client import Admin, Client
+from tests.clients.confluent_client import ConfluentAdmin, ConfluentClient
+from tests.clients.kafka_python_client import KafkaPythonAdmin, KafkaPythonClient
+
+CLIENTS = {each.name: each for each in (ConfluentClient, KafkaPythonClient, AiokafkaClient)}
+ADMINS = {"confluent-kafka": ConfluentAdmin, "kafka-python": KafkaPythonAdmin, "aiokafka": AiokafkaAdmin}
+FOREIGN_BOOTSTRAP = os.environ.get("BARNABAS_TEST_BOOTSTRAP")
+
+MakeTopic = Callable[..., str]
+
+
+@pytest.fixture(scope="session")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """host:port of one broker for the whole session, with Kafka's defaults."""
+    if FOREIGN_BOOTSTRAP:
+        yield FOREIGN_BOOTSTRAP
+        return
+    with running_broker(tmp_path_factory.mktemp("broker")) as broker:
+        yield broker.bootstrap
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    """A broker of this test alone, to be stopped and killed."""
+    if FOREIGN_BOOTSTRAP:
+        pytest.skip("BARNABAS_TEST_BOOTSTRAP names a broker that this test must not kill")
+    with running_broker(tmp_path) as broker:
+        yield broker
+
+
+@pytest.fixture(params=CLIENTS)
+def client(request: pytest.FixtureRequest, bootstrap: str) -> Client:
+    return CLIENTS[request.param](bootstrap)
+
+
+@pytest.fixture(params=ADMINS)
+def admin(request: pytest.FixtureRequest, bootstrap: str) -> Admin:
+    return ADMINS[request.param](bootstrap)
+
+
+@pytest.fixture
+def topic_name(request: pytest.FixtureRequest) -> str:
+    """A name nobody else uses; the topic does not exist."""
+    readable = re.sub(r"[^a-zA-Z0-9._-]+", "-", request.node.name)[:100].strip("-")
+    return f"{readable}-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture(scope="session")
+def plain_admin(bootstrap: str) -> ConfluentAdmin:
+    """For setting a stage, where the admin client is not what is judged."""
+    return ConfluentAdmin(bootstrap)
+
+
+@pytest.fixture
+def make_topic(plain_admin: ConfluentAdmin, topic_name: str) -> MakeTopic:
+    """Create the test's topic: make_topic(partitions=1, configs={...}) -> its name."""
+
+    def make(partitions: int = 1, configs: Mapping[str, str] | None = None) -> str:
+        plain_admin.create_topic(topic_name, partitions, configs=configs)
+        return topic_name
+
+    return make
+
+
+@pytest.fixture
+def topic(make_topic: MakeTopic) -> str:
+    """One partition, default configuration."""
+    return make_topic()

@@ -1,0 +1,86 @@
+"""Apache Kafka's classes from Maven: the class path, and how a class of it is run.
+
+Touches target/ beside this file and Maven's own cache; starts mvn, javac and java."""
+
+import functools
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+HERE = Path(__file__).parent
+POM = HERE / "pom.xml"
+TARGET = HERE / "target"
+SOURCES = HERE / "src"
+NEEDS = "needs Java 17 or newer (java, javac) and Maven (mvn) with access to Maven Central"
+# Short-lived tools: one compiler tier and the serial collector start twice as fast on a busy machine.
+TOOL_OPTIONS = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-Xmx256m",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+)
+
+
+class JavaMissing(Exception):
+    """Java, Maven or the jars are not there; the text says what is needed."""
+
+
+def missing_programs() -> list[str]:
+    return [name for name in ("java", "javac", "mvn") if shutil.which(name) is None]
+
+
+@functools.cache
+def class_path() -> str:
+    """Kafka's jars as Maven resolves them; asks Maven only when pom.xml is newer than the last answer."""
+    missing = missing_programs()
+    if missing:
+        raise JavaMissing(f"{', '.join(missing)} not found: the Java tests {NEEDS}")
+    answer = TARGET / "classpath.txt"
+    if not answer.exists() or answer.stat().st_mtime < POM.stat().st_mtime:
+        _resolve(answer)
+    return answer.read_text().strip()
+
+
+def _resolve(answer: Path) -> None:
+    command = ["mvn", "-q", "-B", "-f", str(POM), "dependency:build-classpath", f"-Dmdep.outputFile={answer}"]
+    offline = subprocess.run([*command, "-o"], capture_output=True, text=True)
+    if offline.returncode == 0:
+        return
+    online = subprocess.run(command, capture_output=True, text=True)
+    if online.returncode != 0:
+        raise JavaMissing(f"mvn could not resolve Kafka's jars; {NEEDS}:\n{online.stdout[-2000:]}")
+
+
+@functools.cache
+def compiled_sources() -> Path:
+    """Compile our Java sources against Kafka's jars and give the directory of the classes."""
+    classes = TARGET / "classes"
+    sources = [str(path) for path in SOURCES.rglob("*.java")]
+    command = ["javac", "-Xlint:all,-processing,-classfile", "-Werror", "-proc:none", "-d", str(classes)]
+    done = subprocess.run([*command, "-cp", class_path(), *sources], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise AssertionError(f"javac failed:\n{done.stdout}{done.stderr}")
+    return classes
+
+
+def java_command(main_class: str, arguments: Sequence[str], options: Sequence[str] = TOOL_OPTIONS) -> list[str]:
+    path = f"{TARGET / 'classes'}:{class_path()}"
+    return ["java", *options, "-cp", path, main_class, *arguments]
+
+
+def run_java(
+    main_class: str, *arguments: str, stdin: str | None = None, timeout: float = 120
+) -> subprocess.CompletedProcess[str]:
+    """Run one class to its end and keep what it printed; the caller judges the exit status."""
+    command = java_command(main_class, arguments)
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=timeout)
+
+
+if __name__ == "__main__":
+    try:
+        class_path()
+    except JavaMissing as reason:
+        sys.exit(str(reason))
+    print(f"Kafka's class path is in {TARGET / 'classpath.txt'}")

@@ -1,0 +1,130 @@
+"""A single-node Apache Kafka (KRaft, broker and controller in one) from Maven's jars, for comparison.
+
+Loopback only, ports chosen by the system, every file below the directory it is given."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tests.java.jvm import java_command, run_java
+
+CLUSTER_ID = "QmFybmFiYXNKdWRnZXMxMg"
+SERVER_OPTIONS = ("-Xmx1g", "-Xms1g", "-XX:+UseG1GC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+START_SECONDS_MAX = 90.0
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports nobody listens on; all are held until the last is known so that they differ."""
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+class KafkaServer:
+    """Formats its directory at the first start; may be stopped and started again on the same data."""
+
+    def __init__(self, directory: Path, overrides: Mapping[str, str] | None = None) -> None:
+        self.directory = directory
+        self.log_dir = directory / "kafka-logs"
+        self.properties = directory / "server.properties"
+        self.overrides = dict(overrides or {})
+        port, self.controller_port = free_ports(2)
+        self.bootstrap = f"127.0.0.1:{port}"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def start(self) -> None:
+        """Return once the broker takes connections (the advertised listener opens last)."""
+        if not self.properties.exists():
+            self._format()
+        with (self.directory / "server.err").open("ab") as errors:
+            command = java_command("kafka.Kafka", [str(self.properties)], SERVER_OPTIONS)
+            environment = {**os.environ, "LOG_DIR": str(self.directory)}
+            self.process = subprocess.Popen(command, stdout=errors, stderr=errors, env=environment)
+        self._wait_for_listener()
+
+    def _format(self) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        controller = f"127.0.0.1:{self.controller_port}"
+        properties = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://{controller}",
+            "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": f"1@{controller}",
+            "log.dirs": str(self.log_dir),
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.num.partitions": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "group.initial.rebalance.delay.ms": "0",
+            **self.overrides,
+        }
+        self.properties.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+        arguments = ["format", "--cluster-id", CLUSTER_ID, "--config", str(self.properties)]
+        done = run_java("kafka.tools.StorageTool", *arguments)
+        if done.returncode != 0:
+            raise AssertionError(f"Kafka's storage tool failed:\n{done.stdout}{done.stderr}")
+
+    def _wait_for_listener(self) -> None:
+        assert self.process is not None
+        host, port = self.bootstrap.split(":")
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                raise AssertionError(f"Kafka ended at start:\n{(self.directory / 'server.err').read_text()[-4000:]}")
+            with contextlib.suppress(OSError), socket.create_connection((host, int(port)), timeout=1):
+                return
+            time.sleep(0.02)
+        self.stop()
+        raise AssertionError(f"Kafka did not listen within {START_SECONDS_MAX:.0f} s")
+
+    def stop(self, with_signal: int = signal.SIGTERM) -> None:
+        """End the process and wait for it; SIGTERM is a clean shutdown."""
+        if self.process is None:
+            return
+        self.process.send_signal(with_signal)
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process = None
+
+
+@contextlib.contextmanager
+def running_kafka(directory: Path, overrides: Mapping[str, str] | None = None) -> Iterator[KafkaServer]:
+    server = KafkaServer(directory, overrides)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def main() -> None:
+    """Run a Kafka in the foreground until interrupted: `python -m tests.java.kafka_server DIRECTORY`."""
+    with running_kafka(Path(sys.argv[1]), dict(pair.split("=", 1) for pair in sys.argv[2:])) as server:
+        # Blocked only now: Kafka's own process must not inherit the mask.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+        print(server.bootstrap, flush=True)
+        signal.sigwait({signal.SIGINT, signal.SIGTERM})
+
+
+if __name__ == "__main__":
+    main()
