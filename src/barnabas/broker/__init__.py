@@ -1,0 +1,1 @@
+"""The broker: server, dispatch, and one handler file per API."""

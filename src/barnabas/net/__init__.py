@@ -1,0 +1,1 @@
+"""Framed connections over asyncio, shared by broker and client."""

@@ -1,0 +1,5 @@
+"""Brokers, clocks and disks for tests, ours and our users': `with barnabas.testing.Broker() as broker:`."""
+
+from barnabas.testing.broker import Broker
+
+__all__ = ["Broker"]

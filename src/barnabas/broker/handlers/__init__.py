@@ -1,0 +1,1 @@
+"""One file per API: decides on canonical messages and never sees bytes, versions aside."""

@@ -1,0 +1,53 @@
+"""What a handler may know about the request it answers, and what an API's row says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from barnabas.wire.codec import RequestHeader
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.config.listeners import Listener
+    from barnabas.net.connection import Connection
+
+# A handler answers at once (None is no answer: acks=0), or returns a coroutine or a Later that will. What runs
+# before the first await is the ordered stage: requests of one connection pass it in their order.
+Handler: TypeAlias = Callable[["Call", Any], Any]
+
+
+class Call:
+    """One request: who asks, through which listener, in which version."""
+
+    __slots__ = ("broker", "connection", "header", "listener")
+
+    def __init__(
+        self, broker: Broker, connection: Connection, listener: Listener, header: RequestHeader
+    ) -> None:
+        self.broker = broker
+        self.connection = connection
+        self.listener = listener
+        self.header = header
+
+    @property
+    def version(self) -> int:
+        return self.header.api_version
+
+
+class Api(NamedTuple):
+    """One row declares an API: dispatch and ApiVersions are computed from the rows."""
+
+    key: int
+    name: str
+    versions: tuple[int, int]
+    handler: Handler
+    # Advertised lower than served where old clients look for the low version only (Produce 0).
+    advertised_from: int | None = None
+    # Features come before the first handshake of a client; everything else may need one.
+    before_authentication: bool = False
+
+    @property
+    def advertised(self) -> tuple[int, int]:
+        low, high = self.versions
+        return (low if self.advertised_from is None else self.advertised_from), high

@@ -1,0 +1,125 @@
+"""From a frame to its reply: decode, find the API's row, run the handler, encode.
+
+An unknown API or version and a broken frame end that connection and nothing else. Unknown versions
+of ApiVersions are answered in version 0, so that newer clients can step down."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any
+
+from barnabas.broker.call import Api, Call
+from barnabas.broker.handlers.api_versions import unsupported_version
+from barnabas.broker.later import Later
+from barnabas.net.connection import Connection
+from barnabas.wire.codec import RequestHeader, decode_request, decode_request_header, encode_response
+from barnabas.wire.errors import WireError
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.config.listeners import Listener
+
+logger = logging.getLogger(__name__)
+
+API_VERSIONS_KEY = 18
+
+
+class Refusal(Exception):
+    """The peer's fault; the connection is closed and the reason is logged."""
+
+
+class Traffic:
+    """What one API has cost so far; read by /metrics."""
+
+    __slots__ = ("nanoseconds", "requests")
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.nanoseconds = 0
+
+
+class Dispatcher:
+    def __init__(self, broker: Broker, rows: Mapping[int, Api]) -> None:
+        self._broker = broker
+        self._rows = rows
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.traffic = {key: Traffic() for key in rows}
+        self.failures = 0
+
+    def serve(self, connection: Connection, listener: Listener, frame: memoryview) -> None:
+        """Answer one frame now, or start a task that will. Raises Refusal when the peer is at fault."""
+        started = time.perf_counter_ns()
+        try:
+            header, position = decode_request_header(frame)
+            row = self._rows.get(header.api_key)
+            if row is None:
+                raise Refusal(f"API key {header.api_key} is not served")
+            low, high = row.versions
+            if not low <= header.api_version <= high:
+                self._refuse_version(connection, header, row)
+                return
+            request = decode_request(header, frame, position)
+        except WireError as error:
+            raise Refusal(str(error)) from error
+        call = Call(self._broker, connection, listener, header)
+        try:
+            answer = row.handler(call, request)
+            self._deliver(call, row, answer, started)
+        except Exception:
+            self._failed(call, row)
+
+    def _deliver(self, call: Call, row: Api, answer: Any, started: int) -> None:
+        if isinstance(answer, Later):
+            answer.then(lambda response: self._reply_guarded(call, row, response, started))
+        elif isinstance(answer, Coroutine):
+            task = asyncio.get_running_loop().create_task(self._serve_later(call, row, answer, started))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        else:
+            self._reply(call, row, answer, started)
+
+    async def drain(self) -> None:
+        """Give up what still waits; used at shutdown."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _refuse_version(self, connection: Connection, header: RequestHeader, row: Api) -> None:
+        if header.api_key != API_VERSIONS_KEY:
+            raise Refusal(f"{row.name} version {header.api_version} is not served")
+        answer = unsupported_version(self._rows)
+        connection.reply(encode_response(API_VERSIONS_KEY, 0, header.correlation_id, answer))
+
+    async def _serve_later(self, call: Call, row: Api, answer: Awaitable[Any], started: int) -> None:
+        try:
+            self._reply(call, row, await answer, started)
+        except Exception:
+            self._failed(call, row)
+
+    def _reply_guarded(self, call: Call, row: Api, response: Any, started: int) -> None:
+        """A reply given inside somebody else's request, whose answer must not fail with it."""
+        try:
+            self._reply(call, row, response, started)
+        except Exception:
+            self._failed(call, row)
+
+    def _reply(self, call: Call, row: Api, response: Any, started: int) -> None:
+        header = call.header
+        if response is None:
+            call.connection.reply(None)
+        else:
+            call.connection.reply(
+                encode_response(header.api_key, header.api_version, header.correlation_id, response)
+            )
+        traffic = self.traffic[header.api_key]
+        traffic.requests += 1
+        traffic.nanoseconds += time.perf_counter_ns() - started
+
+    def _failed(self, call: Call, row: Api) -> None:
+        """A defect of ours: the client sees a closed connection and retries; the log has the rest."""
+        self.failures += 1
+        logger.exception("%s v%d from %s failed", row.name, call.version, call.connection.peer_host)
+        call.connection.close()

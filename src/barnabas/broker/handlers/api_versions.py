@@ -1,0 +1,36 @@
+"""ApiVersions, key 18, versions 0-4: what this broker serves, computed from the API table.
+
+Behaviour: the response header is always version 0; a newer request than we know is answered in
+version 0 with UNSUPPORTED_VERSION and our own range, so that the client can step down (KIP-511).
+Versions:  v3 names the client's software, checked as Kafka does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from barnabas.broker.call import Api, Call
+from barnabas.errors import ErrorCode
+from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+
+KEY = 18
+SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+SOFTWARE_VERSION_MIN = 3
+
+
+def api_versions(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    if call.version >= SOFTWARE_VERSION_MIN and not (
+        SOFTWARE_NAME.fullmatch(request.client_software_name)
+        and SOFTWARE_NAME.fullmatch(request.client_software_version)
+    ):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    return ApiVersionsResponse(api_keys=[_range_of(row) for row in call.broker.rows.values()])
+
+
+def unsupported_version(rows: Mapping[int, Api]) -> ApiVersionsResponse:
+    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[_range_of(rows[KEY])])
+
+
+def _range_of(row: Api) -> ApiVersion:
+    low, high = row.advertised
+    return ApiVersion(api_key=row.key, min_version=low, max_version=high)

@@ -1,0 +1,291 @@
+"""Fetch, key 1, versions 4-18: hand out ranges of the log, and wait for them when there is nothing yet.
+
+Behaviour: the batch that holds the asked offset is returned whole, the first batch even when it is
+over the limits; without data the request waits for min_bytes or max_wait_ms; read_committed ends at
+the last stable offset and lists aborted transactions; records are empty, never null.
+Versions:  v7 sessions · v9 leader epochs · v10 zstd · v12 diverging epoch · v13 topic ids ·
+v16 endpoints of new leaders.
+Not done:  fetches of replicas (replica_id >= 0), which come with replication; racks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from barnabas.broker.call import Call
+from barnabas.broker.fetch_sessions import (
+    EPOCH_FINAL,
+    EPOCH_INITIAL,
+    NO_SESSION,
+    FetchSession,
+    Want,
+)
+from barnabas.broker.handlers.leaders import endpoints_of, leader_of
+from barnabas.broker.later import Later
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.ids import ZERO_UUID, Uuid
+from barnabas.replication.partition import Partition
+from barnabas.replication.waiters import Waiter
+from barnabas.wire.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+
+READ_COMMITTED = 1
+ZSTD_VERSION_MIN = 10
+TOPIC_ID_VERSION_MIN = 13
+ENDPOINTS_VERSION_MIN = 16
+NOT_A_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+@dataclass(slots=True)
+class Round:
+    """One pass over all wanted partitions."""
+
+    answers: list[tuple[Want, PartitionData]] = field(default_factory=list)
+    bytes_read: int = 0
+    has_error: bool = False
+
+
+def fetch(call: Call, request: FetchRequest) -> FetchResponse | Later:
+    replica_id = request.replica_state.replica_id if call.version >= 15 else request.replica_id
+    if replica_id >= 0:
+        # A client that poses as a replica could move the high watermark; there are no replicas yet.
+        return FetchResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    try:
+        session, wants = _open(call, request)
+    except KafkaError as error:
+        return FetchResponse(error_code=error.code)
+    reading = Reading(call, request, session, wants)
+    first = reading.read()
+    if reading.is_enough(first):
+        return reading.respond(first)
+    return reading.park()
+
+
+def _open(call: Call, request: FetchRequest) -> tuple[FetchSession | None, list[Want]]:
+    """The session the request belongs to, if any, and what it wants."""
+    sessions = call.broker.fetch_sessions
+    uses_topic_ids = call.version >= TOPIC_ID_VERSION_MIN
+    asked = [
+        Want(
+            topic.topic,
+            topic.topic_id,
+            part.partition,
+            part.fetch_offset,
+            part.partition_max_bytes,
+            part.current_leader_epoch,
+            part.last_fetched_epoch,
+        )
+        for topic in request.topics
+        for part in topic.partitions
+    ]
+    if request.session_epoch in (EPOCH_INITIAL, EPOCH_FINAL):
+        if request.session_id != NO_SESSION:
+            sessions.end(request.session_id)
+        if request.session_epoch == EPOCH_FINAL:
+            return None, asked
+        return sessions.start(uses_topic_ids, asked), asked
+    session = sessions.resume(request.session_id, request.session_epoch, uses_topic_ids)
+    forgotten: list[tuple[str | Uuid, int]] = [
+        (gone.topic if gone.topic_id == ZERO_UUID else gone.topic_id, index)
+        for gone in request.forgotten_topics_data
+        for index in gone.partitions
+    ]
+    session.update(asked, forgotten)
+    if not session.wants:
+        sessions.end(session.id)
+        return None, []
+    return session, list(session.wants.values())
+
+
+class Reading:
+    """A fetch while it is being answered: read now, park, read again when something arrived."""
+
+    def __init__(
+        self, call: Call, request: FetchRequest, session: FetchSession | None, wants: list[Want]
+    ) -> None:
+        self._call = call
+        self._request = request
+        self._session = session
+        self._wants = wants
+        self._is_full = request.session_epoch in (EPOCH_INITIAL, EPOCH_FINAL)
+        self._bytes_max = min(request.max_bytes, call.broker.fetch_bytes_max)
+        self._waiters: list[Waiter] = []
+
+    # ---- reading
+
+    def read(self) -> Round:
+        this = Round()
+        for want in self._wants:
+            data = PartitionData(
+                partition_index=want.index,
+                high_watermark=-1,
+                last_stable_offset=-1,
+                log_start_offset=-1,
+                aborted_transactions=None,
+                preferred_read_replica=-1,
+                records=b"",
+            )
+            try:
+                self._read_one(want, data, this)
+            except KafkaError as error:
+                this.has_error = True
+                data.error_code = error.code
+                if error.code in NOT_A_LEADER:
+                    leader, epoch = leader_of(self._call, self._name(want) or "", want.index)
+                    data.current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
+            this.answers.append((want, data))
+        return this
+
+    def _read_one(self, want: Want, data: PartitionData, this: Round) -> None:
+        partition = self._partition(want)
+        partition.check_epoch(want.current_leader_epoch)
+        if partition.log.config.compression_type == "zstd" and self._call.version < ZSTD_VERSION_MIN:
+            raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        committed_only = self._request.isolation_level == READ_COMMITTED
+        stable = partition.last_stable_offset
+        upper = stable if committed_only else partition.high_watermark
+        if not partition.log.log_start_offset <= want.fetch_offset <= partition.log.log_end_offset:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        data.high_watermark, data.last_stable_offset = partition.high_watermark, stable
+        data.log_start_offset = partition.log.log_start_offset
+        if committed_only:
+            data.aborted_transactions = []
+        if want.last_fetched_epoch >= 0 and self._diverges(partition, want, data):
+            this.has_error = True
+            return
+        room = self._bytes_max - this.bytes_read
+        if want.fetch_offset >= upper or (room <= 0 and this.bytes_read):
+            return
+        found = partition.log.read(
+            want.fetch_offset,
+            max(0, min(want.partition_bytes_max, room)),
+            upper_offset=upper,
+            at_least_one=this.bytes_read == 0,
+        )
+        if not found.size:
+            return
+        data.records = found
+        this.bytes_read += found.size
+        if committed_only:
+            data.aborted_transactions = [
+                AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
+                for aborted in partition.log.aborted_transactions(want.fetch_offset, upper)
+            ]
+
+    def _diverges(self, partition: Partition, want: Want, data: PartitionData) -> bool:
+        """Whether the client has read records, under an older epoch, that this log does not have."""
+        epoch, end_offset = partition.log.end_offset_for_epoch(want.last_fetched_epoch)
+        if end_offset < 0 or epoch < 0:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        if epoch >= want.last_fetched_epoch and end_offset >= want.fetch_offset:
+            return False
+        data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
+        return True
+
+    def _partition(self, want: Want) -> Partition:
+        name = self._name(want)
+        if name is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+        partition = self._call.broker.replicas.leader(name, want.index)
+        if want.topic_id not in (ZERO_UUID, partition.topic_id):
+            raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
+        return partition
+
+    def _name(self, want: Want) -> str | None:
+        if self._call.version < TOPIC_ID_VERSION_MIN:
+            return want.topic
+        topic = self._call.broker.image.topic_by_id(want.topic_id)
+        return None if topic is None else topic.name
+
+    # ---- waiting
+
+    def is_enough(self, this: Round) -> bool:
+        return (
+            this.has_error
+            or this.bytes_read >= self._request.min_bytes
+            or self._request.max_wait_ms <= 0
+            or not self._wants
+        )
+
+    def park(self) -> Later:
+        later = Later()
+        loop = asyncio.get_running_loop()
+
+        def answer(this: Round) -> None:
+            timer.cancel()
+            self._unpark()
+            later.resolve(self.respond(this))
+
+        def woken() -> None:
+            self._unpark()
+            this = self.read()
+            if self._call.connection.is_closed or self.is_enough(this):
+                answer(this)
+            else:
+                self._wait_for_more(woken)
+
+        timer = loop.call_later(self._request.max_wait_ms / 1000, lambda: answer(self.read()))
+        self._wait_for_more(woken)
+        return later
+
+    def _wait_for_more(self, woken: Callable[[], None]) -> None:
+        for want in self._wants:
+            name = self._name(want)
+            partition = None if name is None else self._call.broker.replicas.get(name, want.index)
+            if partition is not None:
+                # Past what this round has seen, or as far as the client already is.
+                beyond = max(want.fetch_offset, partition.high_watermark) + 1
+                self._waiters.append(partition.committed.when(beyond, woken))
+
+    def _unpark(self) -> None:
+        for waiter in self._waiters:
+            waiter.cancel()
+        self._waiters.clear()
+
+    # ---- answering
+
+    def respond(self, this: Round) -> FetchResponse:
+        response = FetchResponse(session_id=NO_SESSION if self._session is None else self._session.id)
+        leaders: set[int] = set()
+        topics: dict[str | Uuid, FetchableTopicResponse] = {}
+        for want, data in this.answers:
+            leaders.add(data.current_leader.leader_id)
+            if not self._is_full and not _is_news(want, data):
+                continue
+            key = want.key[0]
+            if key not in topics:
+                topics[key] = FetchableTopicResponse(topic=want.topic, topic_id=want.topic_id, partitions=[])
+                response.responses.append(topics[key])
+            topics[key].partitions.append(data)
+            if self._session is not None:
+                want.told_high_watermark, want.told_log_start = data.high_watermark, data.log_start_offset
+        if self._session is not None:
+            self._session.served(want.key for want, data in this.answers if data.records)
+        leaders.discard(-1)
+        if leaders and self._call.version >= ENDPOINTS_VERSION_MIN:
+            response.node_endpoints = [
+                NodeEndpoint(node_id=node, host=host, port=port, rack=rack)
+                for node, host, port, rack in endpoints_of(self._call, leaders)
+            ]
+        self._call.broker.traffic.count_out(this.bytes_read)
+        return response
+
+
+def _is_news(want: Want, data: PartitionData) -> bool:
+    """Whether an incremental answer has to name this partition."""
+    return (
+        bool(data.records)
+        or data.error_code != 0
+        or data.diverging_epoch.epoch != -1
+        or data.high_watermark != want.told_high_watermark
+        or data.log_start_offset != want.told_log_start
+    )

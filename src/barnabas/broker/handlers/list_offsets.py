@@ -1,0 +1,81 @@
+"""ListOffsets, key 2, versions 1-11: the offset at an end of the log, or of the first record at a time.
+
+Behaviour: -1 the end (the last stable offset under read_committed), -2 the start, -3 the record with
+the largest timestamp, -4 the local start, -5 the tiered end, -6 the earliest not tiered yet; without
+tiers -4 and -6 are the start and -5 is nothing. The epoch told is the record's, never the current one.
+Versions:  v2 isolation level · v4 leader epochs · v7 -3 · v8 -4 · v9 -5 · v10 timeout · v11 -6."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from barnabas.broker.call import Call
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.replication.partition import Partition
+from barnabas.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = -1, -2, -3, -4, -5, -6
+VERSION_MIN = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
+READ_COMMITTED = 1
+
+
+def list_offsets(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    seen = Counter(
+        (topic.name, part.partition_index) for topic in request.topics for part in topic.partitions
+    )
+    response = ListOffsetsResponse()
+    for topic in request.topics:
+        answers = []
+        for part in topic.partitions:
+            answer = ListOffsetsPartitionResponse(
+                partition_index=part.partition_index, timestamp=-1, offset=-1, leader_epoch=-1
+            )
+            try:
+                if seen[topic.name, part.partition_index] > 1:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST)
+                _find(call, request, topic.name, part, answer)
+            except KafkaError as error:
+                answer.error_code = error.code
+            answers.append(answer)
+        response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+    return response
+
+
+def _find(
+    call: Call,
+    request: ListOffsetsRequest,
+    topic: str,
+    asked: ListOffsetsPartition,
+    answer: ListOffsetsPartitionResponse,
+) -> None:
+    if call.version < VERSION_MIN.get(asked.timestamp, 0) or asked.timestamp < EARLIEST_PENDING:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    partition = call.broker.replicas.leader(topic, asked.partition_index)
+    partition.check_epoch(asked.current_leader_epoch)
+    committed_only = request.isolation_level == READ_COMMITTED
+    end = partition.last_stable_offset if committed_only else partition.high_watermark
+    if asked.timestamp == LATEST:
+        answer.offset, answer.leader_epoch = end, partition.log.latest_epoch
+    elif asked.timestamp in (EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING):
+        answer.offset = partition.log.log_start_offset
+        answer.leader_epoch = partition.log.epoch_at(answer.offset)
+    elif asked.timestamp != LATEST_TIERED:
+        _find_record(partition, asked.timestamp, end, answer)
+
+
+def _find_record(
+    partition: Partition, timestamp: int, end: int, answer: ListOffsetsPartitionResponse
+) -> None:
+    if timestamp == MAX_TIMESTAMP:
+        found = partition.log.max_timestamp_offset()
+    else:
+        found = partition.log.offset_for_timestamp(timestamp)
+    if found is not None and found.offset < end:
+        answer.timestamp, answer.offset = found.timestamp, found.offset
+        answer.leader_epoch = found.leader_epoch

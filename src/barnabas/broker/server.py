@@ -1,0 +1,163 @@
+"""Listening sockets and the connections that came through them: limits, idle peers, closing.
+
+A peer that breaks the protocol loses its own connection, is counted, and is named in the log once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from barnabas.broker.dispatch import Dispatcher, Refusal
+from barnabas.net.connection import Connection
+
+if TYPE_CHECKING:
+    from barnabas.config.listeners import Listener
+    from barnabas.config.values import BrokerConfig
+
+logger = logging.getLogger(__name__)
+
+SWEEP_SECONDS_MAX = 10.0
+# A connection this long without a frame gives the memory of a large buffer back.
+SHRINK_SECONDS = 10.0
+LOCALHOST = "localhost"
+
+
+class Endpoint:
+    """One listener: owns its connections and passes their frames to the dispatcher."""
+
+    def __init__(self, listener: Listener, server: Server) -> None:
+        self.listener = listener
+        self._server = server
+
+    def opened(self, connection: Connection) -> None:
+        self._server.opened(connection)
+
+    def frame(self, connection: Connection, frame: memoryview) -> None:
+        try:
+            self._server.dispatcher.serve(connection, self.listener, frame)
+        except Refusal as refusal:
+            self.refused(connection, str(refusal))
+            connection.close()
+
+    def refused(self, connection: Connection, reason: str) -> None:
+        self._server.refused(connection, reason)
+
+    def closed(self, connection: Connection) -> None:
+        self._server.closed(connection)
+
+
+class Server:
+    def __init__(self, config: BrokerConfig, dispatcher: Dispatcher) -> None:
+        self.dispatcher = dispatcher
+        self._frame_bytes_max: int = config["socket.request.max.bytes"]
+        self._idle_seconds: float = config["connections.max.idle.ms"] / 1000
+        self._connections_max: int = config["max.connections"]
+        self._per_host_max: int = config["max.connections.per.ip"]
+        self._per_host_overrides = _parse_overrides(config["max.connections.per.ip.overrides"])
+        self._backlog: int = config["socket.listen.backlog.size"]
+        self._servers: list[asyncio.Server] = []
+        self._connections: set[Connection] = set()
+        self._per_host: Counter[str] = Counter()
+        self._named: set[str] = set()
+        self._sweeper: asyncio.TimerHandle | None = None
+        self.refusals = 0
+        self.accepted = 0
+
+    async def bind(self, listener: Listener) -> int:
+        """Take the listener's port without answering yet; the port, which the system may have chosen."""
+        endpoint = Endpoint(listener, self)
+        loop = asyncio.get_running_loop()
+
+        def connect() -> Connection:
+            return Connection(endpoint, loop, self._frame_bytes_max)
+
+        port = listener.port
+        for host in _bind_hosts(listener.host):
+            try:
+                server = await loop.create_server(
+                    connect, host, port, backlog=self._backlog, start_serving=False
+                )
+            except OSError as error:
+                if host == "::1":
+                    # "localhost" is served on IPv6 as well where the machine has it.
+                    continue
+                raise OSError(
+                    error.errno, f"cannot listen on {listener.host or '*'}:{port}: {error.strerror}"
+                ) from error
+            self._servers.append(server)
+            port = server.sockets[0].getsockname()[1]
+        return port
+
+    async def serve(self) -> None:
+        for server in self._servers:
+            await server.start_serving()
+        self._sweep()
+
+    async def close(self) -> None:
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for server in self._servers:
+            server.close()
+        for connection in list(self._connections):
+            connection.close()
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    # ---- called by the endpoints
+
+    def opened(self, connection: Connection) -> None:
+        self._connections.add(connection)
+        self._per_host[connection.peer_host] += 1
+        self.accepted += 1
+        allowed = self._per_host_overrides.get(connection.peer_host, self._per_host_max)
+        if self._per_host[connection.peer_host] > allowed or len(self._connections) > self._connections_max:
+            self.refused(connection, "too many connections")
+            connection.close()
+
+    def closed(self, connection: Connection) -> None:
+        if connection in self._connections:
+            self._connections.remove(connection)
+            self._per_host[connection.peer_host] -= 1
+            if not self._per_host[connection.peer_host]:
+                del self._per_host[connection.peer_host]
+
+    def refused(self, connection: Connection, reason: str) -> None:
+        self.refusals += 1
+        if connection.peer_host not in self._named:
+            self._named.add(connection.peer_host)
+            logger.warning(
+                "closed a connection from %s: %s (said once per host)", connection.peer_host, reason
+            )
+
+    def _sweep(self) -> None:
+        """Close the idle, shrink the buffers of the quiet; then again."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        for connection in list(self._connections):
+            quiet = now - connection.last_active
+            if self._idle_seconds > 0 and quiet > self._idle_seconds:
+                connection.close()
+            elif quiet > SHRINK_SECONDS:
+                connection.shrink()
+        pause = min(SWEEP_SECONDS_MAX, self._idle_seconds / 2) if self._idle_seconds > 0 else SWEEP_SECONDS_MAX
+        self._sweeper = loop.call_later(pause, self._sweep)
+
+
+def _bind_hosts(host: str) -> list[str]:
+    if host == LOCALHOST:
+        return ["127.0.0.1", "::1"] if socket.has_ipv6 else ["127.0.0.1"]
+    return [host or "0.0.0.0"]
+
+
+def _parse_overrides(text: str) -> dict[str, int]:
+    """`host:count` pairs, comma-separated, as max.connections.per.ip.overrides has them."""
+    overrides: dict[str, int] = {}
+    for pair in filter(None, (part.strip() for part in text.split(","))):
+        host, _, limit = pair.rpartition(":")
+        overrides[host] = int(limit)
+    return overrides

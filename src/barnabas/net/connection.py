@@ -1,0 +1,295 @@
+"""One framed connection: cuts the byte stream into frames, sends replies whole and in order.
+
+One request at a time: while a frame is being answered, later frames wait in the buffer, and when the
+buffer is full the socket is not read. So a connection owes at most one reply, and a slow reader
+costs one reply's memory. Replies bypass the transport: they are sent from a duplicate of the
+socket, because file ranges go out with sendfile.
+
+Holds: a frame (and every view of it) is valid only until its reply is given; the buffer is moved
+only while nobody holds a frame. Owned by the event loop; not for other threads."""
+
+import asyncio
+import os
+import socket
+import struct
+from collections import deque
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias, cast
+
+BUFFER_BYTES = 64 * 1024
+# A buffer is made as large as the announced frame up to here (untouched pages cost nothing), and
+# doubles beyond as bytes really arrive, so that an announced size alone never costs memory.
+RESERVE_BYTES_MAX = 8 * 1024 * 1024
+# Below this a pread and one send win over sendfile, as long as one reply copies no more than the second figure.
+SENDFILE_BYTES_MIN = 64 * 1024
+COPIED_BYTES_MAX = 1024 * 1024
+# One turn of the loop sends at most this much to one peer, so that a large fetch delays nobody.
+TURN_BYTES_MAX = 8 * 1024 * 1024
+# Request key and version, correlation id: a shorter frame cannot be a request.
+FRAME_BYTES_MIN = 8
+
+_SIZE = struct.Struct(">i")
+
+
+class File(Protocol):
+    def fileno(self) -> int: ...
+
+
+class FileRange(Protocol):
+    """A range of a file to be sent as it is; the file stays open while the range is referenced."""
+
+    @property
+    def file(self) -> File: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+
+
+Bytes: TypeAlias = bytes | bytearray | memoryview
+Chunk: TypeAlias = Bytes | FileRange
+
+
+class ConnectionOwner(Protocol):
+    def opened(self, connection: "Connection") -> None: ...
+
+    def frame(self, connection: "Connection", frame: memoryview) -> None:
+        """Answer with connection.reply(), now or later, or close the connection."""
+        ...
+
+    def refused(self, connection: "Connection", reason: str) -> None:
+        """The peer broke the framing; the connection is being closed."""
+        ...
+
+    def closed(self, connection: "Connection") -> None: ...
+
+
+class Connection(asyncio.BufferedProtocol):
+    def __init__(self, owner: ConnectionOwner, loop: asyncio.AbstractEventLoop, frame_bytes_max: int) -> None:
+        self._owner = owner
+        self._loop = loop
+        self._frame_bytes_max = frame_bytes_max
+        self._buffer = bytearray(BUFFER_BYTES)
+        self._view = memoryview(self._buffer)
+        self._start = 0
+        self._end = 0
+        self._busy = False
+        self._taking = False
+        self._paused = False
+        self._output: deque[Chunk] = deque()
+        self._slice_sent = 0
+        self._writer_armed = False
+        self.is_closed = False
+        self.last_active = loop.time()
+        self.peer_host = ""
+        self.peer_port = 0
+
+    # ---- what the loop calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        peer = transport.get_extra_info("peername") or ("", 0)
+        self.peer_host, self.peer_port = peer[0], peer[1]
+        plain = transport.get_extra_info("socket")
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket = socket.socket(fileno=os.dup(plain.fileno()))
+        self._socket.setblocking(False)
+        self._owner.opened(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._view[self._end :]
+
+    def buffer_updated(self, count: int) -> None:
+        self._end += count
+        self.last_active = self._loop.time()
+        if not self._busy:
+            self._take_frames()
+        if self._busy and self._end == len(self._buffer) and not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._shut()
+
+    # ---- what the owner calls
+
+    def reply(self, chunks: Sequence[Chunk] | None) -> None:
+        """Answer the frame in hand (None: it has no answer) and go on to the next one."""
+        if self.is_closed:
+            return
+        if chunks is not None:
+            try:
+                self._output.extend(_coalesce(chunks))
+            except OSError:
+                # A file that cannot be read any more: the reply's size is promised, so it cannot be mended.
+                self.close()
+                return
+        self._pump()
+
+    def close(self) -> None:
+        self._shut()
+        if not self._transport.is_closing():
+            self._transport.abort()
+
+    def shrink(self) -> None:
+        """Give back the memory of a large buffer that is not in use."""
+        if not self._busy and self._start == self._end and len(self._buffer) > BUFFER_BYTES:
+            self._replace_buffer(BUFFER_BYTES)
+
+    @property
+    def is_busy(self) -> bool:
+        return self._busy
+
+    # ---- in: frames out of the buffer
+
+    def _take_frames(self) -> None:
+        self._taking = True
+        while not self._busy and not self.is_closed:
+            available = self._end - self._start
+            if available < 4:
+                self._make_room(4)
+                break
+            size = _SIZE.unpack_from(self._buffer, self._start)[0]
+            if not FRAME_BYTES_MIN <= size <= self._frame_bytes_max:
+                self._owner.refused(
+                    self, f"a frame of {size} bytes; {FRAME_BYTES_MIN} to {self._frame_bytes_max} are allowed"
+                )
+                self.close()
+                break
+            if available < 4 + size:
+                self._make_room(4 + size)
+                break
+            begin = self._start + 4
+            self._start = begin + size
+            self._busy = True
+            self._owner.frame(self, self._view[begin : begin + size])
+        self._taking = False
+        if self._paused and not self._busy and not self.is_closed:
+            self._paused = False
+            self._transport.resume_reading()
+
+    def _make_room(self, needed: int) -> None:
+        """Room after `_end` for a frame of `needed` bytes that begins at `_start`."""
+        capacity = len(self._buffer)
+        pending = self._end - self._start
+        if pending == 0 and needed <= capacity:
+            self._start = self._end = 0
+        elif self._start + needed > capacity or self._end == capacity:
+            if needed <= capacity:
+                self._view[:pending] = self._view[self._start : self._end]
+                self._start, self._end = 0, pending
+            else:
+                self._replace_buffer(min(needed, max(2 * capacity, RESERVE_BYTES_MAX)))
+
+    def _replace_buffer(self, capacity: int) -> None:
+        pending = self._end - self._start
+        buffer = bytearray(max(capacity, pending + 4))
+        buffer[:pending] = self._view[self._start : self._end]
+        self._buffer, self._view = buffer, memoryview(buffer)
+        self._start, self._end = 0, pending
+
+    # ---- out: replies to the socket
+
+    def _pump(self) -> None:
+        """Send until all is sent or the socket is full; then be called again when it is not."""
+        try:
+            while self._output and not self.is_closed:
+                chunk = self._output[0]
+                if isinstance(chunk, bytes | bytearray | memoryview):
+                    self._send_bytes(chunk)
+                elif not self._send_range(chunk):
+                    self._arm_writer()
+                    return
+        except BlockingIOError:
+            self._arm_writer()
+            return
+        except OSError:
+            # The peer is gone; connection_lost tells the owner.
+            self.close()
+            return
+        if self.is_closed:
+            return
+        self.last_active = self._loop.time()
+        self._disarm_writer()
+        self._busy = False
+        if not self._taking:
+            self._take_frames()
+
+    def _send_bytes(self, chunk: Bytes) -> None:
+        sent = self._socket.send(chunk, socket.MSG_MORE if len(self._output) > 1 else 0)
+        if sent == len(chunk):
+            self._output.popleft()
+        else:
+            self._output[0] = memoryview(chunk)[sent:]
+
+    def _send_range(self, chunk: FileRange) -> bool:
+        """Send a file range; False when this turn's share is used up."""
+        budget = TURN_BYTES_MAX
+        while self._slice_sent < chunk.size:
+            if budget <= 0:
+                return False
+            sent = os.sendfile(
+                self._socket.fileno(),
+                chunk.file.fileno(),
+                chunk.position + self._slice_sent,
+                min(chunk.size - self._slice_sent, budget),
+            )
+            if sent == 0:
+                # The file is shorter than when the reply was made: the frame cannot be completed.
+                raise OSError("the file was truncated while it was being sent")
+            self._slice_sent += sent
+            budget -= sent
+            self.last_active = self._loop.time()
+        self._slice_sent = 0
+        self._output.popleft()
+        return True
+
+    def _arm_writer(self) -> None:
+        if not self._writer_armed and not self.is_closed:
+            self._writer_armed = True
+            self._loop.add_writer(self._socket.fileno(), self._pump)
+
+    def _disarm_writer(self) -> None:
+        if self._writer_armed:
+            self._writer_armed = False
+            self._loop.remove_writer(self._socket.fileno())
+
+    def _shut(self) -> None:
+        if self.is_closed:
+            return
+        self.is_closed = True
+        self._disarm_writer()
+        self._output.clear()
+        self._socket.close()
+        self._owner.closed(self)
+
+
+def _coalesce(chunks: Sequence[Chunk]) -> Sequence[Chunk]:
+    """Small file ranges are read, and neighbouring bytes joined, so that most replies are one send."""
+    if len(chunks) == 1:
+        return chunks
+    joined: list[Chunk] = []
+    run: list[Bytes] = []
+    copied = 0
+    for chunk in chunks:
+        if not isinstance(chunk, bytes | bytearray | memoryview):
+            copied += chunk.size
+            if chunk.size >= SENDFILE_BYTES_MIN or copied > COPIED_BYTES_MAX:
+                if run:
+                    joined.append(b"".join(run))
+                    run = []
+                joined.append(chunk)
+                continue
+            chunk = _read_range(chunk)
+        if len(chunk):
+            run.append(chunk)
+    if run:
+        joined.append(b"".join(run))
+    return joined
+
+
+def _read_range(chunk: FileRange) -> bytes:
+    data = os.pread(chunk.file.fileno(), chunk.size, chunk.position)
+    if len(data) != chunk.size:
+        raise OSError("the file was truncated while it was being sent")
+    return data

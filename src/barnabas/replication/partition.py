@@ -1,0 +1,104 @@
+"""One replica of a partition on this broker: its log, who leads it, and how far it is committed.
+
+The replica set has one member today; the fields are those of a set of three. The high watermark is
+the end of the shortest log in the ISR, and everything that waits hangs on it or on the log's end.
+Owned by the event loop."""
+
+from barnabas.config.topic import TopicConfig
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.ids import TopicPartition, Uuid
+from barnabas.log.log import AppendResult, Log
+from barnabas.metadata.parts import PartitionImage
+from barnabas.records.validation import BatchRules, CheckedBatch
+from barnabas.replication.waiters import Waiters
+
+NO_EPOCH = -1
+
+
+class Partition:
+    def __init__(self, topic_partition: TopicPartition, topic_id: Uuid, log: Log, broker_id: int) -> None:
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.log = log
+        self.rules = BatchRules.of(log.config)
+        self.leader = -1
+        self.leader_epoch = NO_EPOCH
+        self.replicas: tuple[int, ...] = ()
+        self.isr: tuple[int, ...] = ()
+        self.high_watermark = log.high_watermark
+        self.committed = Waiters()
+        self.appended = Waiters()
+        self._broker_id = broker_id
+
+    @property
+    def is_leader(self) -> bool:
+        return self.leader == self._broker_id
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Where read_committed ends: before the first transaction that is still open."""
+        unstable = self.log.first_unstable_offset()
+        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+
+    def follow(self, image: PartitionImage) -> None:
+        """Take the leader, epoch and ISR of the newest metadata."""
+        was_leader, old_epoch = self.is_leader, self.leader_epoch
+        self.replicas, self.isr = image.replicas, image.isr
+        self.leader, self.leader_epoch = image.leader, image.leader_epoch
+        if self.is_leader:
+            if self.leader_epoch > old_epoch:
+                self.log.assign_epoch(self.leader_epoch, self.log.log_end_offset)
+            self._advance_high_watermark()
+        if (was_leader, old_epoch) != (self.is_leader, self.leader_epoch):
+            self.wake_all()
+
+    def update_config(self, config: TopicConfig) -> None:
+        self.log.update_config(config)
+        self.rules = BatchRules.of(config)
+
+    def append(self, batch: CheckedBatch) -> AppendResult:
+        """Append a validated client batch as the leader, and let what waits for it go on."""
+        result = self.log.append_as_leader(batch, self.leader_epoch)
+        if not result.duplicate:
+            self.appended.advance(result.last_offset + 1)
+            self._advance_high_watermark()
+        return result
+
+    def check_enough_in_sync(self) -> None:
+        """acks=all is refused before anything is written when too few replicas are in sync."""
+        if len(self.isr) < self.log.config.min_insync_replicas:
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{len(self.isr)} replica(s) of {self.topic_partition} are in sync; "
+                f"min.insync.replicas is {self.log.config.min_insync_replicas}",
+            )
+
+    def check_epoch(self, client_epoch: int) -> None:
+        """Fence a client whose metadata is older, and send back one whose metadata is newer."""
+        if client_epoch == NO_EPOCH or client_epoch == self.leader_epoch:
+            return
+        if client_epoch < self.leader_epoch:
+            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
+        raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+    def delete_records_before(self, offset: int) -> int:
+        """Move the log start offset up to `offset` (-1: the high watermark); the new log start."""
+        target = self.high_watermark if offset == -1 else offset
+        if not self.log.log_start_offset <= target <= self.high_watermark:
+            if not 0 <= target <= self.high_watermark:
+                raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+            return self.log.log_start_offset
+        self.log.delete_records_before(target)
+        return self.log.log_start_offset
+
+    def wake_all(self) -> None:
+        self.committed.wake_all()
+        self.appended.wake_all()
+
+    def _advance_high_watermark(self) -> None:
+        """With one replica, what is in the leader's log is committed."""
+        end = self.log.log_end_offset
+        if end > self.high_watermark and self.isr == (self._broker_id,):
+            self.high_watermark = end
+            self.log.update_high_watermark(end)
+            self.committed.advance(end)

@@ -1,0 +1,173 @@
+"""A broker for a test: in this process (a thread with its own loop) or as a subprocess, on an ephemeral
+port, in a temporary directory, and gone without a trace when the `with` block ends.
+
+    with Broker() as broker:
+        producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap})
+"""
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+START_SECONDS_MAX = 30.0
+
+
+class Broker:
+    """`overrides` are Kafka's config keys. `data_dir` keeps the data of a broker that is started again."""
+
+    def __init__(
+        self,
+        overrides: Mapping[str, str] | None = None,
+        *,
+        subprocess: bool = False,
+        data_dir: Path | None = None,
+        port: int = 0,
+    ) -> None:
+        self._overrides = dict(overrides or {})
+        self._is_subprocess = subprocess
+        self._own_dir = Path(tempfile.mkdtemp(prefix="barnabas-")) if data_dir is None else None
+        self.data_dir = data_dir or self._own_dir or Path()
+        self.port = port
+        self._process: subprocess_Popen | None = None
+        self._thread: _BrokerThread | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """The process the broker runs in."""
+        return os.getpid() if self._process is None else self._process.pid
+
+    def start(self) -> Self:
+        if self._is_subprocess:
+            self._start_process()
+        else:
+            self._thread = _BrokerThread(self.data_dir, self.port, self._overrides)
+            self.port = self._thread.start_and_wait()
+        return self
+
+    def stop(self) -> None:
+        """A clean shutdown; the data stays until the `with` block ends."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGTERM)
+            self._process.wait(START_SECONDS_MAX)
+            self._process = None
+        if self._thread is not None:
+            self._thread.stop_and_wait()
+            self._thread = None
+
+    def kill(self) -> None:
+        """kill -9: only for a broker in a process of its own."""
+        if self._process is None:
+            raise RuntimeError("only a running Broker(subprocess=True) can be killed")
+        self._process.kill()
+        self._process.wait()
+        self._process = None
+
+    def restart(self) -> None:
+        """Start again on the same port and data, after stop() or kill()."""
+        if self._process is not None or self._thread is not None:
+            self.stop()
+        self.start()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            self.stop()
+        finally:
+            if self._own_dir is not None:
+                shutil.rmtree(self._own_dir)
+
+    def _start_process(self) -> None:
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        ready = self.data_dir / ".ready"
+        ready.unlink(missing_ok=True)
+        command = [sys.executable, "-m", "barnabas.cli.main", "start", "--port", str(self.port)]
+        command += ["--data-dir", str(self.data_dir), "--ready-file", str(ready)]
+        for key, value in self._overrides.items():
+            command += ["--override", f"{key}={value}"]
+        with (self.data_dir / ".server.log").open("ab") as output:
+            self._process = subprocess.Popen(command, stdout=output, stderr=output)
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while not ready.exists() or not ready.read_text().strip():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                code = self._process.poll()
+                self._process.kill()
+                self._process.wait()
+                raise RuntimeError(f"the broker did not start (exit {code}):\n{self.output()}")
+            time.sleep(0.01)
+        self.port = int(ready.read_text().strip().rpartition(":")[2])
+
+    def output(self) -> str:
+        """What a broker in a process of its own has printed so far."""
+        return (self.data_dir / ".server.log").read_text()
+
+
+subprocess_Popen = subprocess.Popen[bytes]
+
+
+class _BrokerThread(threading.Thread):
+    """A broker with an event loop of its own, beside the test."""
+
+    def __init__(self, data_dir: Path, port: int, overrides: Mapping[str, str]) -> None:
+        super().__init__(name="barnabas-broker", daemon=True)
+        self._arguments = (data_dir, port, overrides)
+        self._started = threading.Event()
+        self._failure: BaseException | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._port = 0
+
+    def start_and_wait(self) -> int:
+        self.start()
+        self._started.wait(START_SECONDS_MAX)
+        if self._failure is not None:
+            raise self._failure
+        return self._port
+
+    def stop_and_wait(self) -> None:
+        if self._loop is not None and self._stop is not None:
+            self._loop.call_soon_threadsafe(self._stop.set)
+        self.join(START_SECONDS_MAX)
+        if self._failure is not None:
+            raise self._failure
+
+    def run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:  # handed to the test, which raises it
+            self._failure = error
+        finally:
+            self._started.set()
+
+    async def _serve(self) -> None:
+        from barnabas.broker.broker import Broker as RealBroker
+        from barnabas.cli.start import broker_config
+
+        data_dir, port, overrides = self._arguments
+        broker = RealBroker(broker_config(None, data_dir, port, overrides))
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        await broker.start()
+        self._port = broker.endpoints[0].port
+        self._started.set()
+        await self._stop.wait()
+        await broker.stop()

@@ -1,0 +1,18 @@
+"""The pytest plugin: a `barnabas_broker` fixture, one broker per test session, nothing left behind."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from barnabas.testing.broker import Broker
+
+
+@pytest.fixture(scope="session")
+def barnabas_broker() -> "Iterator[Broker]":
+    """A broker in this process on a port of its own; `barnabas_broker.bootstrap` is its host:port."""
+    from barnabas.testing.broker import Broker
+
+    with Broker() as broker:
+        yield broker

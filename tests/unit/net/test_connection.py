@@ -1,0 +1,229 @@
+"""What a framed connection promises, over real sockets."""
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+
+from barnabas.net.connection import BUFFER_BYTES, Chunk, Connection
+
+FRAME_BYTES_MAX = 4 * 1024 * 1024
+
+
+@dataclass
+class Range:
+    file: BinaryIO
+    position: int
+    size: int
+
+
+class Owner:
+    """Answers each frame with what `answer` makes of it; None leaves it open until `later` is replied to."""
+
+    def __init__(self, answer: Callable[[bytes], list[Chunk] | None]) -> None:
+        self.answer = answer
+        self.frames: list[bytes] = []
+        self.refusals: list[str] = []
+        self.connections: list[Connection] = []
+        self.closed_count = 0
+
+    def opened(self, connection: Connection) -> None:
+        self.connections.append(connection)
+
+    def frame(self, connection: Connection, frame: memoryview) -> None:
+        self.frames.append(bytes(frame))
+        answer = self.answer(bytes(frame))
+        if answer is not None:
+            connection.reply(answer)
+
+    def refused(self, connection: Connection, reason: str) -> None:
+        self.refusals.append(reason)
+
+    def closed(self, connection: Connection) -> None:
+        self.closed_count += 1
+
+
+@asynccontextmanager
+async def serving(owner: Owner) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Connection(owner, loop, FRAME_BYTES_MAX), "127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        for connection in owner.connections:
+            connection.close()
+        server.close()
+        await server.wait_closed()
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+async def read_frame(reader: asyncio.StreamReader) -> bytes:
+    (size,) = struct.unpack(">i", await reader.readexactly(4))
+    return await reader.readexactly(size)
+
+
+def echo(frame: bytes) -> list[Chunk]:
+    return [framed(frame)]
+
+
+def test_a_frame_that_arrives_byte_by_byte_is_one_frame() -> None:
+    async def story() -> None:
+        owner = Owner(echo)
+        async with serving(owner) as (reader, writer):
+            for byte in framed(b"one request"):
+                writer.write(bytes([byte]))
+                await writer.drain()
+                await asyncio.sleep(0)
+            assert await read_frame(reader) == b"one request"
+
+    asyncio.run(story())
+
+
+def test_pipelined_frames_are_answered_in_order_over_buffer_boundaries() -> None:
+    async def story() -> None:
+        bodies = [f"{number:08}".encode() * (number * 7 % 1500 + 1) for number in range(300)]
+        assert sum(map(len, bodies)) > 10 * BUFFER_BYTES
+        async with serving(Owner(echo)) as (reader, writer):
+            writer.write(b"".join(map(framed, bodies)))
+            assert [await read_frame(reader) for _ in bodies] == bodies
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("size", [BUFFER_BYTES - 4, BUFFER_BYTES - 3, BUFFER_BYTES, 3 * BUFFER_BYTES + 1, FRAME_BYTES_MAX])
+def test_a_frame_larger_than_the_buffer_arrives_whole_and_so_does_the_next(size: int) -> None:
+    async def story() -> None:
+        owner = Owner(lambda frame: [framed(frame[-8:])])
+        async with serving(owner) as (reader, writer):
+            writer.write(framed(bytes(size - 8) + b"the-tail") + framed(b"small one"))
+            assert await read_frame(reader) == b"the-tail"
+            assert await read_frame(reader) == b"mall one"
+            owner.connections[0].shrink()
+            writer.write(framed(b"and after shrinking"))
+            assert await read_frame(reader) == b"hrinking"
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("size", [-1, 0, 7, FRAME_BYTES_MAX + 1, 2**31 - 1])
+def test_an_impossible_size_closes_the_connection(size: int) -> None:
+    async def story() -> None:
+        owner = Owner(echo)
+        async with serving(owner) as (reader, writer):
+            writer.write(struct.pack(">i", size) + b"12345678")
+            with pytest.raises((asyncio.IncompleteReadError, ConnectionResetError)):
+                await read_frame(reader)
+            assert len(owner.refusals) == 1
+            assert owner.frames == []
+            assert owner.closed_count == 1
+
+    asyncio.run(story())
+
+
+def test_an_announced_size_alone_costs_no_memory() -> None:
+    async def story() -> None:
+        owner = Owner(echo)
+        async with serving(owner) as (_, writer):
+            writer.write(struct.pack(">i", FRAME_BYTES_MAX))
+            await asyncio.sleep(0.05)
+            assert len(owner.connections) == 1
+            assert owner.frames == []
+
+    asyncio.run(story())
+
+
+def test_one_request_at_a_time_and_reading_stops_when_the_buffer_is_full() -> None:
+    async def story() -> None:
+        owner = Owner(lambda frame: None)
+        async with serving(owner) as (reader, writer):
+            total = 40 * BUFFER_BYTES // 1000
+            for number in range(total):
+                writer.write(framed(f"{number:08}".encode() + bytes(992)))
+            await asyncio.sleep(0.05)
+            assert len(owner.frames) == 1
+            assert owner.connections[0].is_busy
+            owner.answer = echo
+            owner.connections[0].reply([framed(b"answered late")])
+            assert await read_frame(reader) == b"answered late"
+            rest = [await read_frame(reader) for _ in range(total - 1)]
+            assert [int(frame[:8]) for frame in rest] == list(range(1, total))
+
+    asyncio.run(story())
+
+
+def test_a_reply_of_nothing_goes_on_to_the_next_frame() -> None:
+    async def story() -> None:
+        owner = Owner(echo)
+        owner.answer = lambda frame: None
+        async with serving(owner) as (reader, writer):
+            writer.write(framed(b"no answer wanted"))
+            await asyncio.sleep(0.02)
+            owner.answer = echo
+            owner.connections[0].reply(None)
+            writer.write(framed(b"an answer, please"))
+            assert await read_frame(reader) == b"an answer, please"
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("size", [0, 1, 1000, 64 * 1024, 20 * 1024 * 1024])
+def test_file_ranges_are_sent_between_the_bytes(tmp_path: Path, size: int) -> None:
+    content = bytes(range(256)) * (size // 256 + 2)
+    path = tmp_path / "segment"
+    path.write_bytes(content)
+
+    async def story() -> None:
+        with path.open("rb") as file:
+            whole = framed(b"head" + content[3 : 3 + size] + b"tail")
+            owner = Owner(lambda frame: [whole[:8], Range(file, 3, size), b"tail"])
+            async with serving(owner) as (reader, writer):
+                writer.write(framed(b"fetch me") * 2)
+                await asyncio.sleep(0.05)  # the socket's buffers fill up while nobody reads
+                for _ in range(2):
+                    assert await read_frame(reader) == whole[4:]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("size", [1000, 200_000])
+def test_a_file_that_became_shorter_ends_the_connection(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "segment"
+    path.write_bytes(bytes(size // 2))
+
+    async def story() -> None:
+        with path.open("rb") as file:
+            owner = Owner(lambda frame: [struct.pack(">i", size), Range(file, 0, size)])
+            async with serving(owner) as (reader, writer):
+                writer.write(framed(b"fetch me"))
+                with pytest.raises((asyncio.IncompleteReadError, ConnectionResetError)):
+                    await read_frame(reader)
+                assert owner.closed_count == 1
+
+    asyncio.run(story())
+
+
+def test_a_peer_that_goes_away_in_the_middle_of_a_reply_is_noticed() -> None:
+    async def story() -> None:
+        owner = Owner(lambda frame: [framed(bytes(FRAME_BYTES_MAX))])
+        async with serving(owner) as (_, writer):
+            for _ in range(20):
+                writer.write(framed(b"send me much"))
+            await asyncio.sleep(0.05)
+            assert owner.connections[0].is_busy
+            writer.transport.abort()
+            async with asyncio.timeout(5):
+                while not owner.closed_count:
+                    await asyncio.sleep(0.01)
+            owner.connections[0].reply([framed(b"too late, ignored")])
+
+    asyncio.run(story())
