@@ -1,0 +1,1 @@
+"""Kafka's wire protocol: canonical messages, their codec, and the adapter between versions."""

@@ -1,0 +1,67 @@
+"""DeleteShareGroupState, key 86, versions 0-0. Written by tools/generate_messages.py."""
+
+from typing import ClassVar
+
+from barnabas.wire.message import EMPTY, Field, Message
+
+API_KEY = 86
+VERSIONS = (0, 0)
+FLEXIBLE_FROM = 0
+
+
+class PartitionData(Message):
+    partition: int = 0
+
+    FIELDS: ClassVar[tuple[Field, ...]] = (Field("partition", "int32", 0, 0),)
+
+
+class DeleteStateData(Message):
+    topic_id: bytes = bytes(16)
+    partitions: list[PartitionData] = EMPTY
+
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("topic_id", "uuid", 0, 0),
+        Field("partitions", PartitionData, 0, 0, array=True),
+    )
+
+
+class DeleteShareGroupStateRequest(Message):
+    group_id: str = ""
+    topics: list[DeleteStateData] = EMPTY
+
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("group_id", "string", 0, 0),
+        Field("topics", DeleteStateData, 0, 0, array=True),
+    )
+
+
+class PartitionResult(Message):
+    partition: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("partition", "int32", 0, 0),
+        Field("error_code", "int16", 0, 0),
+        Field("error_message", "string", 0, 0, nullable_from=0),
+    )
+
+
+class DeleteStateResult(Message):
+    topic_id: bytes = bytes(16)
+    partitions: list[PartitionResult] = EMPTY
+
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("topic_id", "uuid", 0, 0),
+        Field("partitions", PartitionResult, 0, 0, array=True),
+    )
+
+
+class DeleteShareGroupStateResponse(Message):
+    results: list[DeleteStateResult] = EMPTY
+
+    FIELDS: ClassVar[tuple[Field, ...]] = (Field("results", DeleteStateResult, 0, 0, array=True),)
+
+
+REQUEST = DeleteShareGroupStateRequest
+RESPONSE = DeleteShareGroupStateResponse
