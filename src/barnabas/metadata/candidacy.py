@@ -1,0 +1,86 @@
+"""A broker's candidacy for controller: campaign, lead while the term lasts, campaign again.
+
+At the start of a term, and whenever a session begins or ends, the controller brings the brokers in the image
+in line with the sessions. A term in which that fails is given up and tried again a little later."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+from barnabas.errors import KafkaError
+from barnabas.metadata.controller import Controller
+from barnabas.metadata.store import BrokerRegistration, Leadership, MetadataStore, StoreError
+
+logger = logging.getLogger(__name__)
+
+RETRY_SECONDS = 1.0
+
+
+class Candidacy:
+    def __init__(
+        self,
+        store: MetadataStore,
+        controller: Controller,
+        broker_id: int,
+        retry_seconds: float = RETRY_SECONDS,
+    ) -> None:
+        self._store = store
+        self._controller = controller
+        self._broker_id = broker_id
+        self._retry_seconds = retry_seconds
+        self._living: Mapping[int, BrokerRegistration] = {}
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        # Done with the reason once a term had to be given up.
+        self.failure: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
+
+    def start(self) -> None:
+        self._task = asyncio.ensure_future(self._run())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            self._task = None
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                leadership = await self._store.campaign(self._broker_id)
+                await self._serve(leadership)
+            except (StoreError, KafkaError) as error:
+                logger.warning("broker %d gave up its term as controller: %s", self._broker_id, error)
+                if not self.failure.done():
+                    self.failure.set_result(error)
+                await asyncio.sleep(self._retry_seconds)
+
+    async def _serve(self, leadership: Leadership) -> None:
+        logger.info("broker %d is the controller, epoch %d", self._broker_id, leadership.epoch)
+        self._controller.lead(leadership)
+        try:
+            cancel = await self._store.watch_sessions(self._take_sessions)
+            try:
+                await self._follow_sessions(leadership)
+            finally:
+                cancel()
+        finally:
+            await self._controller.step_down()
+            await leadership.resign()
+
+    async def _follow_sessions(self, leadership: Leadership) -> None:
+        lost = asyncio.ensure_future(self._wake_when_lost(leadership))
+        try:
+            while not leadership.lost.is_set():
+                self._changed.clear()
+                await self._controller.reconcile_sessions(self._living)
+                await self._changed.wait()
+        finally:
+            lost.cancel()
+
+    async def _wake_when_lost(self, leadership: Leadership) -> None:
+        await leadership.lost.wait()
+        self._changed.set()
+
+    def _take_sessions(self, living: Mapping[int, BrokerRegistration]) -> None:
+        self._living = living
+        self._changed.set()

@@ -1,0 +1,169 @@
+"""Decisions about configs: replace all overrides of a resource, or change some. Pure.
+
+One resource gets one answer: if any of its changes is refused, none of them happens. Which keys exist, which
+values they take and what an operation does is the config package's business."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from barnabas.config.alter import (
+    Operation,
+    alter_incremental,
+    validate_broker_dynamic,
+    validate_topic_overrides,
+)
+from barnabas.config.broker import BROKER_KEYS
+from barnabas.config.definition import ConfigError
+from barnabas.config.parsing import render
+from barnabas.config.topic import TOPIC_KEYS, inherited_value
+from barnabas.config.values import BrokerConfig
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.metadata.decision import Decision, invalid_request
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.parts import BROKER_RESOURCE, TOPIC_RESOURCE, ConfigResource
+from barnabas.metadata.records import ConfigRecord, MetadataRecord
+
+_REFUSED_RESOURCES = {8: "broker loggers", 16: "client metrics subscriptions", 32: "consumer groups"}
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """One incremental operation; `operation` is Kafka's number, see barnabas.config.alter.Operation."""
+
+    key: str
+    operation: int
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigRules:
+    """The checks of overrides, under this broker's configuration as it is at the time."""
+
+    current: Callable[[], BrokerConfig]
+
+    def check_topic(self, overrides: Mapping[str, str]) -> None:
+        validate_topic_overrides(overrides, self.current())
+
+    def check_broker(self, name: str, settings: Mapping[str, str]) -> None:
+        """Refuse settings of a broker, or of all brokers if the name is empty, that could not take effect."""
+        validate_broker_dynamic(settings, per_broker=name != "")
+        config = self.current()
+        try:
+            # Values that are fine one by one can still contradict the rest of the configuration.
+            if name == "":
+                config.with_dynamic(settings, config.broker_dynamic)
+            elif name == str(config.node_id):
+                config.with_dynamic(config.cluster_dynamic, settings)
+        except ConfigError as error:
+            raise invalid_request(error.message) from error
+
+    def inherited(self, resource_type: int, key: str) -> str | None:
+        """The value that a resource has for a key it does not override, as text."""
+        config = self.current()
+        if resource_type == TOPIC_RESOURCE:
+            return render(inherited_value(TOPIC_KEYS[key], config)) if key in TOPIC_KEYS else None
+        return render(config[key]) if key in config else None
+
+
+Results = list[KafkaError | None]
+Content = TypeVar("Content")
+
+
+def alter_configs(
+    image: MetadataImage,
+    alterations: Sequence[tuple[ConfigResource, Sequence[ConfigChange]]],
+    rules: ConfigRules,
+) -> Decision[Results]:
+    """Incremental changes: set, delete, append to and subtract from lists."""
+
+    def changed(resource: ConfigResource, changes: Sequence[ConfigChange]) -> dict[str, str]:
+        values = dict(image.config(*resource))
+        for change in changes:
+            if change.operation in (Operation.APPEND, Operation.SUBTRACT) and change.key not in values:
+                inherited = rules.inherited(resource[0], change.key)
+                if inherited is not None:
+                    values[change.key] = inherited
+        table = TOPIC_KEYS if resource[0] == TOPIC_RESOURCE else BROKER_KEYS
+        return alter_incremental(
+            values, ((change.key, change.operation, change.value) for change in changes), table
+        )
+
+    return _decide(image, alterations, changed, rules)
+
+
+def replace_configs(
+    image: MetadataImage,
+    replacements: Sequence[tuple[ConfigResource, Mapping[str, str | None]]],
+    rules: ConfigRules,
+) -> Decision[Results]:
+    """All overrides of a resource at once: those not given are removed."""
+
+    def replaced(resource: ConfigResource, configs: Mapping[str, str | None]) -> dict[str, str]:
+        values: dict[str, str] = {}
+        for key, value in configs.items():
+            if value is None:
+                raise invalid_request(f"config {key} has no value")
+            values[key] = value
+        return values
+
+    return _decide(image, replacements, replaced, rules)
+
+
+def _decide(
+    image: MetadataImage,
+    requests: Sequence[tuple[ConfigResource, Content]],
+    new_values: Callable[[ConfigResource, Content], dict[str, str]],
+    rules: ConfigRules,
+) -> Decision[Results]:
+    results: Results = []
+    records: list[MetadataRecord] = []
+    counts = Counter(resource for resource, _ in requests)
+    for resource, content in requests:
+        try:
+            if counts[resource] > 1:
+                raise invalid_request(f"resource {resource[1]!r} is in the request more than once")
+            _check_resource(image, resource)
+            values = new_values(resource, content)
+            _check_values(resource, values, rules)
+        except KafkaError as error:
+            results.append(error)
+            continue
+        results.append(None)
+        records.extend(_records(resource, image.config(*resource), values))
+    return Decision(tuple(records), results)
+
+
+def _check_resource(image: MetadataImage, resource: ConfigResource) -> None:
+    resource_type, name = resource
+    if resource_type == TOPIC_RESOURCE:
+        if name not in image.topics:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+    elif resource_type == BROKER_RESOURCE:
+        _check_broker_name(image, name)
+    elif resource_type in _REFUSED_RESOURCES:
+        raise invalid_request(f"configs of {_REFUSED_RESOURCES[resource_type]} are not supported")
+    else:
+        raise invalid_request(f"{resource_type} is not a resource type that has configs")
+
+
+def _check_broker_name(image: MetadataImage, name: str) -> None:
+    if name == "":
+        return
+    if not name.isascii() or not name.isdigit():
+        raise invalid_request(f"broker {name!r} is not a broker id; the empty name means all brokers")
+    if str(int(name)) != name or int(name) not in image.brokers:
+        raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {name} is not registered")
+
+
+def _check_values(resource: ConfigResource, values: Mapping[str, str], rules: ConfigRules) -> None:
+    if resource[0] == TOPIC_RESOURCE:
+        rules.check_topic(values)
+    else:
+        rules.check_broker(resource[1], values)
+
+
+def _records(resource: ConfigResource, old: Mapping[str, str], new: Mapping[str, str]) -> list[ConfigRecord]:
+    changed = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
+    return [ConfigRecord(*resource, key, new.get(key)) for key in changed]

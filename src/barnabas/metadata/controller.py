@@ -1,0 +1,186 @@
+"""The controller: the only writer of metadata. It turns requests into records, one request at a time.
+
+Decide, then apply: a pure function (topics.py, configs.py, brokers.py) looks at the image and gives records
+and an answer; the records are appended where that image ends; the answer is given once they are durable and
+the local image includes them. So each decision sees all earlier ones, and whoever asks next sees this one. If
+another controller was quicker, the decision is taken again on the newer image; if the epoch is over, the
+request gets NOT_CONTROLLER. Errors of one item are values in the answer; what fails for the whole request
+(NOT_CONTROLLER, KAFKA_STORAGE_ERROR) is raised.
+
+It writes only while it holds the leadership that candidacy.py wins for it."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.metadata import brokers, configs, topics
+from barnabas.metadata.configs import ConfigChange, ConfigRules
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.follower import Follower
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.parts import ConfigResource, TopicImage
+from barnabas.metadata.producer_ids import ProducerIdBlock, allocate_producer_ids
+from barnabas.metadata.store import (
+    BrokerRegistration,
+    ControllerFenced,
+    Leadership,
+    MetadataStore,
+    OffsetConflict,
+    StoreError,
+)
+from barnabas.metadata.topics import NewPartitions, NewTopic, TopicReference, TopicRules
+
+logger = logging.getLogger(__name__)
+Result = TypeVar("Result")
+
+CONFLICTS_MAX = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSettings:
+    num_partitions: int = 1
+    replication_factor: int = 1
+
+
+class Controller:
+    def __init__(
+        self,
+        store: MetadataStore,
+        follower: Follower,
+        rules: ConfigRules,
+        settings: ControllerSettings | None = None,
+        chooser: random.Random | None = None,
+    ) -> None:
+        self._store = store
+        self._follower = follower
+        self._settings = settings or ControllerSettings()
+        self._rules = rules
+        self._topic_rules = TopicRules(
+            self._settings.num_partitions,
+            self._settings.replication_factor,
+            rules.check_topic,
+            chooser or random.Random(),
+        )
+        self._turn = asyncio.Lock()
+        self._leadership: Leadership | None = None
+        self._snapshot: asyncio.Task[None] | None = None
+
+    @property
+    def active(self) -> bool:
+        return self._leadership is not None and not self._leadership.lost.is_set()
+
+    def lead(self, leadership: Leadership) -> None:
+        self._leadership = leadership
+
+    async def step_down(self) -> None:
+        """Write no more, and let what is being written finish."""
+        self._leadership = None
+        async with self._turn:
+            if self._snapshot is not None:
+                await self._snapshot
+                self._snapshot = None
+
+    async def create_topics(
+        self, new_topics: Sequence[NewTopic], *, validate_only: bool = False
+    ) -> topics.CreateResults:
+        return await self._commit(
+            lambda image: topics.create_topics(image, new_topics, self._topic_rules), validate_only
+        )
+
+    async def delete_topics(self, references: Sequence[TopicReference]) -> list[TopicImage | KafkaError]:
+        return await self._commit(lambda image: topics.delete_topics(image, references))
+
+    async def create_partitions(
+        self, requests: Sequence[NewPartitions], *, validate_only: bool = False
+    ) -> topics.PartitionsResults:
+        return await self._commit(
+            lambda image: topics.create_partitions(image, requests, self._topic_rules), validate_only
+        )
+
+    async def alter_configs(
+        self,
+        alterations: Sequence[tuple[ConfigResource, Sequence[ConfigChange]]],
+        *,
+        validate_only: bool = False,
+    ) -> configs.Results:
+        return await self._commit(
+            lambda image: configs.alter_configs(image, alterations, self._rules), validate_only
+        )
+
+    async def replace_configs(
+        self,
+        replacements: Sequence[tuple[ConfigResource, Mapping[str, str | None]]],
+        *,
+        validate_only: bool = False,
+    ) -> configs.Results:
+        return await self._commit(
+            lambda image: configs.replace_configs(image, replacements, self._rules), validate_only
+        )
+
+    async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> ProducerIdBlock:
+        return await self._commit(lambda image: allocate_producer_ids(image, broker_id, broker_epoch))
+
+    async def register_broker(self, registration: BrokerRegistration) -> int:
+        return await self._commit(lambda image: brokers.register_broker(image, registration))
+
+    async def fence_broker(self, broker_id: int) -> None:
+        await self._commit(lambda image: brokers.fence_broker(image, broker_id))
+
+    async def unregister_broker(self, broker_id: int) -> None:
+        await self._commit(lambda image: brokers.unregister_broker(image, broker_id))
+
+    async def reconcile_sessions(self, living: Mapping[int, BrokerRegistration]) -> None:
+        """Register the brokers that have a session, and fence those that have none."""
+        while await self._commit(lambda image: brokers.reconcile_sessions(image, living)):
+            pass
+
+    async def _commit(
+        self, decide: Callable[[MetadataImage], Decision[Result]], validate_only: bool = False
+    ) -> Result:
+        async with self._turn:
+            for _ in range(CONFLICTS_MAX):
+                leadership = self._leadership
+                if leadership is None or leadership.lost.is_set():
+                    raise KafkaError(ErrorCode.NOT_CONTROLLER, "this broker is not the controller")
+                image = self._follower.image
+                decision = decide(image)
+                if validate_only or not decision.records:
+                    return decision.result
+                # A record that does not fold must never reach the log: no broker could load it again.
+                image.apply(decision.records)
+                if await self._append(decision, image.offset, leadership):
+                    return decision.result
+        raise KafkaError(
+            ErrorCode.REQUEST_TIMED_OUT, "other controllers kept changing the metadata meanwhile"
+        )
+
+    async def _append(self, decision: Decision[Result], offset: int, leadership: Leadership) -> bool:
+        """Whether the records are in the log; if not, the image is newer now and the decision is void."""
+        try:
+            end_offset = await self._store.append(decision.records, offset, leadership.epoch)
+        except OffsetConflict as conflict:
+            await self._follower.reached(conflict.end_offset)
+            return False
+        except ControllerFenced as error:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, str(error)) from error
+        except StoreError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        await self._follower.reached(end_offset)
+        self._snapshot_if_due(leadership.epoch)
+        return True
+
+    def _snapshot_if_due(self, epoch: int) -> None:
+        idle = self._snapshot is None or self._snapshot.done()
+        if idle and self._store.snapshot_due:
+            self._snapshot = asyncio.ensure_future(self._write_snapshot(epoch))
+
+    async def _write_snapshot(self, epoch: int) -> None:
+        try:
+            await self._store.snapshot(self._follower.image, epoch)
+        except StoreError as error:
+            # The log is complete without it; the next append tries again.
+            logger.warning("no metadata snapshot was written: %s", error)

@@ -1,0 +1,204 @@
+"""Folding records into an image: the only code that gives a metadata record its meaning.
+
+A Folding starts from one image, takes records in log order, and finishes with the next image and what
+changed. It copies a dictionary the first time a record touches it, and holds the partitions of a touched
+topic in a list meanwhile, so that loading a log costs time in proportion to its records."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from barnabas.ids import Uuid, uuid_to_string
+from barnabas.metadata.difference import Difference, compare_touched
+from barnabas.metadata.parts import (
+    TOPIC_RESOURCE,
+    BrokerImage,
+    ConfigResource,
+    PartitionImage,
+    TopicImage,
+    collision_key,
+)
+from barnabas.metadata.records import (
+    BrokerRecord,
+    ConfigRecord,
+    FeatureRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RemoveBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+
+if TYPE_CHECKING:
+    from barnabas.metadata.image import MetadataImage
+
+
+class InconsistentLog(ValueError):
+    """A record does not fit the image it follows; the log is not one that a controller wrote."""
+
+
+class Folding:
+    def __init__(self, image: "MetadataImage") -> None:
+        self._image = image
+        self._count = 0
+        self._changed: dict[str, Any] = {}
+        self._partitions: dict[str, list[PartitionImage]] = {}
+        self._touched_topics: set[str] = set()
+        self._touched_configs: set[ConfigResource] = set()
+        self._touched_brokers: set[int] = set()
+
+    def fold(self, record: MetadataRecord) -> None:
+        _FOLDS[type(record)](self, record)
+        self._count += 1
+
+    def finish(self) -> "tuple[MetadataImage, Difference]":
+        if self._partitions:
+            topics = self._own("topics")
+            for name, partitions in self._partitions.items():
+                old = topics[name]
+                topics[name] = TopicImage(old.name, old.id, tuple(partitions))
+        new = replace(self._image, offset=self._image.offset + self._count, **self._changed)
+        difference = compare_touched(
+            self._image, new, self._touched_topics, self._touched_configs, self._touched_brokers
+        )
+        return new, difference
+
+    def _own(self, name: str) -> dict[Any, Any]:
+        """The dictionary `name` of the image being made; a copy of the old image's on first use."""
+        owned = self._changed.get(name)
+        if owned is None:
+            owned = self._changed[name] = dict(getattr(self._image, name))
+        return owned
+
+    def _topic_name(self, topic_id: Uuid) -> str:
+        names = self._changed.get("topic_names", self._image.topic_names)
+        name: str | None = names.get(topic_id)
+        if name is None:
+            raise InconsistentLog(
+                f"metadata record {self._image.offset + self._count} is about topic "
+                f"{uuid_to_string(topic_id)}, which does not exist at that point"
+            )
+        return name
+
+    def _partitions_of(self, name: str) -> list[PartitionImage]:
+        partitions = self._partitions.get(name)
+        if partitions is None:
+            topics = self._changed.get("topics", self._image.topics)
+            partitions = self._partitions[name] = list(topics[name].partitions)
+            self._touched_topics.add(name)
+        return partitions
+
+    def _fold_topic(self, record: TopicRecord) -> None:
+        topics = self._own("topics")
+        if record.name in topics:
+            raise InconsistentLog(
+                f"metadata record {self._image.offset + self._count} creates topic {record.name!r}, "
+                "which exists at that point"
+            )
+        topics[record.name] = TopicImage(record.name, record.id)
+        self._own("topic_names")[record.id] = record.name
+        self._touched_topics.add(record.name)
+        key = collision_key(record.name)
+        if key is not None:
+            self._own("collisions")[key] = record.name
+
+    def _fold_partition(self, record: PartitionRecord) -> None:
+        partitions = self._partitions_of(self._topic_name(record.topic_id))
+        image = PartitionImage(
+            record.replicas,
+            record.isr,
+            record.leader,
+            record.leader_epoch,
+            record.partition_epoch,
+            record.directories,
+        )
+        if record.partition == len(partitions):
+            partitions.append(image)
+        elif 0 <= record.partition < len(partitions):
+            partitions[record.partition] = image
+        else:
+            raise self._no_partition(record)
+
+    def _fold_partition_change(self, record: PartitionChangeRecord) -> None:
+        partitions = self._partitions_of(self._topic_name(record.topic_id))
+        if not 0 <= record.partition < len(partitions):
+            raise self._no_partition(record)
+        old = partitions[record.partition]
+        leads = record.leader is not None
+        partitions[record.partition] = PartitionImage(
+            old.replicas if record.replicas is None else record.replicas,
+            old.isr if record.isr is None else record.isr,
+            old.leader if record.leader is None else record.leader,
+            old.leader_epoch + leads,
+            old.partition_epoch + 1,
+            old.directories,
+        )
+
+    def _no_partition(self, record: PartitionRecord | PartitionChangeRecord) -> InconsistentLog:
+        name = self._topic_name(record.topic_id)
+        return InconsistentLog(
+            f"metadata record {self._image.offset + self._count} is about partition {record.partition} "
+            f"of topic {name!r}, which has {len(self._partitions_of(name))}"
+        )
+
+    def _fold_remove_topic(self, record: RemoveTopicRecord) -> None:
+        name = self._topic_name(record.topic_id)
+        del self._own("topics")[name]
+        del self._own("topic_names")[record.topic_id]
+        self._partitions.pop(name, None)
+        self._touched_topics.add(name)
+        key = collision_key(name)
+        if key is not None:
+            self._own("collisions").pop(key, None)
+        resource = (TOPIC_RESOURCE, name)
+        if resource in self._changed.get("configs", self._image.configs):
+            del self._own("configs")[resource]
+            self._touched_configs.add(resource)
+
+    def _fold_config(self, record: ConfigRecord) -> None:
+        resource = (record.resource_type, record.resource_name)
+        configs = self._own("configs")
+        values = dict(configs.get(resource, {}))
+        if record.value is None:
+            values.pop(record.key, None)
+        else:
+            values[record.key] = record.value
+        if values:
+            configs[resource] = values
+        else:
+            configs.pop(resource, None)
+        self._touched_configs.add(resource)
+
+    def _fold_broker(self, record: BrokerRecord) -> None:
+        self._own("brokers")[record.id] = BrokerImage(
+            record.id, record.epoch, record.incarnation, record.listeners, record.rack, record.fenced
+        )
+        self._touched_brokers.add(record.id)
+
+    def _fold_remove_broker(self, record: RemoveBrokerRecord) -> None:
+        self._own("brokers").pop(record.id, None)
+        self._touched_brokers.add(record.id)
+
+    def _fold_producer_ids(self, record: ProducerIdsRecord) -> None:
+        self._changed["next_producer_id"] = record.next_producer_id
+
+    def _fold_feature(self, record: FeatureRecord) -> None:
+        if record.level:
+            self._own("features")[record.name] = record.level
+        else:
+            self._own("features").pop(record.name, None)
+
+
+_FOLDS: dict[type[MetadataRecord], Callable[[Folding, Any], None]] = {
+    TopicRecord: Folding._fold_topic,
+    PartitionRecord: Folding._fold_partition,
+    PartitionChangeRecord: Folding._fold_partition_change,
+    RemoveTopicRecord: Folding._fold_remove_topic,
+    ConfigRecord: Folding._fold_config,
+    BrokerRecord: Folding._fold_broker,
+    RemoveBrokerRecord: Folding._fold_remove_broker,
+    ProducerIdsRecord: Folding._fold_producer_ids,
+    FeatureRecord: Folding._fold_feature,
+}

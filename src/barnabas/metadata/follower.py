@@ -1,0 +1,95 @@
+"""Follows the metadata log: folds what the store brings into the image and tells listeners, in order.
+
+Every broker has one. `image` is always whole and never goes back; listeners are called on the event loop, in
+the order they subscribed, before anyone who waits for that image goes on. A listener that fails is logged and
+the others still hear of the change: the image has moved, whatever one of them makes of it."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from barnabas.metadata.difference import Difference
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.records import MetadataRecord
+from barnabas.metadata.store import Cancel, MetadataStore, Snapshot, Update
+
+logger = logging.getLogger(__name__)
+
+ImageListener: TypeAlias = Callable[[MetadataImage, MetadataImage, Difference], None]
+
+
+class Follower:
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+        self._listeners: list[ImageListener] = []
+        self._waiting: list[tuple[Callable[[MetadataImage], bool], asyncio.Future[MetadataImage]]] = []
+        self._cancel: Cancel | None = None
+        self.image = MetadataImage(cluster_id=store.cluster_id)
+
+    async def start(self) -> None:
+        """Fold all there is, then follow; listeners subscribed before this hear of it as one change."""
+        self._cancel = await self._store.watch(self.image.offset, self._take)
+
+    def stop(self) -> None:
+        if self._cancel is not None:
+            self._cancel()
+            self._cancel = None
+        for _, waiter in self._waiting:
+            waiter.cancel()
+        self._waiting.clear()
+
+    def listen(self, listener: ImageListener) -> Cancel:
+        """Call `listener(old, new, difference)` for each change from now on."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
+
+    async def reached(self, offset: int) -> MetadataImage:
+        """Wait for an image that includes all records below `offset`."""
+        return await self.until(lambda image: image.offset >= offset)
+
+    async def until(self, predicate: Callable[[MetadataImage], bool]) -> MetadataImage:
+        """Wait for an image of which `predicate` is true."""
+        if predicate(self.image):
+            return self.image
+        waiter: asyncio.Future[MetadataImage] = asyncio.get_running_loop().create_future()
+        entry = (predicate, waiter)
+        self._waiting.append(entry)
+        try:
+            return await waiter
+        finally:
+            if entry in self._waiting:
+                self._waiting.remove(entry)
+
+    def _take(self, updates: Sequence[Update]) -> None:
+        old = self.image
+        start, records = old, list[MetadataRecord]()
+        for update in updates:
+            if isinstance(update, Snapshot):
+                # A snapshot stands for all records below its end, so counting on from there keeps the offset.
+                base = update.end_offset - len(update.records)
+                start, records = MetadataImage(cluster_id=old.cluster_id, offset=base), []
+            records.extend(update.records)
+        if start is old:
+            new, difference = old.apply_and_compare(records)
+        else:
+            new = start.apply(records)
+            difference = new.difference(old)
+        self._publish(old, new, difference)
+
+    def _publish(self, old: MetadataImage, new: MetadataImage, difference: Difference) -> None:
+        self.image = new
+        for listener in list(self._listeners):
+            try:
+                listener(old, new, difference)
+            except Exception:
+                logger.exception("a listener failed on the metadata change up to offset %d", new.offset)
+        still_waiting = []
+        for predicate, waiter in self._waiting:
+            if waiter.done():
+                continue
+            if predicate(new):
+                waiter.set_result(new)
+            else:
+                still_waiting.append((predicate, waiter))
+        self._waiting = still_waiting

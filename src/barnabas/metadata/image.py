@@ -1,0 +1,110 @@
+"""The metadata image: the state of the cluster after a given number of records. Immutable, shared freely.
+
+An image is never changed: `apply` makes a new one that shares every part the records did not touch. What
+is touched is one shallow copy of a dictionary per `apply` (not per record): about 0.1 ms at 10,000 topics.
+All look-ups are one or two dictionary reads. Pure values: no I/O, no clock, no asyncio."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from barnabas.ids import Uuid
+from barnabas.metadata.difference import Difference, compare
+from barnabas.metadata.folding import Folding
+from barnabas.metadata.parts import TOPIC_RESOURCE, BrokerImage, ConfigResource, PartitionImage, TopicImage
+from barnabas.metadata.records import (
+    BrokerRecord,
+    ConfigRecord,
+    FeatureRecord,
+    MetadataRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    TopicRecord,
+)
+
+_NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataImage:
+    """`offset` is the number of records folded in, and so the offset of the next one."""
+
+    cluster_id: str = ""
+    offset: int = 0
+    brokers: Mapping[int, BrokerImage] = field(default_factory=dict)
+    topics: Mapping[str, TopicImage] = field(default_factory=dict)
+    topic_names: Mapping[Uuid, str] = field(default_factory=dict)
+    collisions: Mapping[str, str] = field(default_factory=dict)
+    configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
+    features: Mapping[str, int] = field(default_factory=dict)
+    next_producer_id: int = 0
+
+    def topic(self, name: str) -> TopicImage | None:
+        return self.topics.get(name)
+
+    def topic_by_id(self, topic_id: Uuid) -> TopicImage | None:
+        name = self.topic_names.get(topic_id)
+        return None if name is None else self.topics[name]
+
+    def partition(self, name: str, index: int) -> PartitionImage | None:
+        topic = self.topics.get(name)
+        if topic is None or not 0 <= index < len(topic.partitions):
+            return None
+        return topic.partitions[index]
+
+    def config(self, resource_type: int, name: str) -> Mapping[str, str]:
+        """The overrides stored for a resource; empty when there are none."""
+        return self.configs.get((resource_type, name), _NO_CONFIGS)
+
+    def topic_config(self, name: str) -> Mapping[str, str]:
+        return self.config(TOPIC_RESOURCE, name)
+
+    def alive(self, broker_id: int) -> bool:
+        broker = self.brokers.get(broker_id)
+        return broker is not None and not broker.fenced
+
+    def apply(self, records: Iterable[MetadataRecord]) -> "MetadataImage":
+        """The image after these records, the next ones of the log."""
+        return self.apply_and_compare(records)[0]
+
+    def apply_and_compare(self, records: Iterable[MetadataRecord]) -> tuple["MetadataImage", Difference]:
+        """As `apply`, with the difference found from what was touched instead of by comparing everything."""
+        folding = Folding(self)
+        for record in records:
+            folding.fold(record)
+        return folding.finish()
+
+    def difference(self, older: "MetadataImage") -> Difference:
+        """All that differs from an older image, however far apart the two are."""
+        return compare(older, self)
+
+    def records(self) -> Iterator[MetadataRecord]:
+        """The records that rebuild this image from an empty one: the content of a snapshot."""
+        for feature, level in self.features.items():
+            yield FeatureRecord(feature, level)
+        for broker in self.brokers.values():
+            yield BrokerRecord(
+                broker.id, broker.epoch, broker.incarnation, broker.listeners, broker.rack, broker.fenced
+            )
+        for topic in self.topics.values():
+            yield TopicRecord(topic.name, topic.id)
+            for index, partition in enumerate(topic.partitions):
+                yield _partition_record(topic.id, index, partition)
+        for (resource_type, name), configs in self.configs.items():
+            for key, value in configs.items():
+                yield ConfigRecord(resource_type, name, key, value)
+        if self.next_producer_id:
+            yield ProducerIdsRecord(-1, -1, self.next_producer_id)
+
+
+def _partition_record(topic_id: Uuid, index: int, partition: PartitionImage) -> PartitionRecord:
+    return PartitionRecord(
+        topic_id,
+        index,
+        partition.replicas,
+        partition.isr,
+        partition.leader,
+        partition.leader_epoch,
+        partition.partition_epoch,
+        partition.directories,
+    )

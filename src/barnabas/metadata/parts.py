@@ -1,0 +1,53 @@
+"""The parts an image is made of: broker, topic, partition. Immutable values, no behaviour beyond look-up."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from barnabas.ids import Uuid
+from barnabas.metadata.records import NO_LEADER, Listener
+
+ConfigResource: TypeAlias = tuple[int, str]
+
+# Kafka's numbers of the resources that carry configs.
+TOPIC_RESOURCE = 2
+BROKER_RESOURCE = 4
+CLUSTER_DEFAULT: ConfigResource = (BROKER_RESOURCE, "")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionImage:
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    directories: tuple[Uuid, ...] = ()
+
+    @property
+    def has_leader(self) -> bool:
+        return self.leader != NO_LEADER
+
+
+@dataclass(frozen=True, slots=True)
+class TopicImage:
+    name: str
+    id: Uuid
+    partitions: tuple[PartitionImage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerImage:
+    id: int
+    epoch: int
+    incarnation: Uuid
+    listeners: tuple[Listener, ...]
+    rack: str | None
+    fenced: bool
+
+    def listener(self, name: str) -> Listener | None:
+        return next((listener for listener in self.listeners if listener.name == name), None)
+
+
+def collision_key(name: str) -> str | None:
+    """What `name` becomes in metric names, where '.' and '_' are the same; None when it has neither."""
+    return name.replace(".", "_") if "." in name or "_" in name else None

@@ -1,0 +1,275 @@
+"""Decisions about topics: create, delete, add partitions. Pure: image and request give records and answers.
+
+Each item of a request gets its own answer, a value or a KafkaError; items that fail write nothing."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.ids import ZERO_UUID, Uuid, random_uuid, topic_name_problem, uuid_to_string
+from barnabas.metadata.assignments import check_assignments, partition_records
+from barnabas.metadata.decision import Decision, invalid_request
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.parts import TOPIC_RESOURCE, TopicImage, collision_key
+from barnabas.metadata.placement import place_replicas
+from barnabas.metadata.records import ConfigRecord, MetadataRecord, RemoveTopicRecord, TopicRecord
+
+DEFAULT = -1
+# Kafka's bound as well: one request becomes one atomic append.
+PARTITIONS_PER_REQUEST_MAX = 10_000
+RESERVED_NAMES = frozenset({"__cluster_metadata"})
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to create; counts of -1 mean the cluster's default. `assignments` are replicas by partition."""
+
+    name: str
+    num_partitions: int = DEFAULT
+    replication_factor: int = DEFAULT
+    assignments: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTopic:
+    name: str
+    id: Uuid
+    num_partitions: int
+    replication_factor: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicReference:
+    """A topic to delete: by name or by id, not both."""
+
+    name: str | None = None
+    id: Uuid | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewPartitions:
+    """`count` is the wanted total; `assignments`, if given, has the replicas of each added partition."""
+
+    name: str
+    count: int
+    assignments: Sequence[Sequence[int]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRules:
+    """What topic decisions need beside the image: defaults, the check of overrides, a source of chance."""
+
+    num_partitions: int
+    replication_factor: int
+    check_configs: Callable[[Mapping[str, str]], None]
+    chooser: random.Random
+
+
+CreateResults: TypeAlias = dict[str, CreatedTopic | KafkaError]
+
+
+def create_topics(
+    image: MetadataImage, topics: Sequence[NewTopic], rules: TopicRules
+) -> Decision[CreateResults]:
+    """One answer per name; a name given more than once fails."""
+    results: CreateResults = {}
+    records: list[MetadataRecord] = []
+    taken: dict[str, str] = {}
+    repeated = _repeated(topic.name for topic in topics)
+    total = sum(_wanted_partitions(topic, rules) for topic in topics)
+    for topic in topics:
+        try:
+            if topic.name in repeated:
+                raise invalid_request(f"topic {topic.name!r} is in the request more than once")
+            _check_request_size(total)
+            _check_name(image, topic.name, taken)
+            created, new_records = _create_topic(image, topic, rules)
+        except KafkaError as error:
+            results[topic.name] = error
+            continue
+        results[topic.name] = created
+        records.extend(new_records)
+        key = collision_key(topic.name)
+        if key is not None:
+            taken[key] = topic.name
+    return Decision(tuple(records), results)
+
+
+def _repeated(items: Iterable[object]) -> set[object]:
+    return {item for item, count in Counter(items).items() if count > 1}
+
+
+def _wanted_partitions(topic: NewTopic, rules: TopicRules) -> int:
+    if topic.assignments:
+        return len(topic.assignments)
+    return rules.num_partitions if topic.num_partitions == DEFAULT else max(0, topic.num_partitions)
+
+
+def _check_request_size(partitions: int) -> None:
+    if partitions > PARTITIONS_PER_REQUEST_MAX:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION,
+            f"the request asks for {partitions} partitions; at most {PARTITIONS_PER_REQUEST_MAX} fit in one",
+        )
+
+
+def _check_name(image: MetadataImage, name: str, taken: Mapping[str, str]) -> None:
+    problem = topic_name_problem(name)
+    if problem is not None:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+    if name in RESERVED_NAMES:
+        raise invalid_request(f"topic name {name!r} is reserved")
+    if name in image.topics:
+        raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists")
+    key = collision_key(name)
+    other = None if key is None else image.collisions.get(key) or taken.get(key)
+    if other is not None:
+        raise KafkaError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"topic {name!r} collides with topic {other!r}: '.' and '_' are the same in metric names",
+        )
+
+
+def _create_topic(
+    image: MetadataImage, topic: NewTopic, rules: TopicRules
+) -> tuple[CreatedTopic, list[MetadataRecord]]:
+    configs = _checked_configs(topic.configs, rules)
+    replicas = _assigned(image, topic) if topic.assignments else _placed(image, topic, rules)
+    topic_id = random_uuid()
+    records: list[MetadataRecord] = [TopicRecord(topic.name, topic_id)]
+    records.extend(partition_records(image, topic_id, 0, replicas))
+    records.extend(ConfigRecord(TOPIC_RESOURCE, topic.name, key, value) for key, value in configs.items())
+    return CreatedTopic(topic.name, topic_id, len(replicas), len(replicas[0])), records
+
+
+def _checked_configs(configs: Mapping[str, str | None], rules: TopicRules) -> dict[str, str]:
+    checked: dict[str, str] = {}
+    for key, value in configs.items():
+        if value is None:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"config {key} has no value")
+        checked[key] = value
+    rules.check_configs(checked)
+    return checked
+
+
+def _assigned(image: MetadataImage, topic: NewTopic) -> list[tuple[int, ...]]:
+    if topic.replication_factor != DEFAULT or topic.num_partitions != DEFAULT:
+        raise invalid_request(
+            "with an explicit replica assignment, partition count and replication factor must be -1"
+        )
+    if sorted(topic.assignments) != list(range(len(topic.assignments))):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "the assigned partitions must be 0, 1, 2, ... without a gap"
+        )
+    replicas = [tuple(topic.assignments[index]) for index in range(len(topic.assignments))]
+    check_assignments(image, replicas, len(replicas[0]))
+    return replicas
+
+
+def _placed(image: MetadataImage, topic: NewTopic, rules: TopicRules) -> list[tuple[int, ...]]:
+    partitions = rules.num_partitions if topic.num_partitions == DEFAULT else topic.num_partitions
+    factor = rules.replication_factor if topic.replication_factor == DEFAULT else topic.replication_factor
+    if factor <= 0:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"replication factor {factor} is neither positive nor -1, the default",
+        )
+    if partitions <= 0:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"a partition count of {partitions} is neither positive nor -1, the default",
+        )
+    return place_replicas(image.brokers.values(), partitions, factor, rules.chooser)
+
+
+def delete_topics(
+    image: MetadataImage, references: Sequence[TopicReference]
+) -> Decision[list[TopicImage | KafkaError]]:
+    """One answer per reference, in order: the topic as it was, or why it stays."""
+    found = [_find(image, reference) for reference in references]
+    repeated = _repeated(topic.id for topic in found if isinstance(topic, TopicImage))
+    results: list[TopicImage | KafkaError] = []
+    records: list[MetadataRecord] = []
+    for topic in found:
+        if isinstance(topic, TopicImage) and topic.id in repeated:
+            results.append(invalid_request(f"topic {topic.name!r} is in the request more than once"))
+            continue
+        results.append(topic)
+        if isinstance(topic, TopicImage):
+            records.append(RemoveTopicRecord(topic.id))
+    return Decision(tuple(records), results)
+
+
+def _find(image: MetadataImage, reference: TopicReference) -> TopicImage | KafkaError:
+    topic_id = None if reference.id == ZERO_UUID else reference.id
+    if reference.name is not None and topic_id is not None:
+        return invalid_request("a topic is named by its name or its id, not by both")
+    if reference.name is not None:
+        missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return image.topic(reference.name) or KafkaError(missing, f"there is no topic {reference.name!r}")
+    if topic_id is None:
+        return invalid_request("neither the name nor the id of a topic is given")
+    missing = ErrorCode.UNKNOWN_TOPIC_ID
+    return image.topic_by_id(topic_id) or KafkaError(
+        missing, f"there is no topic with id {uuid_to_string(topic_id)}"
+    )
+
+
+PartitionsResults: TypeAlias = dict[str, int | KafkaError]
+
+
+def create_partitions(
+    image: MetadataImage, requests: Sequence[NewPartitions], rules: TopicRules
+) -> Decision[PartitionsResults]:
+    """One answer per topic name: its new number of partitions, or why it has as many as before."""
+    results: PartitionsResults = {}
+    records: list[MetadataRecord] = []
+    repeated = _repeated(request.name for request in requests)
+    total = sum(_added(image, request) for request in requests)
+    for request in requests:
+        try:
+            if request.name in repeated:
+                raise invalid_request(f"topic {request.name!r} is in the request more than once")
+            _check_request_size(total)
+            records.extend(_add_partitions(image, request, rules))
+        except KafkaError as error:
+            results[request.name] = error
+        else:
+            results[request.name] = request.count
+    return Decision(tuple(records), results)
+
+
+def _added(image: MetadataImage, request: NewPartitions) -> int:
+    topic = image.topic(request.name)
+    return 0 if topic is None else max(0, request.count - len(topic.partitions))
+
+
+def _add_partitions(
+    image: MetadataImage, request: NewPartitions, rules: TopicRules
+) -> Iterable[MetadataRecord]:
+    topic = image.topic(request.name)
+    if topic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {request.name!r}")
+    present = len(topic.partitions)
+    if request.count <= present:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"topic {request.name!r} has {present} partitions and can only grow, not go to {request.count}",
+        )
+    factor = len(topic.partitions[0].replicas)
+    added = request.count - present
+    if request.assignments is None:
+        replicas = place_replicas(image.brokers.values(), added, factor, rules.chooser)
+    else:
+        replicas = [tuple(assignment) for assignment in request.assignments]
+        if len(replicas) != added:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"{added} partitions are to be added and {len(replicas)} have replicas assigned",
+            )
+        check_assignments(image, replicas, factor)
+    return partition_records(image, topic.id, present, replicas)
