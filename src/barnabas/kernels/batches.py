@@ -1,10 +1,10 @@
-"""Walks over record batches (magic 2) and the records inside them: bytes and ints only, no objects made per record.
+"""Walks over record batches (magic 2) and the records in them: bytes and ints, no object made per record.
 
 Every read is checked against the buffer's end, so hostile bytes give an error number, never a wild read.
-Errors of walk_records: 1 record length, 2 varint, 3 offset delta, 4 key length, 5 value length, 6 header count,
-7 header, 8 bytes left in a record, 9 bytes left after the last record, 10 timestamp beyond 64 bits,
-11 no key though one is required, 12 timestamp out of range. 11 and 12 are a record's own fault: the walk may be
-resumed after it, at the index and position that were returned."""
+Errors of walk_records: 1 record length, 2 timestamp varint, 3 offset delta, 4 key length, 5 value length,
+6 header count, 7 header, 8 bytes left in a record, 9 bytes left after the last record, 10 timestamp beyond
+64 bits, 11 no key though one is required, 12 timestamp out of range. 11 and 12 are a record's own fault: the
+walk may be resumed after it, at the index and position that were returned."""
 
 import cython
 
@@ -16,12 +16,18 @@ import cython
 @cython.boundscheck(False)
 @cython.wraparound(False)
 def _varint(
-    buffer: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t, bits: cython.int
+    buffer: cython.const[cython.uchar][::1],
+    position: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    bits: cython.int,
 ) -> tuple[cython.longlong, cython.Py_ssize_t]:
-    """One zigzag varint of at most `bits` bits: (value, position after it), or position -1 where it is malformed."""
+    """A zigzag varint of at most `bits` bits: (value, position after it), the position -1 where malformed."""
     byte: cython.ulonglong
     raw: cython.ulonglong = 0
     shift: cython.int = 0
+    if position < end and buffer[position] < 0x80:  # nearly all of them are one byte long
+        byte = buffer[position]
+        return cython.cast(cython.longlong, byte >> 1) ^ -cython.cast(cython.longlong, byte & 1), position + 1
     while position < end and shift < bits:
         byte = buffer[position]
         position += 1
@@ -40,35 +46,86 @@ def _varint(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
+def _skip_bytes(
+    buffer: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> tuple[cython.longlong, cython.Py_ssize_t]:
+    """Step over a length, -1 for null, and so many bytes: (length, position after), -1 where malformed."""
+    length: cython.longlong
+    length, position = _varint(buffer, position, end, 32)
+    if position < 0 or length < -1 or length > end - position:
+        return 0, -1
+    if length > 0:
+        position += cython.cast(cython.Py_ssize_t, length)
+    return length, position
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
 def _skip_headers(
     buffer: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t
-) -> tuple[cython.int, cython.Py_ssize_t]:
-    """Step over a record's headers: (error, position after them)."""
+) -> cython.int:
+    """Step over a record's headers, which must end where the record does; gives the error."""
     count: cython.longlong
     length: cython.longlong
-    index: cython.longlong
+    _: cython.longlong
     count, position = _varint(buffer, position, end, 32)
+    if position < 0 or count < 0 or count > (end - position) // 2:
+        return 6
+    for _ in range(count):
+        length, position = _skip_bytes(buffer, position, end)
+        if position < 0 or length < 0:
+            return 7
+        length, position = _skip_bytes(buffer, position, end)
+        if position < 0:
+            return 7
+    return 0 if position == end else 8
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _check_body(
+    buffer: cython.const[cython.uchar][::1],
+    position: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    index: cython.Py_ssize_t,
+) -> tuple[cython.int, cython.longlong, cython.longlong]:
+    """Check a record's body, which fills `position` to `end`: (error, timestamp delta, key length)."""
+    timestamp_delta: cython.longlong
+    length: cython.longlong
+    key_length: cython.longlong
+    timestamp_delta, position = _varint(buffer, position + 1, end, 64)
     if position < 0:
-        return 2, 0
-    if count < 0 or count > (end - position) // 2:
-        return 6, 0
-    for index in range(count):  # noqa: B007
-        length, position = _varint(buffer, position, end, 32)
-        if position < 0 or length < 0 or length > end - position:
-            return 7, 0
-        length, position = _varint(buffer, position + length, end, 32)
-        if position < 0 or length < -1 or length > end - position:
-            return 7, 0
-        if length > 0:
-            position += length
-    return 0, position
+        return 2, 0, 0
+    length, position = _varint(buffer, position, end, 32)
+    if position < 0 or length != index:
+        return 3, 0, 0
+    key_length, position = _skip_bytes(buffer, position, end)
+    if position < 0:
+        return 4, 0, 0
+    length, position = _skip_bytes(buffer, position, end)
+    if position < 0:
+        return 5, 0, 0
+    return _skip_headers(buffer, position, end), timestamp_delta, key_length
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _overflows(left: cython.longlong, right: cython.longlong) -> cython.bint:
+    """Whether the sum may be beyond 64 bits, where C would wrap; a few outermost values are given up."""
+    half: cython.longlong = (left >> 1) + (right >> 1)
+    limit: cython.longlong = (cython.cast(cython.longlong, 1) << 62) - 1
+    return half >= limit or half < -limit
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-@cython.boundscheck(False)
-@cython.wraparound(False)
 def _walk(
     buffer: cython.const[cython.uchar][::1],
     start: tuple[cython.Py_ssize_t, cython.Py_ssize_t],
@@ -76,66 +133,38 @@ def _walk(
     base_timestamp: cython.longlong,
     limits: tuple[cython.longlong, cython.longlong, cython.bint],
 ) -> tuple[cython.int, cython.Py_ssize_t, cython.Py_ssize_t, cython.longlong, cython.Py_ssize_t]:
-    index: cython.Py_ssize_t = start[0]
+    index: cython.Py_ssize_t
     position: cython.Py_ssize_t = start[1]
-    after: cython.Py_ssize_t
-    record_end: cython.Py_ssize_t
     end: cython.Py_ssize_t = buffer.shape[0]
     error: cython.int
     length: cython.longlong
     key_length: cython.longlong
     timestamp: cython.longlong
-    half: cython.longlong
-    half_max: cython.longlong = (cython.cast(cython.longlong, 1) << 62) - 1  # C wraps, Python does not: refuse sooner
     max_timestamp: cython.longlong = -1
     max_index: cython.Py_ssize_t = count - 1
-    while index < count:
-        length, after = _varint(buffer, position, end, 32)
-        if after < 0:
-            return 2, index, position, -1, -1
-        if length < 6 or length > end - after:
-            return 1, index, position, -1, -1
-        position = after
-        record_end = position + cython.cast(cython.Py_ssize_t, length)
-        timestamp, position = _varint(buffer, position + 1, record_end, 64)
-        if position < 0:
-            return 2, index, record_end, -1, -1
-        half = (timestamp >> 1) + (base_timestamp >> 1)
-        if half >= half_max or half < -half_max:
-            return 10, index, record_end, -1, -1
+    for index in range(start[0], count):
+        length, position = _varint(buffer, position, end, 32)
+        if position < 0 or length < 6 or length > end - position:
+            return 1, index, -1, -1, -1
+        error, timestamp, key_length = _check_body(
+            buffer, position, position + cython.cast(cython.Py_ssize_t, length), index
+        )
+        if error != 0:
+            return error, index, -1, -1, -1
+        position += cython.cast(cython.Py_ssize_t, length)
+        if _overflows(base_timestamp, timestamp):
+            return 10, index, -1, -1, -1
         timestamp += base_timestamp
-        length, position = _varint(buffer, position, record_end, 32)
-        if position < 0 or length != index:
-            return (2 if position < 0 else 3), index, record_end, -1, -1
-        key_length, position = _varint(buffer, position, record_end, 32)
-        if position < 0 or key_length < -1 or key_length > record_end - position:
-            return (2 if position < 0 else 4), index, record_end, -1, -1
-        if key_length > 0:
-            position += key_length
-        length, position = _varint(buffer, position, record_end, 32)
-        if position < 0 or length < -1 or length > record_end - position:
-            return (2 if position < 0 else 5), index, record_end, -1, -1
-        if length > 0:
-            position += length
-        if position == record_end - 1 and buffer[position] == 0:
-            position = record_end
-        else:
-            error, position = _skip_headers(buffer, position, record_end)
-            if error != 0:
-                return error, index, record_end, -1, -1
-            if position != record_end:
-                return 8, index, record_end, -1, -1
         if key_length < 0 and limits[2]:
-            return 11, index, record_end, -1, -1
+            return 11, index, position, -1, -1
+        if (timestamp < limits[0] or timestamp > limits[1]) and timestamp != -1:
+            return 12, index, position, timestamp, -1
         if timestamp > max_timestamp:
             max_timestamp = timestamp
             max_index = index
-        if (timestamp < limits[0] or timestamp > limits[1]) and timestamp != -1:
-            return 12, index, record_end, timestamp, -1
-        index += 1
     if position != end:
-        return 9, index, position, -1, -1
-    return 0, index, position, max_timestamp, max_index
+        return 9, count, -1, -1, -1
+    return 0, count, position, max_timestamp, max_index
 
 
 def walk_records(
@@ -145,11 +174,13 @@ def walk_records(
     base_timestamp: cython.longlong,
     limits: tuple[cython.longlong, cython.longlong, cython.bint],
 ) -> tuple:
-    """Check records `start[0]` to `count`, the first of them at `start[1]`; they must fill the buffer to its end.
+    """Check records `start[0]` to `count`, the first of them at `start[1]`; they must fill the buffer.
 
-    `limits` are the lowest and highest timestamp let through (-1, no timestamp, always is) and whether a record
-    needs a key. Gives (error, index, position after that record, highest timestamp, index of its first record);
-    for error 12 the timestamp is the refused one."""
+    `limits` are the lowest and highest timestamp let through (-1, no timestamp, always is) and whether a
+    record needs a key. Gives (error, index, position after that record, highest timestamp, index of the first
+    record that has it); for error 12 the timestamp is the refused one."""
+    if start[0] < 0 or start[1] < 0:
+        raise ValueError("a walk cannot start before the buffer")
     result: tuple[cython.int, cython.Py_ssize_t, cython.Py_ssize_t, cython.longlong, cython.Py_ssize_t]
     # Below this size a walk takes microseconds, less than handing the interpreter lock over and back.
     if buffer.shape[0] - start[1] > 65536:
@@ -172,20 +203,22 @@ def find_timestamp(
     """(offset delta, timestamp) of the first of `count` records at `position` that is not before `target`.
 
     (-1, -1) where there is none, and (-2, -1) where the bytes are malformed."""
-    index: cython.Py_ssize_t
+    _: cython.Py_ssize_t
     record_end: cython.Py_ssize_t
     end: cython.Py_ssize_t = buffer.shape[0]
     length: cython.longlong
     timestamp: cython.longlong
-    for index in range(count):  # noqa: B007
+    if position < 0:
+        return -2, -1
+    for _ in range(count):
         length, position = _varint(buffer, position, end, 32)
         if position < 0 or length < 6 or length > end - position:
             return -2, -1
         record_end = position + cython.cast(cython.Py_ssize_t, length)
         timestamp, position = _varint(buffer, position + 1, record_end, 64)
-        if position < 0:
+        if position < 0 or _overflows(base_timestamp, timestamp):
             return -2, -1
-        if timestamp >= target - base_timestamp:
+        if base_timestamp + timestamp >= target:
             length, position = _varint(buffer, position, record_end, 32)
             if position < 0 or length < 0:
                 return -2, -1
@@ -225,7 +258,7 @@ def _batch_size(buffer: cython.const[cython.uchar][::1], position: cython.Py_ssi
     if position < 0 or buffer.shape[0] - position < 17:
         return 0
     size = _big_endian(buffer, position + 8, 4) + 12
-    if size < 61 or buffer[position + 16] != 2:
+    if size < 61 or buffer[position + 16] != 2 or buffer[position] >= 0x80:
         return -1
     return size if size <= buffer.shape[0] - position else 0
 
@@ -236,11 +269,13 @@ def find_offset(buffer: cython.const[cython.uchar][::1], target: cython.longlong
     Where there is none: (-1, position where the whole batches end), for the caller to read on from there."""
     position: cython.Py_ssize_t = 0
     size: cython.longlong
+    if target < 0:
+        target = 0
     while True:
         size = _batch_size(buffer, position)
         if size <= 0:
             return -1, position
-        if _big_endian(buffer, position, 8) >= target - _big_endian(buffer, position + 23, 4):
+        if _big_endian(buffer, position, 8) - target >= -_big_endian(buffer, position + 23, 4):
             return position, size
         position += cython.cast(cython.Py_ssize_t, size)
 

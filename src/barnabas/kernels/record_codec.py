@@ -1,7 +1,8 @@
 """Records of a batch (magic 2) to and from Python objects: rows of (key, value, headers, timestamp, offset).
 
-A header is (name, value or None); names are text, with bytes that are not UTF-8 kept by surrogateescape, so that
-what was read is written back unchanged. Malformed bytes raise ValueError and are never read beyond their end."""
+A header is (name, value or None); names are text, with bytes that are not UTF-8 kept by surrogateescape, so
+that what was read is written back unchanged. Malformed bytes raise ValueError, and nothing is read beyond
+their end."""
 
 import cython
 
@@ -30,14 +31,16 @@ def _put_bytes(out: bytearray, value: object) -> cython.void:
         out += value
 
 
-def encode_records(records: object, base_timestamp: cython.longlong, offset_deltas: list = None) -> bytearray:
+def encode_records(
+    records: object, base_timestamp: cython.longlong, offset_deltas: list | None = None
+) -> bytearray:
     """The records, given as (timestamp, key, value, headers), one after the other as a batch holds them.
 
     They are numbered from 0 on, unless offset deltas are given."""
     out: bytearray = bytearray()
     body: bytearray = bytearray()
-    index: cython.Py_ssize_t = 0
-    for timestamp, key, value, headers in records:
+    index: cython.Py_ssize_t
+    for index, (timestamp, key, value, headers) in enumerate(records):
         body.clear()
         body.append(0)
         _put_varint(body, timestamp - base_timestamp)
@@ -50,7 +53,6 @@ def encode_records(records: object, base_timestamp: cython.longlong, offset_delt
             _put_bytes(body, header_value)
         _put_varint(out, len(body))
         out += body
-        index += 1
     return out
 
 
@@ -98,11 +100,11 @@ def _length(
 def _headers(data: bytes, position: cython.Py_ssize_t, end: cython.Py_ssize_t) -> list:
     """The headers that lie between `position` and `end`, which they must reach exactly."""
     found: list = []
-    index: cython.Py_ssize_t
+    _: cython.Py_ssize_t
     count: cython.Py_ssize_t
     length: cython.Py_ssize_t
     count, position = _length(data, position, end, 0)
-    for index in range(count):  # noqa: B007
+    for _ in range(count):
         length, position = _length(data, position, end, 0)
         name = data[position : position + length].decode("utf-8", "surrogateescape")
         position += length
@@ -122,7 +124,7 @@ def decode_records(
 ) -> list:
     """The `count` records from `position` to the end of `data`, which they must reach exactly."""
     found: list = []
-    index: cython.Py_ssize_t
+    _: cython.Py_ssize_t
     length: cython.Py_ssize_t
     end: cython.Py_ssize_t = len(data)
     record_end: cython.Py_ssize_t
@@ -130,7 +132,7 @@ def decode_records(
     offset_delta: cython.longlong
     if position < 0:
         raise ValueError("a position is not negative")
-    for index in range(count):  # noqa: B007
+    for _ in range(count):
         length, position = _length(data, position, end, 6)
         record_end = position + length
         timestamp_delta, position = _varint(data, position + 1, record_end, 64)

@@ -1,4 +1,4 @@
-"""The header of a record batch (magic 2): where its fields are, and reading, checking and stamping it in place.
+"""The header of a record batch (magic 2): where its fields are; reading, checking and stamping it in place.
 
 Works on any buffer of bytes; touches nothing else."""
 
@@ -50,7 +50,7 @@ class BatchHeader(NamedTuple):
     producer_id: int
     producer_epoch: int
     base_sequence: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count, which a header has no use for
 
     @property
     def size(self) -> int:
@@ -105,13 +105,11 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     try:
         return BatchHeader(*HEADER.unpack_from(buffer, position))
     except struct.error:
-        raise KafkaError(
-            ErrorCode.CORRUPT_MESSAGE, f"no whole batch header at position {position}"
-        ) from None
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"no whole batch header at position {position}") from None
 
 
 def crc_is_valid(buffer: Buffer, position: int, size: int) -> bool:
-    """Whether the batch of `size` bytes at `position` is what its CRC says; false where it is not all there."""
+    """Whether the batch of `size` bytes at `position` matches its CRC; false where it is not all there."""
     view = memoryview(buffer)
     if size < HEADER_SIZE or position + size > len(view):
         return False
@@ -129,7 +127,9 @@ def iter_headers(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, Batch
         if size == 0:
             return
         if size < 0:
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"no record batch can start as position {position} does")
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE, f"no record batch can start as position {position} does"
+            )
         yield position, read_header(view, position)
         position += size
 

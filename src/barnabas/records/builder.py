@@ -116,7 +116,7 @@ def _flags(fields: BatchFields) -> int:
 
 
 def seal(header: BatchHeader, payload: Buffer) -> bytearray:
-    """A batch of the header and the (compressed) records; length and CRC are computed, not taken from the header."""
+    """A batch of the header and the records, already compressed; its length and CRC are computed here."""
     view = memoryview(payload)
     batch = bytearray(HEADER_SIZE + len(view))
     batch[HEADER_SIZE:] = view
@@ -125,11 +125,13 @@ def seal(header: BatchHeader, payload: Buffer) -> bytearray:
     return batch
 
 
-def rebuild_batch(header: BatchHeader, records: Sequence[Record], compression_level: int | None = None) -> bytearray:
+def rebuild_batch(
+    header: BatchHeader, records: Sequence[Record], compression_level: int | None = None
+) -> bytearray:
     """A batch like the one that had the header, holding only these of its records, each at its own offset.
 
-    The offset range and the producer's fields stay, also where no record is left: a reader goes on after the last
-    offset, and the producer's sequence is not lost."""
+    The offset range and the producer's fields stay, also where no record is left: a reader goes on after the
+    last offset, and the producer's sequence is not lost."""
     rows = [(record.timestamp, record.key, record.value, record.headers) for record in records]
     deltas = [record.offset - header.base_offset for record in records]
     timestamps = [record.timestamp for record in records]
@@ -141,7 +143,9 @@ def rebuild_batch(header: BatchHeader, records: Sequence[Record], compression_le
     )
 
 
-def records_payload(batch: Buffer, header: BatchHeader, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> memoryview:
+def records_payload(
+    batch: Buffer, header: BatchHeader, bytes_max: int = DECOMPRESSED_BYTES_MAX
+) -> memoryview:
     """The records of the batch at the start of the buffer, decompressed."""
     view = memoryview(batch)
     if header.size < HEADER_SIZE or header.size > len(view):

@@ -1,9 +1,9 @@
 """The four codecs of record batches, with a cap on what may come out of a decompression.
 
-Before any output is allocated, the compressed frame itself tells how much it can give at most (block by block for
-lz4 and zstd, declared for snappy); gzip, which does not tell, is read as a stream. So a bomb costs no more memory
-than `bytes_max`. Written so that Java and librdkafka can read it: lz4 frames of independent blocks, snappy in the
-framing of the Java library.
+Before any output is allocated, the compressed frame itself tells how much it can give at most (block by block
+for lz4 and zstd, declared for snappy); gzip, which does not tell, is read as a stream. A bomb costs no more
+memory than `bytes_max`. Written so that Java and librdkafka can read it: lz4 frames of independent blocks,
+snappy in the framing of the Java library.
 Codecs: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
 
 import struct
@@ -20,7 +20,9 @@ CODECS = {"uncompressed": NONE, "none": NONE, "gzip": GZIP, "snappy": SNAPPY, "l
 NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
 _GZIP_LEVEL = 6
-_LZ4_LEVEL = 9  # what Kafka calls the default; it selects the fast compressor, as every other selects the slow one
+_LZ4_LEVEL = (
+    9  # what Kafka calls the default; it selects the fast compressor, as every other selects the slow one
+)
 _ZSTD_LEVEL = 3
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
@@ -56,7 +58,7 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: int, data: Buffer, bytes_max: int) -> memoryview:
-    """What was compressed: CORRUPT_MESSAGE where malformed, MESSAGE_TOO_LARGE where it may exceed `bytes_max`."""
+    """What was compressed: CORRUPT_MESSAGE where malformed, MESSAGE_TOO_LARGE where beyond `bytes_max`."""
     view = memoryview(data)
     if codec == NONE:
         return view
@@ -92,10 +94,17 @@ def _compress_snappy(data: memoryview) -> bytes:
 
 def _compress_lz4(data: memoryview, level: int | None) -> bytes:
     out = bytearray(_LZ4_HEADER)
-    slow = {} if level is None or level == _LZ4_LEVEL else {"mode": "high_compression", "compression": level}
+    fast = level is None or level == _LZ4_LEVEL
     for start in range(0, len(data), _LZ4_BLOCK_BYTES):
         block = data[start : start + _LZ4_BLOCK_BYTES]
-        packed = bytes(cramjam.lz4.compress_block(block, store_size=False, **slow))
+        if fast:
+            packed = bytes(cramjam.lz4.compress_block(block, store_size=False))
+        else:
+            packed = bytes(
+                cramjam.lz4.compress_block(
+                    block, mode="high_compression", compression=level, store_size=False
+                )
+            )
         if len(packed) < len(block):
             out += _LITTLE_INT.pack(len(packed))
             out += packed

@@ -1,9 +1,9 @@
 """Checks on a batch that a producer sent, as Kafka does them for Produce version 3 and later.
 
-In order: one whole batch of magic 2 with base offset 0 · size · CRC, before anything is decompressed · count, flags
-and producer fields · every record, decompressed if need be. The batch is then made what the topic wants: its
-compression, its kind of timestamp, and a max timestamp that is true. Pure, but for writing those header fields into
-the given data; may run in any thread."""
+In order: one whole batch of magic 2 with base offset 0 · size · CRC, before anything is decompressed · count,
+flags and producer fields · every record, decompressed if need be. Then the batch is made as the topic wants:
+its compression, its kind of timestamp, and a max timestamp that is true. Pure, but for writing those header
+fields into the given data; may run in any thread."""
 
 import struct
 from dataclasses import dataclass
@@ -32,7 +32,9 @@ from barnabas.records.batch import (
 from barnabas.records.builder import seal
 from barnabas.records.compression import CODECS, compress, decompress
 
-RECORD_SIZE_MIN = 7  # length, attributes, timestamp, offset, key length, value length, header count: a byte each
+RECORD_SIZE_MIN = (
+    7  # length, attributes, timestamp, offset, key length, value length, header count: a byte each
+)
 RECORD_ERRORS_MAX = 1000  # how many of a batch's refused records are told apart in the answer
 DECOMPRESSED_BYTES_MIN = 64 * 1024 * 1024
 DECOMPRESSED_RATIO = 16
@@ -50,7 +52,7 @@ _NO_KEY = 11
 _TIMESTAMP_OUT_OF_RANGE = 12
 _REASONS = {
     1: "its length does not fit the batch",
-    2: "it has a malformed varint",
+    2: "its timestamp is malformed",
     3: "its offset delta is not its place in the batch",
     4: "its key does not fit into it",
     5: "its value does not fit into it",
@@ -104,7 +106,7 @@ class CheckedBatch(NamedTuple):
 
     data: memoryview
     size: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count, which a batch has no use for
     last_offset_delta: int
     base_timestamp: int
     max_timestamp: int
@@ -116,7 +118,7 @@ class CheckedBatch(NamedTuple):
 
 
 class InvalidRecordError(KafkaError):
-    """Single records of the batch are refused: (index in the batch, reason) of each, for Produce version 8 on."""
+    """Single records are refused: (index in the batch, reason) of each, for Produce version 8 and later."""
 
     def __init__(self, code: ErrorCode, message: str, record_errors: list[tuple[int, str]]) -> None:
         super().__init__(code, message)
@@ -251,7 +253,9 @@ def _recompressed(header: BatchHeader, records: memoryview, rules: BatchRules) -
 
 def _refuse_short(view: memoryview) -> KafkaError:
     if len(view) < LOG_OVERHEAD:
-        return KafkaError(ErrorCode.INVALID_RECORD, "a produce request needs one record batch for each partition")
+        return KafkaError(
+            ErrorCode.INVALID_RECORD, "a produce request needs one record batch for each partition"
+        )
     return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a batch cannot be in {len(view)} bytes")
 
 
@@ -268,7 +272,9 @@ def _refuse_frame(size: int, header: BatchHeader) -> KafkaError:
         return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a batch of {header.size} bytes has no whole header")
     if header.size < size:
         return KafkaError(ErrorCode.INVALID_RECORD, "only one record batch is accepted for each partition")
-    return KafkaError(ErrorCode.INVALID_RECORD, f"the batch has base offset {header.base_offset} instead of 0")
+    return KafkaError(
+        ErrorCode.INVALID_RECORD, f"the batch has base offset {header.base_offset} instead of 0"
+    )
 
 
 def _too_large(size: int, rules: BatchRules) -> KafkaError:
@@ -314,5 +320,7 @@ def _refuse_records(
             payload, start, header.count, header.base_timestamp, limits
         )
     if error in _REASONS:
-        return KafkaError(ErrorCode.INVALID_RECORD, f"record {index} of the batch is malformed: {_REASONS[error]}")
+        return KafkaError(
+            ErrorCode.INVALID_RECORD, f"record {index} of the batch is malformed: {_REASONS[error]}"
+        )
     return InvalidRecordError(code, f"record {errors[0][0]} of the batch is refused: {errors[0][1]}", errors)

@@ -1,0 +1,253 @@
+"""The batch kernels, compiled and interpreted: equal answers, on hostile bytes too, and never a wild read."""
+
+import importlib.machinery
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.kernels import batches as compiled
+from barnabas.kernels import record_codec as compiled_codec
+from barnabas.records.batch import HEADER_SIZE
+from barnabas.records.builder import build_batch
+
+ANY_TIME = (-(1 << 63), (1 << 63) - 1, False)
+LONGS = st.integers(-(1 << 63), (1 << 63) - 1)
+
+
+def interpreted(module: ModuleType) -> ModuleType:
+    name = module.__name__.rpartition(".")[2]
+    path = Path(str(module.__file__)).with_name(f"{name}.py")
+    loader = importlib.machinery.SourceFileLoader(f"interpreted_{name}", str(path))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    loaded = importlib.util.module_from_spec(spec)
+    loader.exec_module(loaded)
+    return loaded
+
+
+plain = interpreted(compiled)
+plain_codec = interpreted(compiled_codec)
+
+optional_bytes = st.none() | st.binary(max_size=20)
+headers = st.lists(st.tuples(st.text(max_size=5), optional_bytes), max_size=3)
+rows = st.lists(
+    st.tuples(st.integers(-1, 1 << 42), optional_bytes, optional_bytes, headers), min_size=1, max_size=8
+)
+
+
+class Shaped(bytes):
+    """Bytes with the one attribute of a typed memoryview that the kernels use when they run interpreted."""
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (len(self),)
+
+
+def outcome(function: object, *arguments: object) -> object:
+    try:
+        return function(*arguments)  # type: ignore[operator]
+    except ValueError as error:
+        return str(error)
+
+
+def mutate(data: bytes, edits: list[tuple[int, int]]) -> bytes:
+    out = bytearray(data)
+    for place, byte in edits:
+        out[place % len(out)] = byte
+    return bytes(out)
+
+
+edits = st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 255)), max_size=4)
+
+
+def test_the_kernel_under_test_is_the_compiled_one():
+    assert str(compiled.__file__).endswith(".so")
+    assert str(compiled_codec.__file__).endswith(".so")
+    assert str(plain.__file__).endswith(".py")
+
+
+@given(rows, edits, st.integers(0, 10), LONGS, st.booleans())
+def test_walks_agree_on_valid_and_on_mangled_records(records, changes, count, base, keyed):
+    data = mutate(bytes(compiled_codec.encode_records(records, 1000)), changes)
+    limits = (0, 1 << 41, keyed)
+    assert compiled.walk_records(data, (0, 0), count, base, limits) == plain.walk_records(
+        Shaped(data), (0, 0), count, base, limits
+    )
+
+
+@given(st.binary(max_size=60), st.integers(0, 5), LONGS)
+def test_walks_agree_on_any_bytes(data, count, base):
+    assert compiled.walk_records(data, (0, 0), count, base, ANY_TIME) == plain.walk_records(
+        Shaped(data), (0, 0), count, base, ANY_TIME
+    )
+
+
+@given(rows, edits, LONGS, LONGS)
+def test_searches_for_a_timestamp_agree(records, changes, base, target):
+    data = mutate(bytes(compiled_codec.encode_records(records, 1000)), changes)
+    arguments = (0, len(records), base, target)
+    assert compiled.find_timestamp(data, *arguments) == plain.find_timestamp(Shaped(data), *arguments)
+
+
+@given(st.lists(rows, max_size=3), edits, LONGS, st.integers(0, 200))
+def test_batch_scans_agree(contents, changes, target, position):
+    parts = [bytes(build_batch(records, base_offset=10 * place)) for place, records in enumerate(contents)]
+    data = mutate(b"".join(parts) + b"tail", changes)
+    assert compiled.find_offset(data, target) == plain.find_offset(Shaped(data), target)
+    assert compiled.next_batch(data, position) == plain.next_batch(Shaped(data), position)
+    assert compiled.scan_batches(data, position) == plain.scan_batches(Shaped(data), position)
+
+
+@given(rows, edits, st.integers(-1, 9))
+def test_codecs_agree_on_valid_and_on_mangled_records(records, changes, count):
+    encoded = compiled_codec.encode_records(records, 5)
+    assert encoded == plain_codec.encode_records(records, 5)
+    data = mutate(bytes(encoded), changes)
+    arguments = (data, 0, count, 5, 7)
+    assert outcome(compiled_codec.decode_records, *arguments) == outcome(
+        plain_codec.decode_records, *arguments
+    )
+
+
+@given(st.binary(max_size=40), st.integers(0, 5), st.integers(-2, 50))
+def test_decoders_agree_on_any_bytes(data, count, position):
+    arguments = (data, position, count, 0, 0)
+    assert outcome(compiled_codec.decode_records, *arguments) == outcome(
+        plain_codec.decode_records, *arguments
+    )
+
+
+@given(rows, st.integers(0, 1 << 40))
+def test_decoding_gives_back_what_was_encoded(records, base):
+    data = bytes(compiled_codec.encode_records(records, base))
+    assert compiled_codec.decode_records(data, 0, len(records), base, 100) == [
+        (key, value, list(pairs), timestamp, 100 + place)
+        for place, (timestamp, key, value, pairs) in enumerate(records)
+    ]
+
+
+def test_records_keep_the_offsets_they_are_given():
+    data = bytes(compiled_codec.encode_records([(1, b"k", None, ()), (2, None, b"v", ())], 1, [3, 9]))
+    assert [row[4] for row in compiled_codec.decode_records(data, 0, 2, 1, 100)] == [103, 109]
+
+
+def test_header_names_that_are_not_utf8_survive():
+    name = b"\xff\xfe".decode("utf-8", "surrogateescape")
+    data = bytes(compiled_codec.encode_records([(0, None, None, [(name, None)])], 0))
+    assert b"\xff\xfe" in data
+    assert compiled_codec.decode_records(data, 0, 1, 0, 0)[0][2] == [(name, None)]
+
+
+def test_walk_tells_the_first_record_of_the_highest_timestamp():
+    data = bytes(
+        compiled_codec.encode_records([(5, None, b"", ()), (9, None, b"", ()), (9, None, b"", ())], 5)
+    )
+    assert compiled.walk_records(data, (0, 0), 3, 5, ANY_TIME) == (0, 3, len(data), 9, 1)
+
+
+def test_walk_resumes_after_a_refused_record():
+    data = bytes(
+        compiled_codec.encode_records([(0, b"k", b"", ()), (0, None, b"", ()), (0, b"k", b"", ())], 0)
+    )
+    keyed = (*ANY_TIME[:2], True)
+    error, index, position, _, _ = compiled.walk_records(data, (0, 0), 3, 0, keyed)
+    assert (error, index) == (11, 1)
+    assert compiled.walk_records(data, (2, position), 3, 0, keyed)[:2] == (0, 3)
+
+
+def test_walk_of_a_large_buffer_without_the_interpreter_lock_gives_the_same():
+    records = [(place, None, b"x" * 1000, ()) for place in range(200)]
+    data = bytes(compiled_codec.encode_records(records, 0))
+    assert len(data) > 65536
+    assert compiled.walk_records(data, (0, 0), 200, 0, ANY_TIME) == (0, 200, len(data), 199, 199)
+
+
+@pytest.mark.parametrize("start", [(-1, 0), (0, -1)])
+def test_walk_refuses_to_start_before_the_buffer(start):
+    with pytest.raises(ValueError, match="before the buffer"):
+        compiled.walk_records(b"\x00" * 20, start, 1, 0, ANY_TIME)
+
+
+def record(body: bytes) -> bytes:
+    return bytes([2 * len(body)]) + body
+
+
+@pytest.mark.parametrize(
+    ("data", "count", "error"),
+    [
+        (b"", 1, 1),  # nothing there
+        (b"\x0c\x00\x00\x00\x01\x01", 1, 1),  # six bytes announced, five there
+        (b"\x0a\x00\x00\x00\x01\x01", 1, 1),  # too short for any record
+        (b"\x80\x80\x80\x80\x80\x00", 1, 1),  # a length of six bytes
+        (b"\x80\x80\x80\x80\x10" + b"\x00" * 9, 1, 1),  # a length of more than 32 bits
+        (record(b"\x00" + b"\xff" * 9 + b"\x02\x00\x01\x01\x00"), 1, 2),  # more than 64 bits
+        (record(b"\x00" + b"\xff" * 10 + b"\x01"), 1, 2),  # eleven bytes
+        (record(b"\x00\x00\x02\x01\x01\x00"), 1, 3),  # offset delta 1 at place 0
+        (record(b"\x00\x00\x00\x03\x01\x00"), 1, 4),  # key length -2
+        (record(b"\x00\x00\x00\x14\x01\x00"), 1, 4),  # key beyond the record
+        (record(b"\x00\x00\x00\x01\x03\x00"), 1, 5),  # value length -2
+        (record(b"\x00\x00\x00\x01\x14\x00"), 1, 5),  # value beyond the record
+        (record(b"\x00\x00\x00\x01\x01\x01"), 1, 6),  # header count -1
+        (record(b"\x00\x00\x00\x01\x01\x04\x00\x01\x00"), 1, 6),  # two headers in three bytes
+        (record(b"\x00\x00\x00\x01\x01\x02\x01\x01"), 1, 7),  # header without a name
+        (record(b"\x00\x00\x00\x01\x01\x02\x14\x01"), 1, 7),  # name beyond the record
+        (record(b"\x00\x00\x00\x01\x01\x02\x00\x03"), 1, 7),  # header value length -2
+        (record(b"\x00\x00\x00\x01\x01\x02\x00\x14"), 1, 7),  # header value beyond the record
+        (record(b"\x00\x00\x00\x01\x01\x00\x00"), 1, 8),  # a byte left in the record
+        (record(b"\x00\x00\x00\x01\x01\x00") + b"\x00", 1, 9),  # a byte left after the records
+        (record(b"\x00" + b"\xfe" + b"\xff" * 8 + b"\x01\x00\x01\x01\x00"), 1, 10),  # 2^63 - 1 later
+    ],
+)
+def test_every_fault_of_a_record_has_its_number(data, count, error):
+    assert compiled.walk_records(data, (0, 0), count, 1000, ANY_TIME)[0] == error
+    assert plain.walk_records(Shaped(data), (0, 0), count, 1000, ANY_TIME)[0] == error
+
+
+@pytest.mark.parametrize(("timestamp", "error"), [(9, 12), (10, 0), (20, 0), (21, 12), (-1, 0), (-2, 12)])
+def test_timestamps_are_held_to_the_limits_and_none_is_always_let_through(timestamp, error):
+    data = bytes(compiled_codec.encode_records([(timestamp, None, None, ())], timestamp))
+    assert compiled.walk_records(data, (0, 0), 1, timestamp, (10, 20, False))[0] == error
+
+
+def three_batches() -> bytes:
+    first = build_batch([(1, None, b"a", ()), (2, None, b"b", ())], base_offset=5)
+    second = build_batch([(7, None, b"c", ())], base_offset=7)
+    third = build_batch([(9, None, b"d", ())], base_offset=20)
+    return bytes(first + second + third)
+
+
+@pytest.mark.parametrize(
+    ("target", "batch"),
+    [(-9, 0), (0, 0), (5, 0), (6, 0), (7, 1), (8, 2), (20, 2), (21, None), ((1 << 63) - 1, None)],
+)
+def test_find_offset_finds_the_first_batch_that_ends_at_or_after_it(target, batch):
+    data = three_batches()
+    found = compiled.scan_batches(data, 0)
+    expected = (-1, len(data)) if batch is None else found[batch][:2]
+    assert compiled.find_offset(data, target) == expected
+
+
+def test_scanning_tells_each_batch_and_stops_at_a_torn_one():
+    data = three_batches()
+    found = compiled.scan_batches(data, 0)
+    assert [row[2:] for row in found] == [(5, 1, 2), (7, 0, 7), (20, 0, 9)]
+    assert found[0][0] == 0
+    assert compiled.scan_batches(data[:-1], 0) == found[:2]
+    assert compiled.scan_batches(data, found[1][0]) == found[1:]
+
+
+def test_next_batch_tells_a_torn_batch_from_a_corrupt_one():
+    data = bytes(build_batch([(1, None, b"a", ())], base_offset=5))
+    assert compiled.next_batch(data, 0) == (len(data), 5, 0, 1)
+    assert compiled.next_batch(data[:-1], 0)[0] == 0
+    assert compiled.next_batch(data[:16], 0)[0] == 0
+    assert compiled.next_batch(data, len(data))[0] == 0
+    assert compiled.next_batch(data, -1)[0] == 0
+    for place, byte in ((16, 1), (8, 255), (11, HEADER_SIZE - 13), (0, 128)):
+        broken = bytearray(data)
+        broken[place] = byte
+        assert compiled.next_batch(broken, 0)[0] == -1
