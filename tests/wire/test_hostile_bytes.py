@@ -1,0 +1,118 @@
+"""No bytes, however wrong, get anything but a message or a WireError out of the decoder, nor much memory.
+
+Valid encodings of every message and version are damaged where it hurts: lengths, counts, varints, tags. The
+seed is fixed; a failure names the message, the version and the bytes."""
+
+import random
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from barnabas.kernels.codec import Reader, WireError, Writer
+from barnabas.wire.codec import decode_request
+from barnabas.wire.messages import MODULES
+from barnabas.wire.plans import plan_of
+
+MUTATIONS_PER_MESSAGE = 40
+HUGE = (
+    b"\xff\xff\xff\xff\x0f",
+    b"\x7f\xff\xff\xff",
+    b"\xff\xff\xff\xff",
+    b"\x7f\xff",
+    b"\x80\x80\x80\x80\x80\x00",
+)
+EDGE_BYTES = (0x00, 0x01, 0x02, 0x7F, 0x80, 0xFE, 0xFF)
+# A struct of two bytes becomes an object of some two hundred; nothing legal costs more than this per byte.
+MEMORY_PER_BYTE_MAX = 300
+MEMORY_BASE = 20_000
+
+
+def encoded(message: Any, version: int, flexible: bool) -> bytes:
+    writer = Writer(b"")
+    writer.struct(plan_of(type(message), version, flexible), message)
+    return b"".join(writer.finish())
+
+
+def mutated(data: bytes, chance: random.Random) -> bytes:
+    position = chance.randrange(len(data))
+    kind = chance.randrange(5)
+    if kind == 0:
+        return data[:position]
+    if kind == 1:
+        return data[:position] + bytes([chance.choice(EDGE_BYTES)]) + data[position + 1 :]
+    if kind == 2:
+        huge = chance.choice(HUGE)
+        return data[:position] + huge + data[position + len(huge) :]
+    if kind == 3:
+        return data[:position] + chance.choice(HUGE) + data[position:]
+    return data[:position] + bytes([data[position] ^ (1 << chance.randrange(8))]) + data[position + 1 :]
+
+
+def damaged(every_message: Any, sample: Any, count: int) -> Iterator[tuple[Any, bytes, str]]:
+    """(plan, bytes, what to call it) for every message."""
+    chance = random.Random(20240811)
+    for cls, version, flexible in every_message:
+        plan = plan_of(cls, version, flexible)
+        for variant in ("full", "empty"):
+            data = encoded(sample(cls, version, variant), version, flexible)
+            for _ in range(count if data else 0):
+                wrong = mutated(data, chance)
+                yield plan, wrong, f"{cls.__name__} v{version} {wrong.hex()}"
+
+
+def outcome(plan: Any, data: bytes) -> str:
+    try:
+        Reader(data).struct(plan)
+    except WireError:
+        return "refused"
+    return "read"
+
+
+def test_damage_is_refused_or_harmless(every_message: Any, sample: Any) -> None:
+    counts = {"refused": 0, "read": 0}
+    for plan, data, name in damaged(every_message, sample, MUTATIONS_PER_MESSAGE):
+        try:
+            counts[outcome(plan, data)] += 1
+        except Exception as error:
+            pytest.fail(f"{type(error).__name__} {error} from {name}")
+    # Both happen often, else the damage is of the wrong kind.
+    assert counts["refused"] > 10_000
+    assert counts["read"] > 5_000
+
+
+def test_damage_costs_memory_in_proportion_to_the_frame(every_message: Any, sample: Any) -> None:
+    tracemalloc.start()
+    try:
+        for plan, data, name in damaged(every_message, sample, 8):
+            tracemalloc.reset_peak()
+            before = tracemalloc.get_traced_memory()[0]
+            outcome(plan, data)
+            used = tracemalloc.get_traced_memory()[1] - before
+            assert used < MEMORY_BASE + MEMORY_PER_BYTE_MAX * len(data), f"{used} bytes for {name}"
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("key", sorted(MODULES))
+def test_no_count_of_elements_is_believed(key: int) -> None:
+    """Each body starts with the largest compact and plain lengths there are; kio's reader died of this."""
+    for huge in HUGE:
+        for version in range(20):
+            frame = key.to_bytes(2, "big") + version.to_bytes(2, "big") + bytes(4) + b"\xff\xff"
+            for header in (frame, frame + b"\0"):
+                try:
+                    decode_request(header + huge * 3)
+                except WireError:
+                    continue
+
+
+def test_random_frames_are_refused_or_harmless() -> None:
+    chance = random.Random(7)
+    for _ in range(20_000):
+        head = chance.choice(sorted(MODULES)).to_bytes(2, "big") + bytes([0, chance.randrange(19)])
+        try:
+            decode_request(head + chance.randbytes(chance.randrange(60)))
+        except WireError:
+            continue
