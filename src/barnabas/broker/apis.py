@@ -1,0 +1,47 @@
+"""The APIs this broker serves, one row each: key, name, versions, handler."""
+
+from barnabas.broker.call import Api
+from barnabas.broker.handlers.alter_configs import alter_configs
+from barnabas.broker.handlers.api_versions import api_versions
+from barnabas.broker.handlers.create_partitions import create_partitions
+from barnabas.broker.handlers.create_topics import create_topics
+from barnabas.broker.handlers.delete_records import delete_records
+from barnabas.broker.handlers.delete_topics import delete_topics
+from barnabas.broker.handlers.describe_cluster import describe_cluster
+from barnabas.broker.handlers.describe_configs import describe_configs
+from barnabas.broker.handlers.describe_log_dirs import describe_log_dirs
+from barnabas.broker.handlers.describe_producers import describe_producers
+from barnabas.broker.handlers.describe_topic_partitions import describe_topic_partitions
+from barnabas.broker.handlers.fetch import fetch
+from barnabas.broker.handlers.incremental_alter_configs import incremental_alter_configs
+from barnabas.broker.handlers.init_producer_id import init_producer_id
+from barnabas.broker.handlers.list_config_resources import list_config_resources
+from barnabas.broker.handlers.list_offsets import list_offsets
+from barnabas.broker.handlers.metadata import metadata
+from barnabas.broker.handlers.offset_for_leader_epoch import offset_for_leader_epoch
+from barnabas.broker.handlers.produce import produce
+
+_ROWS = (
+    # Old librdkafka compresses only where Produce 0 is offered.
+    Api(0, "Produce", (3, 13), produce, advertised_from=0),
+    Api(1, "Fetch", (4, 18), fetch),
+    Api(2, "ListOffsets", (1, 11), list_offsets),
+    Api(3, "Metadata", (0, 13), metadata),
+    Api(18, "ApiVersions", (0, 4), api_versions, before_authentication=True),
+    Api(19, "CreateTopics", (2, 7), create_topics),
+    Api(20, "DeleteTopics", (1, 6), delete_topics),
+    Api(21, "DeleteRecords", (0, 2), delete_records),
+    Api(22, "InitProducerId", (0, 5), init_producer_id),
+    Api(23, "OffsetForLeaderEpoch", (2, 4), offset_for_leader_epoch),
+    Api(32, "DescribeConfigs", (1, 4), describe_configs),
+    Api(33, "AlterConfigs", (0, 2), alter_configs),
+    Api(35, "DescribeLogDirs", (1, 5), describe_log_dirs),
+    Api(37, "CreatePartitions", (0, 3), create_partitions),
+    Api(44, "IncrementalAlterConfigs", (0, 1), incremental_alter_configs),
+    Api(60, "DescribeCluster", (0, 2), describe_cluster),
+    Api(61, "DescribeProducers", (0, 0), describe_producers),
+    Api(74, "ListConfigResources", (0, 1), list_config_resources),
+    Api(75, "DescribeTopicPartitions", (0, 0), describe_topic_partitions),
+)
+
+ROWS: dict[int, Api] = {row.key: row for row in _ROWS}

@@ -1,0 +1,94 @@
+"""CreateTopics, key 19, versions 2-7: new topics, each with an answer of its own.
+
+Behaviour: -1 partitions or replicas stand for the broker's defaults; a replica assignment goes without
+either. A topic named twice is refused once. With validate_only nothing is created.
+Versions:  v4 the defaults of -1 · v5 answers with counts and all configs · v7 with the topic's id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from barnabas.broker.call import Call
+from barnabas.broker.handlers.deadline import within
+from barnabas.broker.handlers.resources import dynamic_configs
+from barnabas.config.describe import describe_topic
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.metadata.controller import NewTopic
+from barnabas.metadata.topics import CreatedTopic, CreateResults
+from barnabas.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+CONFIGS_VERSION_MIN = 5
+
+
+async def create_topics(call: Call, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    results: CreateResults = {}
+    new_topics: list[NewTopic] = []
+    for topic in request.topics:
+        try:
+            new_topics.append(_new_topic(topic))
+        except KafkaError as error:
+            results[topic.name] = error
+    controller = call.broker.controller
+    try:
+        work = controller.create_topics(new_topics, validate_only=request.validate_only)
+        results |= await within(request.timeout_ms, work)
+    except KafkaError as error:
+        results |= {topic.name: error for topic in new_topics}
+    configs = {topic.name: _overrides(topic) for topic in request.topics}
+    return CreateTopicsResponse(
+        topics=[_result(call, name, result, configs[name]) for name, result in results.items()]
+    )
+
+
+def _new_topic(topic: CreatableTopic) -> NewTopic:
+    assignments = {assigned.partition_index: assigned.broker_ids for assigned in topic.assignments}
+    if len(assignments) != len(topic.assignments):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "a partition has its replicas assigned more than once"
+        )
+    return NewTopic(
+        topic.name,
+        topic.num_partitions,
+        topic.replication_factor,
+        assignments,
+        {config.name: config.value for config in topic.configs},
+    )
+
+
+def _overrides(topic: CreatableTopic) -> Mapping[str, str]:
+    return {config.name: config.value for config in topic.configs if config.value is not None}
+
+
+def _result(
+    call: Call, name: str, result: CreatedTopic | KafkaError, overrides: Mapping[str, str]
+) -> CreatableTopicResult:
+    if isinstance(result, KafkaError):
+        return CreatableTopicResult(name=name, error_code=result.code, error_message=result.message)
+    return CreatableTopicResult(
+        name=name,
+        topic_id=result.id,
+        error_message=None,
+        num_partitions=result.num_partitions,
+        replication_factor=result.replication_factor,
+        configs=_configs(call, overrides) if call.version >= CONFIGS_VERSION_MIN else [],
+    )
+
+
+def _configs(call: Call, overrides: Mapping[str, str]) -> list[CreatableTopicConfigs]:
+    entries = describe_topic(call.broker.config, *dynamic_configs(call), overrides)
+    return [
+        CreatableTopicConfigs(
+            name=entry.name,
+            value=entry.value,
+            read_only=entry.read_only,
+            config_source=entry.source,
+            is_sensitive=entry.sensitive,
+        )
+        for entry in sorted(entries)
+    ]

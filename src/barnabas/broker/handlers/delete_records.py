@@ -1,0 +1,56 @@
+"""DeleteRecords, key 21, versions 0-2: move the log start offset of partitions up.
+
+Behaviour: -1 stands for the high watermark; an offset below the log start changes nothing and succeeds.
+The answer's low watermark is the log start afterwards.
+Not done:  waiting for followers' log starts, which comes with replication."""
+
+from __future__ import annotations
+
+from barnabas.broker.call import Call
+from barnabas.broker.handlers.metadata import INTERNAL_TOPICS
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+
+NO_LOW_WATERMARK = -1
+
+
+def delete_records(call: Call, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+    return DeleteRecordsResponse(
+        topics=[
+            DeleteRecordsTopicResult(
+                name=topic.name,
+                partitions=[_delete_guarded(call, topic.name, asked) for asked in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _delete_guarded(call: Call, topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+    result = DeleteRecordsPartitionResult(
+        partition_index=asked.partition_index, low_watermark=NO_LOW_WATERMARK
+    )
+    try:
+        result.low_watermark = _delete(call, topic, asked)
+    except KafkaError as error:
+        result.error_code = error.code
+    return result
+
+
+def _delete(call: Call, topic: str, asked: DeleteRecordsPartition) -> int:
+    if call.broker.image.partition(topic, asked.partition_index) is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if topic in INTERNAL_TOPICS:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+    partition = call.broker.replicas.leader(topic, asked.partition_index)
+    config = partition.log.config
+    if config.cleanup_compact and not config.cleanup_delete:
+        # Without the newest record of a key its older state would be lost for good.
+        raise KafkaError(ErrorCode.POLICY_VIOLATION)
+    return partition.delete_records_before(asked.offset)

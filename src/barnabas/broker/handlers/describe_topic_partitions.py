@@ -1,0 +1,119 @@
+"""DescribeTopicPartitions, key 75, version 0: partitions of topics, in pages.
+
+Behaviour: topics come in the order of their names. A page ends after so many partitions, the smaller of
+what the client and max.request.partition.size.limit allow, and says where the next one begins. A topic
+that does not exist is an error where it was named; as the cursor of a listing of all it is passed over.
+Not done:  eligible leader replicas, always empty."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from barnabas.broker.call import Call
+from barnabas.broker.handlers.authorized import TOPIC_OPERATIONS
+from barnabas.broker.handlers.metadata import INTERNAL_TOPICS
+from barnabas.errors import ErrorCode
+from barnabas.ids import topic_name_problem
+from barnabas.metadata.parts import PartitionImage, TopicImage
+from barnabas.metadata.records import NO_LEADER
+from barnabas.wire.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+
+
+def describe_topic_partitions(
+    call: Call, request: DescribeTopicPartitionsRequest
+) -> DescribeTopicPartitionsResponse:
+    cursor = request.cursor
+    named = {topic.name for topic in request.topics}
+    if cursor is not None and (cursor.partition_index < 0 or (named and cursor.topic_name not in named)):
+        return _refuse(request)
+    first_name = "" if cursor is None else cursor.topic_name
+    names = sorted(name for name in named or call.broker.image.topics if name >= first_name)
+    limit: int = call.broker.config["max.request.partition.size.limit"]
+    page = Page(call, max(1, min(limit, request.response_partition_limit)))
+    for name in names:
+        start = cursor.partition_index if cursor is not None and name == first_name else 0
+        if not page.add(name, start):
+            break
+    return page.response
+
+
+class Page:
+    """The answer while it is filled."""
+
+    def __init__(self, call: Call, limit: int) -> None:
+        self._call = call
+        self._room = limit
+        self.response = DescribeTopicPartitionsResponse()
+
+    def add(self, name: str, start: int) -> bool:
+        """Add a topic's partitions from `start` on; False once the page is full."""
+        if self._room == 0:
+            self.response.next_cursor = Cursor(topic_name=name, partition_index=start)
+            return False
+        topic = self._call.broker.image.topic(name)
+        if topic is None:
+            self.response.topics.append(_absent(name))
+            return True
+        partitions = [
+            _partition(self._call, index, part)
+            for index, part in islice(enumerate(topic.partitions), start, start + self._room)
+        ]
+        self.response.topics.append(_topic(topic, partitions))
+        self._room -= len(partitions)
+        end = start + len(partitions)
+        if partitions and end < len(topic.partitions):
+            self.response.next_cursor = Cursor(topic_name=name, partition_index=end)
+            return False
+        return True
+
+
+def _refuse(request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+    """The cursor makes no sense; the message has a place for that only in the topics asked for."""
+    return DescribeTopicPartitionsResponse(
+        topics=[
+            DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name)
+            for topic in request.topics
+        ]
+    )
+
+
+def _absent(name: str) -> DescribeTopicPartitionsResponseTopic:
+    is_valid = topic_name_problem(name) is None
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_valid else ErrorCode.INVALID_TOPIC_EXCEPTION,
+        name=name,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
+
+
+def _topic(
+    topic: TopicImage, partitions: list[DescribeTopicPartitionsResponsePartition]
+) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=partitions,
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
+
+
+def _partition(call: Call, index: int, part: PartitionImage) -> DescribeTopicPartitionsResponsePartition:
+    image = call.broker.image
+    return DescribeTopicPartitionsResponsePartition(
+        partition_index=index,
+        leader_id=part.leader if image.alive(part.leader) else NO_LEADER,
+        leader_epoch=part.leader_epoch,
+        replica_nodes=list(part.replicas),
+        isr_nodes=list(part.isr),
+        eligible_leader_replicas=[],
+        last_known_elr=[],
+        offline_replicas=[node for node in part.replicas if not image.alive(node)],
+    )

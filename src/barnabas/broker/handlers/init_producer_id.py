@@ -1,0 +1,43 @@
+"""InitProducerId, key 22, versions 0-5: an id and an epoch for an idempotent producer.
+
+Behaviour: without a transactional id every request gets a new id with epoch 0, whatever it had before.
+Versions:  v3 the id and epoch a producer had: both or neither · v4 may answer PRODUCER_FENCED.
+Not done:  transactional ids, refused with COORDINATOR_NOT_AVAILABLE until there is a coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+from barnabas.broker.call import Call
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+NO_ID, NO_EPOCH = -1, -1
+
+
+def init_producer_id(
+    call: Call, request: InitProducerIdRequest
+) -> InitProducerIdResponse | Coroutine[Any, Any, InitProducerIdResponse]:
+    has_id, has_epoch = request.producer_id != NO_ID, request.producer_epoch != NO_EPOCH
+    if has_id != has_epoch or request.transactional_id == "":
+        return _refusal(ErrorCode.INVALID_REQUEST)
+    if request.transactional_id is not None:
+        return _refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    producer_id = call.broker.producer_ids.try_next()
+    return _wait_for_block(call) if producer_id is None else _granted(producer_id)
+
+
+async def _wait_for_block(call: Call) -> InitProducerIdResponse:
+    try:
+        return _granted(await call.broker.producer_ids.next())
+    except KafkaError as error:
+        return _refusal(error.code)
+
+
+def _granted(producer_id: int) -> InitProducerIdResponse:
+    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+
+
+def _refusal(code: ErrorCode) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=code, producer_id=NO_ID, producer_epoch=NO_EPOCH)

@@ -1,0 +1,63 @@
+"""The loggers of this process as Kafka's tools see them: a name and one of log4j's levels each.
+
+They are changed at once and only until the process ends, as in Kafka."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.metadata.configs import ConfigChange, Operation
+
+ROOT = "root"
+# From high to low. Python has no TRACE: it is whatever is below DEBUG.
+LEVELS = {
+    "FATAL": logging.CRITICAL,
+    "ERROR": logging.ERROR,
+    "WARN": logging.WARNING,
+    "INFO": logging.INFO,
+    "DEBUG": logging.DEBUG,
+    "TRACE": 1,
+}
+
+
+def logger_levels() -> dict[str, str]:
+    """Every logger with the level in force for it, its own or inherited."""
+    known = logging.root.manager.loggerDict
+    loggers = {name: logger for name, logger in known.items() if isinstance(logger, logging.Logger)}
+    return {
+        name: _level_name(logger.getEffectiveLevel())
+        for name, logger in sorted({**loggers, ROOT: logging.root}.items())
+    }
+
+
+def check_levels(changes: Iterable[ConfigChange]) -> None:
+    """Raise for the first change that cannot be made."""
+    known = logger_levels()
+    for change in changes:
+        if change.operation not in (Operation.SET, Operation.DELETE):
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"a level is no list: {change.operation.name} does not apply to logger {change.key}",
+            )
+        if change.key not in known:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"there is no logger {change.key!r}")
+        if change.operation is Operation.DELETE and change.key == ROOT:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "the root logger must have a level")
+        if change.operation is Operation.SET and change.value not in LEVELS:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"logger {change.key} cannot have level {change.value!r}: use one of {', '.join(LEVELS)}",
+            )
+
+
+def change_levels(changes: Iterable[ConfigChange]) -> None:
+    for change in changes:
+        logger = logging.root if change.key == ROOT else logging.getLogger(change.key)
+        is_set = change.operation is Operation.SET and change.value is not None
+        logger.setLevel(LEVELS[change.value or ""] if is_set else logging.NOTSET)
+
+
+def _level_name(level: int) -> str:
+    return next((name for name, lowest in LEVELS.items() if level >= lowest), "TRACE")
