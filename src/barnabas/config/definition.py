@@ -146,29 +146,21 @@ def _alternatives(values: Sequence[str]) -> str:
     return "one of " + ", ".join(values)
 
 
-def _distinct_and_full(items: Sequence[str]) -> bool:
-    return all(items) and len(set(items)) == len(items)
-
-
 NOT_EMPTY = Check("a text that is not empty", bool)
-ITEMS = Check("a list without empty or repeated items", _distinct_and_full)
+ITEMS = Check("a list without empty items", all)
 SOME_ITEMS = Check(
-    "a list of at least one item, without empty or repeated items",
-    lambda items: bool(items) and _distinct_and_full(items),
+    "a list of at least one item, without empty items", lambda items: bool(items) and all(items)
 )
 
 
 def items_of(*values: str) -> Check:
-    return Check(
-        f"a list of {', '.join(values)}, without repeated items",
-        lambda items: _distinct_and_full(items) and all(item in values for item in items),
-    )
+    return Check(f"a list of {', '.join(values)}", lambda items: all(item in values for item in items))
 
 
 def some_items_of(*values: str) -> Check:
     return Check(
-        f"a list of at least one of {', '.join(values)}, without repeated items",
-        lambda items: bool(items) and _distinct_and_full(items) and all(item in values for item in items),
+        f"a list of at least one of {', '.join(values)}",
+        lambda items: bool(items) and all(item in values for item in items),
     )
 
 

@@ -61,7 +61,7 @@ TOPIC_KEYS = table(
     "Replicas whose fetching is throttled, as partition:broker items; * means all.",
     inherits(honoured(INT, "index.interval.bytes", 4096, at_least(0)), "log.index.interval.bytes"),
     "Bytes of records between two entries of an index.",
-    internal(honoured(INT, "internal.segment.bytes", None)),
+    internal(honoured(INT, "internal.segment.bytes", None, at_least(1))),
     "Segment size below the smallest that segment.bytes allows; for tests.",
     accepted(LIST, "leader.replication.throttled.replicas", (), THROTTLED_REPLICAS),
     "Replicas whose sending is throttled, as partition:broker items; * means all.",

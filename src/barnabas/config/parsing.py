@@ -48,7 +48,8 @@ def _convert(key: ConfigKey, text: str) -> Any:
                 raise wrong_value(key, text, "a number")
             return float(text)
         case Type.LIST:
-            return tuple(item.strip() for item in text.split(",")) if text else ()
+            # A repeated item counts once, as in Kafka.
+            return tuple(dict.fromkeys(item.strip() for item in text.split(","))) if text else ()
         case _:
             return text
 

@@ -1,0 +1,87 @@
+"""Write docs/configuration.md from the tables: `python -m tools.write_configuration_docs`."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from barnabas.config.broker import SUBJECTS
+from barnabas.config.definition import INT_MAX, LONG_MAX, ConfigKey
+from barnabas.config.keys_topic import TOPIC_KEYS
+from barnabas.config.parsing import render
+
+TARGET = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
+
+INTRODUCTION = """\
+# Configuration
+
+Written by `python -m tools.write_configuration_docs` from the tables in `src/barnabas/config`; change those.
+
+The keys are Kafka's, so a `server.properties` of Kafka can be used as it is. A wrong value stops the broker
+with one sentence; an unknown key gives a warning.
+
+- **effect**: *yes* means this release acts on the key; *accepted* means that the value is checked and
+  described, and nothing reads it yet.
+- **change**: *read-only* keys are read at start; *per-broker* keys can be changed on a running broker, and
+  *cluster-wide* keys also for all brokers at once.
+- Keys that begin with `listener.name.<listener>.` set a security key for one listener.
+
+Differences from Kafka: the default of `listeners` is this machine only; `node.id` has a default;
+`process.roles` and `controller.listener.names` may be left out; ZooKeeper's keys are kept, because a cluster
+runs on ZooKeeper, and the keys of KRaft's quorum are accepted without effect.
+"""
+
+
+def document() -> str:
+    parts = [INTRODUCTION, "\n## Topics\n\n", _topic_table(TOPIC_KEYS.values())]
+    for subject, keys in SUBJECTS.items():
+        parts += [f"\n## Brokers: {subject}\n\n", _broker_table(keys.values())]
+    return "".join(parts)
+
+
+def _broker_table(keys: Iterable[ConfigKey]) -> str:
+    lines = [
+        "| key | meaning | type | default | allowed | importance | change | effect |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    lines += [_row(*_common(key), key.importance, key.mode, _effect(key)) for key in keys]
+    return "\n".join(lines) + "\n"
+
+
+def _topic_table(keys: Iterable[ConfigKey]) -> str:
+    lines = [
+        "| key | meaning | type | default | allowed | broker keys | effect |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for key in keys:
+        synonyms = ", ".join(f"`{name}`" for name in key.synonyms)
+        lines.append(_row(*_common(key), synonyms, _effect(key)))
+    return "\n".join(lines) + "\n"
+
+
+def _common(key: ConfigKey) -> tuple[str, ...]:
+    allowed = key.check.allowed if key.check is not None else ""
+    return f"`{key.name}`", key.doc, key.type.name.lower(), _default(key), allowed
+
+
+def _default(key: ConfigKey) -> str:
+    if key.default in (INT_MAX, LONG_MAX):
+        return "no limit"
+    text = render(key.default)
+    if text is None:
+        return "not set"
+    return f"`{text}`" if text else "empty"
+
+
+def _effect(key: ConfigKey) -> str:
+    return "yes" if key.honoured else "accepted"
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def main() -> None:
+    TARGET.write_text(document(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
