@@ -57,8 +57,8 @@ class Sampler:
         if field.name.endswith("_ms"):
             return self.random.randint(1, 2**31 - 1)
         if self.variant == "extreme":
-            return self.random.choice((-(2 ** (bits - 1)), 2 ** (bits - 1) - 1))
-        return self.random.randint(1, 2 ** (bits - 1) - 1)
+            return self.random.choice((-(1 << (bits - 1)), (1 << (bits - 1)) - 1))
+        return self.random.randint(1, (1 << (bits - 1)) - 1)
 
     def uint16(self) -> int:
         return 0 if self.variant == "empty" else self.random.randint(32768, 65535)

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from barnabas.kernels.codec import Reader, WireError, Writer
+from barnabas.kernels.codec import Reader, WireError
+from barnabas.kernels.codec_write import Writer
 from barnabas.wire.codec import decode_request
 from barnabas.wire.messages import MODULES
-from barnabas.wire.plans import plan_of
+from barnabas.wire.plans import read_plan, write_plan
 
 MUTATIONS_PER_MESSAGE = 40
 HUGE = (
@@ -31,7 +32,7 @@ MEMORY_BASE = 20_000
 
 def encoded(message: Any, version: int, flexible: bool) -> bytes:
     writer = Writer(b"")
-    writer.struct(plan_of(type(message), version, flexible), message)
+    writer.struct(write_plan(type(message), version, flexible), message)
     return b"".join(writer.finish())
 
 
@@ -54,7 +55,7 @@ def damaged(every_message: Any, sample: Any, count: int) -> Iterator[tuple[Any, 
     """(plan, bytes, what to call it) for every message."""
     chance = random.Random(20240811)
     for cls, version, flexible in every_message:
-        plan = plan_of(cls, version, flexible)
+        plan = read_plan(cls, version, flexible)
         for variant in ("full", "empty"):
             data = encoded(sample(cls, version, variant), version, flexible)
             for _ in range(count if data else 0):

@@ -4,13 +4,22 @@ A frame here is what follows the four bytes of its size when read, and starts wi
 see the newest form of a message only; `reshape` turns the few old forms into it, here."""
 
 import struct
+from functools import cache
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from barnabas.kernels.codec import Reader, StructPlan, WireError, Writer
+from barnabas.kernels.codec import Reader, StructPlan, WireError
+from barnabas.kernels.codec_write import UnwritableError, WritePlan, Writer
 from barnabas.wire.apis import Api, api_of
 from barnabas.wire.message import Message, Records
-from barnabas.wire.plans import plan_of
-from barnabas.wire.reshape import lift_request, lift_response, lower_request, lower_response
+from barnabas.wire.plans import read_plan, write_plan
+from barnabas.wire.reshape import (
+    LIFT_REQUEST,
+    LIFT_RESPONSE,
+    LOWER_REQUEST,
+    LOWER_RESPONSE,
+    Reshape,
+    rule_for,
+)
 
 __all__ = [
     "Chunk",
@@ -61,6 +70,64 @@ class UnsupportedApi(WireError):
         self.correlation_id = header.correlation_id
 
 
+class _Reading(NamedTuple):
+    """How to read one API in one version and direction."""
+
+    plan: StructPlan
+    has_header_tags: bool
+    reshape: Reshape | None
+
+
+class _Writing(NamedTuple):
+    plan: WritePlan
+    has_header_tags: bool
+    reshape: Reshape | None
+
+
+@cache
+def _request_reading(key: int, version: int) -> _Reading | None:
+    api = _find(key, version)
+    if api is None:
+        return None
+    is_flexible = api.is_flexible(version)
+    reshape = rule_for(LIFT_REQUEST, key, version)
+    return _Reading(read_plan(api.request, version, is_flexible), is_flexible, reshape)
+
+
+@cache
+def _request_writing(key: int, version: int) -> _Writing:
+    api = _known(key, version)
+    is_flexible = api.is_flexible(version)
+    reshape = rule_for(LOWER_REQUEST, key, version)
+    return _Writing(write_plan(api.request, version, is_flexible), is_flexible, reshape)
+
+
+@cache
+def _response_reading(key: int, version: int) -> _Reading:
+    api = _known(key, version)
+    plan = read_plan(api.response, version, api.is_flexible(version))
+    return _Reading(plan, api.has_flexible_response_header(version), rule_for(LIFT_RESPONSE, key, version))
+
+
+@cache
+def _response_writing(key: int, version: int) -> _Writing:
+    api = _known(key, version)
+    plan = write_plan(api.response, version, api.is_flexible(version))
+    return _Writing(plan, api.has_flexible_response_header(version), rule_for(LOWER_RESPONSE, key, version))
+
+
+def _find(key: int, version: int) -> Api | None:
+    api = api_of(key)
+    return api if api is not None and api.first <= version <= api.last else None
+
+
+def _known(key: int, version: int) -> Api:
+    api = _find(key, version)
+    if api is None:
+        raise UnsupportedApi(RequestHeader(key, version, 0, None))
+    return api
+
+
 def decode_request(frame: Frame) -> Request:
     header, reader = decode_request_header(frame)
     return Request(header, decode_request_body(header, reader))
@@ -69,73 +136,74 @@ def decode_request(frame: Frame) -> Request:
 def decode_request_header(frame: Frame) -> tuple[RequestHeader, Reader]:
     """The header, and the reader that stands behind it: a broker may refuse before it parses the body."""
     reader = Reader(frame)
-    return RequestHeader._make(reader.request_header()), reader
+    return RequestHeader(*reader.request_header()), reader
 
 
 def decode_request_body(header: RequestHeader, reader: Reader) -> Any:
     """The message in its newest form. Bytes after it are left alone, as Kafka leaves them."""
-    key, version, _, _ = header
-    api = api_of(key)
-    if api is None or not api.first <= version <= api.last:
+    version = header.api_version
+    reading = _request_reading(header.api_key, version)
+    if reading is None:
         raise UnsupportedApi(header)
-    is_flexible = version >= api.flexible_from
-    if is_flexible:
+    plan, has_header_tags, reshape = reading
+    if has_header_tags:
         reader.skip_tags()
-    return lift_request(key, version, reader.struct(plan_of(api.request, version, is_flexible)))
+    message = reader.struct(plan)
+    if reshape is not None:
+        reshape(message, version)
+    return message
 
 
 def encode_response(api_key: int, version: int, correlation_id: int, message: Message) -> list[Chunk]:
-    api = _known(api_key, version)
+    plan, has_header_tags, reshape = _response_writing(api_key, version)
     head = _RESPONSE_HEAD.pack(correlation_id)
-    if api.has_flexible_response_header(version):
-        head += b"\0"
-    plan = plan_of(api.response, version, version >= api.flexible_from)
-    return _frame(head, plan, lower_response(api_key, version, message))
+    if reshape is not None:
+        reshape(message, version)
+    return _frame(head + b"\0" if has_header_tags else head, plan, message)
 
 
 def encode_request(header: RequestHeader, message: Message) -> list[Chunk]:
-    api = _known(header.api_key, header.api_version)
-    client = b"" if header.client_id is None else header.client_id.encode()
-    length = -1 if header.client_id is None else len(client)
-    head = _REQUEST_HEAD.pack(api.key, header.api_version, header.correlation_id, length) + client
-    is_flexible = api.is_flexible(header.api_version)
-    if is_flexible:
-        head += b"\0"
-    plan = plan_of(api.request, header.api_version, is_flexible)
-    return _frame(head, plan, lower_request(api.key, header.api_version, message))
+    key, version, correlation_id, client_id = header
+    plan, has_header_tags, reshape = _request_writing(key, version)
+    client = b"" if client_id is None else client_id.encode()
+    head = _REQUEST_HEAD.pack(key, version, correlation_id, -1 if client_id is None else len(client)) + client
+    if reshape is not None:
+        reshape(message, version)
+    return _frame(head + b"\0" if has_header_tags else head, plan, message)
 
 
 def decode_response(api_key: int, version: int, frame: Frame) -> tuple[int, Any]:
     """(correlation id, message in its newest form)."""
-    api = _known(api_key, version)
+    plan, has_header_tags, reshape = _response_reading(api_key, version)
     reader = Reader(frame)
     correlation_id = reader.int32()
-    if api.has_flexible_response_header(version):
+    if has_header_tags:
         reader.skip_tags()
-    message = reader.struct(plan_of(api.response, version, api.is_flexible(version)))
-    return correlation_id, lift_response(api_key, version, message)
+    message = reader.struct(plan)
+    if reshape is not None:
+        reshape(message, version)
+    return correlation_id, message
 
 
 def encode_message(message: Message, version: int, flexible_from: int) -> bytes:
     """A message without header or size: the schemas that other messages carry as bytes."""
     writer = Writer(b"")
-    writer.struct(plan_of(type(message), version, version >= flexible_from), message)
+    try:
+        writer.struct(write_plan(type(message), version, version >= flexible_from), message)
+    except UnwritableError as error:
+        raise WireError(f"{type(message).__name__}: {error}") from error
     return b"".join(writer.finish())
 
 
 def decode_message(kind: type[_M], version: int, flexible_from: int, data: Frame) -> _M:
-    message: _M = Reader(data).struct(plan_of(kind, version, version >= flexible_from))
+    message: _M = Reader(data).struct(read_plan(kind, version, version >= flexible_from))
     return message
 
 
-def _known(api_key: int, version: int) -> Api:
-    api = api_of(api_key)
-    if api is None or not api.first <= version <= api.last:
-        raise UnsupportedApi(RequestHeader(api_key, version, 0, None))
-    return api
-
-
-def _frame(head: bytes, plan: StructPlan, message: Message) -> list[Chunk]:
+def _frame(head: bytes, plan: WritePlan, message: Message) -> list[Chunk]:
     writer = Writer(head)
-    writer.struct(plan, message)
-    return writer.finish_frame()
+    try:
+        writer.struct(plan, message)
+        return writer.finish_frame()
+    except UnwritableError as error:
+        raise WireError(f"{type(message).__name__}: {error}") from error

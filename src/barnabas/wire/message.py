@@ -47,12 +47,12 @@ class Message:
         cls.ARRAYS = tuple([name for name in arrays if getattr(cls, name) is EMPTY])
 
     def __init__(self, **values: Any) -> None:
-        own = self.__dict__
-        for name in self.ARRAYS:
-            own[name] = []
-        own.update(values)
         if not self.NAMES.issuperset(values):
             raise TypeError(f"{type(self).__name__} has no field {sorted(values.keys() - self.NAMES)}")
+        for name in self.ARRAYS:
+            if name not in values:
+                values[name] = []
+        self.__dict__ = values
 
     def __eq__(self, other: object) -> bool:
         if not (isinstance(other, type(self)) or isinstance(self, type(other))):

@@ -1,7 +1,7 @@
 """Old shapes to the newest and back, for the four APIs whose messages changed form and not just fields.
 
-`lift_*` turn what was read into the newest form, `lower_*` fill the old fields from it before writing; both
-work on the message they are given. Everything else needs nothing: absent fields read as their defaults, and
+LIFT turns what was read into the newest form, LOWER fills the old fields from it before writing; both work on
+the message they are given. Everything else needs nothing: absent fields read as their defaults, and
 fields a version lacks are not written.
 
 DeleteTopics <= 5     names only                          -> topics with name or id
@@ -17,33 +17,10 @@ from collections.abc import Callable
 from typing import Any
 
 from barnabas.kernels.codec import WireError
-from barnabas.wire.message import Message
 from barnabas.wire.messages import delete_topics, find_coordinator, leave_group, offset_fetch
 
+# Changes a message in place; the version matters where one old form had several shapes.
 Reshape = Callable[[Any, int], None]
-
-
-def lift_request(api_key: int, version: int, message: Message) -> Message:
-    return _apply(_LIFT_REQUEST, api_key, version, message)
-
-
-def lower_request(api_key: int, version: int, message: Message) -> Message:
-    return _apply(_LOWER_REQUEST, api_key, version, message)
-
-
-def lift_response(api_key: int, version: int, message: Message) -> Message:
-    return _apply(_LIFT_RESPONSE, api_key, version, message)
-
-
-def lower_response(api_key: int, version: int, message: Message) -> Message:
-    return _apply(_LOWER_RESPONSE, api_key, version, message)
-
-
-def _apply(table: dict[int, tuple[int, Reshape]], api_key: int, version: int, message: Message) -> Message:
-    rule = table.get(api_key)
-    if rule is not None and version <= rule[0]:
-        rule[1](message, version)
-    return message
 
 
 def _only(items: list[Any], what: str) -> Any:
@@ -146,25 +123,30 @@ def _lower_offsets(response: Any, version: int) -> None:
             partition.error_code = group.error_code
 
 
+def rule_for(table: dict[int, tuple[int, Reshape]], api_key: int, version: int) -> Reshape | None:
+    last_old_version, reshape = table.get(api_key, (-1, None))
+    return reshape if version <= last_old_version else None
+
+
 # API key: (last version of the old form, what to do).
-_LIFT_REQUEST: dict[int, tuple[int, Reshape]] = {
+LIFT_REQUEST: dict[int, tuple[int, Reshape]] = {
     delete_topics.API_KEY: (5, _lift_delete_topics),
     find_coordinator.API_KEY: (3, _lift_find_coordinator),
     leave_group.API_KEY: (2, _lift_leave_group),
     offset_fetch.API_KEY: (7, _lift_offset_fetch),
 }
-_LOWER_REQUEST: dict[int, tuple[int, Reshape]] = {
+LOWER_REQUEST: dict[int, tuple[int, Reshape]] = {
     delete_topics.API_KEY: (5, _lower_delete_topics),
     find_coordinator.API_KEY: (3, _lower_find_coordinator),
     leave_group.API_KEY: (2, _lower_leave_group),
     offset_fetch.API_KEY: (7, _lower_offset_fetch),
 }
-_LIFT_RESPONSE: dict[int, tuple[int, Reshape]] = {
+LIFT_RESPONSE: dict[int, tuple[int, Reshape]] = {
     find_coordinator.API_KEY: (3, _lift_coordinator),
     leave_group.API_KEY: (2, _lift_left_group),
     offset_fetch.API_KEY: (7, _lift_offsets),
 }
-_LOWER_RESPONSE: dict[int, tuple[int, Reshape]] = {
+LOWER_RESPONSE: dict[int, tuple[int, Reshape]] = {
     find_coordinator.API_KEY: (3, _lower_coordinator),
     leave_group.API_KEY: (2, _lower_left_group),
     offset_fetch.API_KEY: (7, _lower_offsets),
