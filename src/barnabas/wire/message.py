@@ -80,8 +80,11 @@ def _shown(field: Field, value: Any) -> str:
 
 def shared_default(kind: type[_M]) -> _M:
     """The default of a field that holds a struct: one instance for all owners, so it refuses to change."""
-    frozen = type(kind.__name__, (kind,), {"__setattr__": _refuse_change, "FIELDS": kind.FIELDS})
-    return cast(_M, frozen())
+    frozen = type(kind.__name__, (kind,), {"FIELDS": kind.FIELDS})
+    default = cast(_M, frozen())
+    # Only now: its constructor had to set the fields.
+    type.__setattr__(frozen, "__setattr__", _refuse_change)
+    return default
 
 
 def _refuse_change(self: Message, name: str, value: object) -> None:
