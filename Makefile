@@ -14,7 +14,7 @@ $(STAMP): pyproject.toml setup.py $(KERNELS)
 	@touch $@
 
 run: setup            ## start a broker, drive it end to end, print what it did
-	@$(PYTHON) -m barnabas.testing.tour
+	@$(PYTHON) -m tools.tour
 
 test: setup           ## every test that needs nothing but PyPI, and the linters
 	$(PYTHON) -m pytest -m "not java and not slow"

@@ -15,8 +15,13 @@ from barnabas.broker.call import Api, Call
 from barnabas.broker.handlers.api_versions import unsupported_version
 from barnabas.broker.later import Later
 from barnabas.net.connection import Connection
-from barnabas.wire.codec import RequestHeader, decode_request, decode_request_header, encode_response
-from barnabas.wire.errors import WireError
+from barnabas.wire.codec import (
+    RequestHeader,
+    WireError,
+    decode_request_body,
+    decode_request_header,
+    encode_response,
+)
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -53,7 +58,7 @@ class Dispatcher:
         """Answer one frame now, or start a task that will. Raises Refusal when the peer is at fault."""
         started = time.perf_counter_ns()
         try:
-            header, position = decode_request_header(frame)
+            header, reader = decode_request_header(frame)
             row = self._rows.get(header.api_key)
             if row is None:
                 raise Refusal(f"API key {header.api_key} is not served")
@@ -61,7 +66,7 @@ class Dispatcher:
             if not low <= header.api_version <= high:
                 self._refuse_version(connection, header, row)
                 return
-            request = decode_request(header, frame, position)
+            request = decode_request_body(header, reader)
         except WireError as error:
             raise Refusal(str(error)) from error
         call = Call(self._broker, connection, listener, header)

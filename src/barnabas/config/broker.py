@@ -3,6 +3,7 @@
 import re
 
 from barnabas.config.definition import ConfigKey
+from barnabas.config.keys_barnabas import KEYS_BARNABAS
 from barnabas.config.keys_cluster import KEYS_CLUSTER
 from barnabas.config.keys_groups import KEYS_GROUPS
 from barnabas.config.keys_log import KEYS_LOG
@@ -23,6 +24,7 @@ SUBJECTS: dict[str, dict[str, ConfigKey]] = {
     "Security": KEYS_SECURITY,
     "OAuth": KEYS_OAUTH,
     "Tiered storage": KEYS_TIERED,
+    "Our own": KEYS_BARNABAS,
 }
 
 BROKER_KEYS: dict[str, ConfigKey] = {name: key for keys in SUBJECTS.values() for name, key in keys.items()}

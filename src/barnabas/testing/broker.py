@@ -161,7 +161,7 @@ class _BrokerThread(threading.Thread):
 
     async def _serve(self) -> None:
         from barnabas.broker.broker import Broker as RealBroker
-        from barnabas.cli.start import broker_config
+        from barnabas.broker.startup import broker_config
 
         data_dir, port, overrides = self._arguments
         broker = RealBroker(broker_config(None, data_dir, port, overrides))

@@ -117,7 +117,7 @@ class Reading:
         self._session = session
         self._wants = wants
         self._is_full = request.session_epoch in (EPOCH_INITIAL, EPOCH_FINAL)
-        self._bytes_max = min(request.max_bytes, call.broker.fetch_bytes_max)
+        self._bytes_max = min(request.max_bytes, call.broker.config["fetch.max.bytes"])
         self._waiters: list[Waiter] = []
 
     # ---- reading

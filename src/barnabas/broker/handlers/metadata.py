@@ -53,7 +53,7 @@ async def _create_and_answer(call: Call, request: MetadataRequest, missing: list
 def _to_create(call: Call, request: MetadataRequest) -> list[str]:
     """Names of absent topics that this request may bring into being."""
     allowed = call.version < AUTO_CREATE_VERSION_MIN or request.allow_auto_topic_creation
-    if not allowed or not request.topics or not call.broker.settings.auto_create_topics:
+    if not allowed or not request.topics or not call.broker.config["auto.create.topics.enable"]:
         return []
     topics = call.broker.image.topics
     return [

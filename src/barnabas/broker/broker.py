@@ -1,0 +1,194 @@
+"""One broker: puts the layers together, starts them in order, and stops them in the opposite one.
+
+Everything it owns belongs to the event loop that called `start`. Reads top to bottom as the story of
+a start: sockets, metadata, logs, partitions, then answers."""
+
+from __future__ import annotations
+
+import logging
+import resource
+from collections.abc import Mapping
+from pathlib import Path
+
+from barnabas.broker.apis import ROWS
+from barnabas.broker.call import Api
+from barnabas.broker.cleaning import CleanerDriver
+from barnabas.broker.dispatch import Dispatcher
+from barnabas.broker.fetch_sessions import FetchSessions
+from barnabas.broker.housekeeping import Housekeeping
+from barnabas.broker.metrics_server import MetricsServer
+from barnabas.broker.producer_ids import ProducerIds
+from barnabas.broker.server import Server
+from barnabas.broker.traffic import Traffic
+from barnabas.clock import Clock, SystemClock
+from barnabas.config.definition import ConfigError
+from barnabas.config.listeners import Listener
+from barnabas.config.topic import TopicConfig
+from barnabas.config.values import BrokerConfig
+from barnabas.ids import random_uuid
+from barnabas.log.cleaner import Cleaner
+from barnabas.log.disk import Disk, RealDisk
+from barnabas.log.manager import LogManager
+from barnabas.metadata.configs import ConfigRules
+from barnabas.metadata.controller import Controller, ControllerSettings
+from barnabas.metadata.difference import Difference
+from barnabas.metadata.embedded import DIRECTORY_NAME, EmbeddedStore
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.node import MetadataNode
+from barnabas.metadata.parts import BROKER_RESOURCE, CLUSTER_DEFAULT
+from barnabas.metadata.records import Listener as RegisteredListener
+from barnabas.metadata.store import BrokerRegistration
+from barnabas.replication.replicas import Replicas
+
+logger = logging.getLogger(__name__)
+
+# How long an incremental fetch session is safe from being displaced by a new one.
+FETCH_SESSION_SECONDS_MIN = 120.0
+
+
+class Broker:
+    rows: Mapping[int, Api] = ROWS
+    # Made by `start`, in this order.
+    metadata: MetadataNode
+    logs: LogManager
+    replicas: Replicas
+    cleaner: Cleaner
+    producer_ids: ProducerIds
+
+    def __init__(self, config: BrokerConfig, clock: Clock | None = None, disk: Disk | None = None) -> None:
+        self.config = config
+        self.id = config.node_id
+        self.clock = clock or SystemClock()
+        self._disk = disk or RealDisk()
+        self.traffic = Traffic()
+        self.dispatcher = Dispatcher(self, self.rows)
+        self.server = Server(config, self.dispatcher)
+        self.fetch_sessions = FetchSessions(
+            self.clock, config["max.incremental.fetch.session.cache.slots"], FETCH_SESSION_SECONDS_MIN
+        )
+        self.endpoints: list[Listener] = []
+        self.metrics_port: int | None = None
+        self._metrics = MetricsServer(self)
+        self._housekeeping: Housekeeping | None = None
+        self._cleaning: CleanerDriver | None = None
+        self._is_stopped = False
+
+    @property
+    def image(self) -> MetadataImage:
+        return self.metadata.image
+
+    @property
+    def controller(self) -> Controller:
+        return self.metadata.controller
+
+    @property
+    def controller_id(self) -> int:
+        return self.id if self.controller.active else -1
+
+    async def start(self) -> None:
+        _raise_file_limit()
+        await self._bind()
+        await self._join()
+        self._open_logs()
+        self._start_upkeep()
+        await self._serve_metrics()
+        await self.server.serve()
+
+    async def stop(self) -> None:
+        """Let go of everything in order; whatever was not started is passed over."""
+        if self._is_stopped:
+            return
+        self._is_stopped = True
+        await self.server.close()
+        await self.dispatcher.drain()
+        await self._metrics.stop()
+        if self._cleaning is not None:
+            await self._cleaning.stop()
+        if self._housekeeping is not None:
+            await self._housekeeping.stop()
+        if hasattr(self, "logs"):
+            self.logs.shutdown()
+        if hasattr(self, "metadata"):
+            await self.metadata.close()
+        logger.info("stopped")
+
+    def topic_config(self, topic: str, image: MetadataImage) -> TopicConfig:
+        return self.config.topic_config(image.topic_config(topic))
+
+    # ---- the steps of a start
+
+    async def _bind(self) -> None:
+        """Take the ports; nothing is answered before everything is up."""
+        for listener in self.config.listeners:
+            if listener.protocol != "PLAINTEXT":
+                raise ConfigError(f"The listener {listener} asks for {listener.protocol}: only PLAINTEXT is served yet.")
+        ports = {listener.name: await self.server.bind(listener) for listener in self.config.listeners}
+        self.endpoints = [
+            listener if listener.port else listener._replace(port=ports[listener.name])
+            for listener in self.config.advertised_listeners
+        ]
+
+    async def _join(self) -> None:
+        """Load the metadata and register; from here on there is an image."""
+        directory = Path(self.config.log_dirs[0]) / DIRECTORY_NAME
+        store = await EmbeddedStore.open(directory)
+        registration = BrokerRegistration(
+            self.id,
+            random_uuid(),
+            tuple(RegisteredListener(*listener) for listener in self.endpoints),
+            self.config["broker.rack"],
+        )
+        settings = ControllerSettings(self.config["num.partitions"], self.config["default.replication.factor"])
+        try:
+            self.metadata = await MetadataNode.start(
+                store, registration, ConfigRules(lambda: self.config), settings
+            )
+        except BaseException:
+            await store.close()
+            raise
+        self._take_dynamic_config(self.image)
+        self.producer_ids = ProducerIds(self.controller, self.id, self.metadata.broker_epoch)
+
+    def _open_logs(self) -> None:
+        image = self.image
+        self.logs = LogManager(
+            [Path(directory) for directory in self.config.log_dirs], self.config, self._disk, self.clock
+        )
+        self.logs.load(lambda topic: self.topic_config(topic, image))
+        self.replicas = Replicas(self.id, self.logs, self.topic_config)
+        self.replicas.follow(image, image.difference(MetadataImage()))
+        self.metadata.listen(self._follow)
+
+    def _start_upkeep(self) -> None:
+        self.cleaner = Cleaner(self.logs, self.config)
+        self._housekeeping = Housekeeping(self)
+        self._housekeeping.start()
+        self._cleaning = CleanerDriver(self.cleaner, self.config["log.cleaner.backoff.ms"] / 1000)
+        if self.config["log.cleaner.enable"]:
+            self._cleaning.start()
+
+    async def _serve_metrics(self) -> None:
+        port = self.config["barnabas.metrics.port"]
+        if port >= 0:
+            self.metrics_port = await self._metrics.start(self.config["barnabas.metrics.host"], port)
+            logger.info("metrics on http://%s:%d/metrics", self.config["barnabas.metrics.host"], self.metrics_port)
+
+    # ---- what follows the metadata
+
+    def _follow(self, old: MetadataImage, new: MetadataImage, difference: Difference) -> None:
+        if any(resource_type == BROKER_RESOURCE for resource_type, _ in difference.configs_changed):
+            self._take_dynamic_config(new)
+        for topic in difference.topics_deleted:
+            self.traffic.forget(topic.name)
+        self.replicas.follow(new, difference)
+
+    def _take_dynamic_config(self, image: MetadataImage) -> None:
+        self.config = self.config.with_dynamic(
+            image.config(*CLUSTER_DEFAULT), image.config(BROKER_RESOURCE, str(self.id))
+        )
+
+
+def _raise_file_limit() -> None:
+    """Every segment and connection is a file; the soft limit of most systems is far too low for that."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,0 +1,34 @@
+"""From a properties file and the command line to a checked configuration."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from barnabas.config.definition import ConfigError
+from barnabas.config.properties import load_properties
+from barnabas.config.values import BrokerConfig
+
+
+def broker_config(
+    properties_file: Path | None,
+    data_dir: Path | None = None,
+    port: int | None = None,
+    overrides: Mapping[str, str] | None = None,
+) -> BrokerConfig:
+    """The file's properties, then the short cuts `data_dir` and `port`, then the overrides.
+
+    Raises ConfigError with one sentence for the operator."""
+    properties: dict[str, str] = {}
+    if properties_file is not None:
+        try:
+            properties = dict(load_properties(properties_file.read_text()))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"The config file {properties_file} cannot be read: {error}.") from error
+    if data_dir is not None:
+        properties.pop("log.dir", None)
+        properties["log.dirs"] = str(data_dir)
+    if port is not None:
+        # An address clients can use as it is: "localhost" may be ::1 to them.
+        properties["listeners"] = f"PLAINTEXT://127.0.0.1:{port}"
+        properties.pop("advertised.listeners", None)
+    properties.update(overrides or {})
+    return BrokerConfig(properties)

@@ -1,0 +1,114 @@
+"""`barnabas start`: run one broker until SIGTERM or SIGINT."""
+
+import argparse
+import asyncio
+import logging
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from barnabas.cli.logs import configure_logging
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.config.values import BrokerConfig
+
+logger = logging.getLogger("barnabas")
+
+EPILOG = """\
+examples:
+  barnabas start                                     a broker on 127.0.0.1:9092, data in /tmp/kafka-logs
+  barnabas start --port 0 --data-dir ./data --ready-file ready
+                                                     any free port, which is written to ./ready
+  barnabas start --config server.properties          Kafka's own file
+  barnabas start --override num.partitions=4 --override log.retention.hours=24
+"""
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser(
+        "start",
+        help="run a broker until it is told to stop",
+        description="Run one broker. It reads Kafka's server.properties and understands its keys "
+        "(docs/configuration.md lists them); without a listener it binds to localhost only.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a server.properties file")
+    parser.add_argument(
+        "--override",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting that wins over the file; may be repeated",
+    )
+    parser.add_argument("--port", type=int, help="listen on 127.0.0.1 at this port; 0 takes a free one")
+    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="where the data is, instead of log.dirs")
+    parser.add_argument(
+        "--ready-file",
+        type=Path,
+        metavar="FILE",
+        help="write host:port of the first listener to FILE once requests are answered",
+    )
+    parser.add_argument("--log-level", default="INFO", choices=["DEBUG", "INFO", "WARNING", "ERROR"])
+    parser.add_argument(
+        "--log-format", default="text", choices=["text", "json"], help="one line of text, or one JSON object, per event"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from barnabas.broker.startup import broker_config
+    from barnabas.config.definition import ConfigError
+    from barnabas.log.errors import LogDirError
+    from barnabas.metadata.store import StoreError
+
+    configure_logging(options.log_level, options.log_format)
+    try:
+        config = broker_config(options.config, options.data_dir, options.port, _overrides(options.override))
+        for sentence in config.unknown_sentences():
+            logger.warning("%s", sentence)
+        asyncio.run(_serve(config, options.ready_file))
+    except (ConfigError, LogDirError, StoreError, OSError) as error:
+        print(f"barnabas: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _overrides(pairs: list[str]) -> dict[str, str]:
+    from barnabas.config.definition import ConfigError
+
+    overrides: dict[str, str] = {}
+    for pair in pairs:
+        key, separator, value = pair.partition("=")
+        if not separator or not key.strip():
+            raise ConfigError(f"--override {pair!r} must be written KEY=VALUE.")
+        overrides[key.strip()] = value.strip()
+    return overrides
+
+
+async def _serve(config: "BrokerConfig", ready_file: Path | None) -> None:
+    from barnabas.broker.broker import Broker
+
+    broker = Broker(config)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        await broker.start()
+        _announce(broker, ready_file)
+        await stop.wait()
+    finally:
+        await broker.stop()
+
+
+def _announce(broker: "Broker", ready_file: Path | None) -> None:
+    first = broker.endpoints[0]
+    logger.info("ready on %s", ", ".join(map(str, broker.endpoints)))
+    if ready_file is not None:
+        # Written whole or not at all: whoever polls for it never reads half an address.
+        partial = ready_file.with_name(ready_file.name + ".partial")
+        partial.write_text(f"{first.host}:{first.port}\n")
+        partial.replace(ready_file)
