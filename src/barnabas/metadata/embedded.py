@@ -82,12 +82,14 @@ class EmbeddedStore:
                 raise OffsetConflict(self._end_offset)
             if records:
                 batch = RecordBatch(expected_offset, records)
-                frame = batch_frame(batch, epoch)
-                position = await asyncio.to_thread(self._file.append, frame)
+                position = await asyncio.to_thread(self._write, batch, epoch)
                 self._batches.append((position, batch))
                 self._end_offset = batch.end_offset
                 self._tell([batch])
             return self._end_offset
+
+    def _write(self, batch: RecordBatch, epoch: int) -> int:
+        return self._file.append(batch_frame(batch, epoch))
 
     async def read(self, from_offset: int) -> Sequence[Update]:
         return self._updates(from_offset)

@@ -152,7 +152,8 @@ def _checked_configs(configs: Mapping[str, str | None], rules: TopicRules) -> di
         if value is None:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"config {key} has no value")
         checked[key] = value
-    rules.check_configs(checked)
+    if checked:
+        rules.check_configs(checked)
     return checked
 
 

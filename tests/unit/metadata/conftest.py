@@ -1,0 +1,89 @@
+"""A controller on a real embedded store, and a way to tell a story with it."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.config.values import BrokerConfig
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.ids import random_uuid
+from barnabas.metadata.configs import ConfigRules
+from barnabas.metadata.controller import Controller, ControllerSettings
+from barnabas.metadata.embedded import EmbeddedStore
+from barnabas.metadata.follower import Follower
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.records import Listener
+from barnabas.metadata.store import BrokerRegistration
+
+
+class Stage:
+    """An elected controller without a candidacy; brokers are registered by hand."""
+
+    def __init__(self, store: EmbeddedStore, config: BrokerConfig, settings: ControllerSettings) -> None:
+        self.store = store
+        self.follower = Follower(store)
+        self.controller = Controller(store, self.follower, ConfigRules(lambda: config), settings)
+
+    @property
+    def image(self) -> MetadataImage:
+        return self.follower.image
+
+    async def start(self) -> None:
+        await self.follower.start()
+        self.controller.lead(await self.store.campaign(1))
+
+    async def brokers(self, *ids: int, rack: str | None = None) -> dict[int, int]:
+        """Register brokers; their epochs by id."""
+        return {number: await self.controller.register_broker(self.registration(number, rack)) for number in ids}
+
+    @staticmethod
+    def registration(number: int, rack: str | None = None) -> BrokerRegistration:
+        listeners = (Listener("PLAINTEXT", "127.0.0.1", 9092 + number),)
+        return BrokerRegistration(number, random_uuid(), listeners, rack)
+
+    async def stop(self) -> None:
+        await self.controller.step_down()
+        self.follower.stop()
+        await self.store.close()
+
+
+Story = Callable[[Stage], Coroutine[Any, Any, None]]
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Callable[..., None]:
+    """Run a story on a stage; played twice in a test, the second finds what the first left."""
+
+    def run(
+        story: Story,
+        *,
+        settings: ControllerSettings | None = None,
+        properties: dict[str, str] | None = None,
+        snapshot_bytes_min: int = 1 << 20,
+    ) -> None:
+        async def staged() -> None:
+            store = await EmbeddedStore.open(tmp_path / "m", snapshot_bytes_min=snapshot_bytes_min)
+            config = BrokerConfig({"node.id": "1", **(properties or {})})
+            stage = Stage(store, config, settings or ControllerSettings())
+            await stage.start()
+            try:
+                await story(stage)
+            finally:
+                await stage.stop()
+
+        asyncio.run(staged())
+
+    return run
+
+
+@pytest.fixture
+def code_of() -> Callable[[object], ErrorCode]:
+    """The code of a per-item answer; NONE for a value."""
+
+    def code(answer: object) -> ErrorCode:
+        return answer.code if isinstance(answer, KafkaError) else ErrorCode.NONE
+
+    return code
