@@ -83,9 +83,8 @@ def read_meta_properties(disk: Disk, directory: Path) -> MetaProperties | None:
     if data is None:
         return None
     lines = (line.strip() for line in data.decode().splitlines())
-    values = dict(
-        (part.strip() for part in line.split("=", 1)) for line in lines if "=" in line and line[0] not in "#!"
-    )
+    pairs = (line.partition("=") for line in lines if "=" in line and line[0] not in "#!")
+    values = {key.strip(): value.strip() for key, _, value in pairs}
     try:
         node = values["node.id"] if "node.id" in values else values["broker.id"]
         return MetaProperties(values["cluster.id"], int(node), uuid_from_string(values["directory.id"]))

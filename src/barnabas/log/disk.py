@@ -88,7 +88,7 @@ class RealDisk:
         path.mkdir(parents=True, exist_ok=True)
 
     def listdir(self, path: Path) -> list[str]:
-        return sorted(os.listdir(path))
+        return sorted(entry.name for entry in path.iterdir())
 
     def rmtree(self, path: Path) -> None:
         shutil.rmtree(path)
@@ -140,3 +140,16 @@ def copy_prefix(disk: Disk, source: FileHandle, target: FileHandle, size: int) -
             raise OSError(errno.EIO, "the file ended while it was being copied")
         write_fully(disk, target.fd, chunk, position)
         position += len(chunk)
+
+
+def replace_by_prefix(disk: Disk, file: FileHandle, path: Path, size: int) -> FileHandle:
+    """Put a copy of the first `size` bytes of `file` in the place of `path`; `file` itself is left as it
+    is."""
+    temporary = path.with_name(path.name + ".cleaned")
+    target = disk.open(temporary, write=True, create=True)
+    copy_prefix(disk, file, target, size)
+    disk.truncate(target.fd, size)
+    disk.fsync(target.fd)
+    disk.rename(temporary, path)
+    disk.fsync_dir(path.parent)
+    return target

@@ -1,14 +1,15 @@
-"""The sparse indexes beside a segment: .index (relative offset, position) and .timeindex (timestamp, relative
-offset), in Kafka's binary forms.
+"""The sparse indexes beside a segment: .index (relative offset, position) and .timeindex (timestamp,
+relative offset), in Kafka's binary forms.
 
-The active segment's entries live in memory and reach the file in chunks; a mapped file is never written, since
-a full disk under a mapping is a SIGBUS. An inactive index stays on disk and is searched with pread. An index is
-only a hint: the segment believes an entry when the batch it points at agrees, and rebuilds the file otherwise."""
+The active segment's entries live in memory and reach the file in chunks; a mapped file is never written,
+since a full disk under a mapping is a SIGBUS. An inactive index stays on disk and is searched with pread.
+An index is only a hint: the segment believes an entry when the batch it points at agrees, and rebuilds the
+file otherwise."""
 
 import logging
 import struct
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from pathlib import Path
 from typing import ClassVar
 
@@ -53,7 +54,9 @@ class SparseIndex:
     def open_active(self) -> bool:
         """Take all entries into memory and be ready to append; False as for open()."""
         sound = self.open()
-        data = b"" if self._file is None else self._disk.pread(self._file.fd, self._count * self.entry.size, 0)
+        data = (
+            b"" if self._file is None else self._disk.pread(self._file.fd, self._count * self.entry.size, 0)
+        )
         self._fill(list(self.entry.iter_unpack(data[: len(data) - len(data) % self.entry.size])))
         self._written = len(self)
         self._file = self._disk.open(self._path, write=True, create=True)
@@ -104,8 +107,26 @@ class SparseIndex:
                 high = middle
         return found
 
-    def keep(self, entries: int) -> None:
-        """Drop all but the first `entries` of an active index, on disk too."""
+    def first_with_value_from(self, value: int) -> tuple[int, int] | None:
+        """The first entry whose value is at least `value`; values rise like keys."""
+        low, high = 0, len(self)
+        while low < high:
+            middle = (low + high) // 2
+            if self.get(middle)[1] < value:
+                low = middle + 1
+            else:
+                high = middle
+        return self.get(low) if low < len(self) else None
+
+    def cut_keys_from(self, key: int) -> None:
+        """Drop the entries of an active index from the first key >= `key` on."""
+        if self._keys is not None:
+            self._keep(bisect_left(self._keys, key))
+
+    def cut_values_from(self, value: int) -> None:
+        self._keep(bisect_left(self._values, value))
+
+    def _keep(self, entries: int) -> None:
         if self._keys is None or self._file is None:
             raise RuntimeError(f"{self._path} is not active")
         del self._keys[entries:], self._values[entries:]

@@ -45,7 +45,8 @@ class LeaderEpochs:
         self._path = directory / names.LEADER_EPOCHS
 
     def assign(self, epoch: int, start_offset: int, *, save: bool = True) -> bool:
-        """Note that `epoch` begins at `start_offset`; an entry this contradicts was never committed and goes."""
+        """Note that `epoch` begins at `start_offset`; an entry this contradicts was never committed and
+        goes."""
         if epoch < 0 or start_offset < 0:
             raise ValueError(f"leader epoch {epoch} at offset {start_offset} is no valid entry")
         if self._epochs and epoch == self._epochs[-1] and start_offset >= self._starts[-1]:

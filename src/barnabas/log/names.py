@@ -29,7 +29,9 @@ CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
 
-_OFFSET_FILE = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)(\.deleted|\.cleaned|\.swap)?")
+_OFFSET_FILE = re.compile(
+    r"(\d{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)(\.deleted|\.cleaned|\.swap)?"
+)
 _PARTITION_DIRECTORY = re.compile(r"(.+)-(\d+)")
 _DELETE_DIRECTORY = re.compile(r".+\.[0-9a-f]{32}-(delete|stray)")
 # Kafka cuts long topic names so that the renamed directory still fits in a file name.

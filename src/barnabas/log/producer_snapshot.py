@@ -1,7 +1,9 @@
-"""The .snapshot file: what a partition knows of its producers at an offset, in Kafka's binary form, version 1.
+"""The .snapshot file: what a partition knows of its producers at an offset, in Kafka's binary form,
+version 1.
 
-Kafka keeps only the newest batch of a producer. The earlier ones a retry may still repeat follow as a second
-table that Kafka's reader, which stops after its own entries, does not look at; the checksum covers both."""
+Kafka keeps only the newest batch of a producer. The earlier ones a retry may still repeat follow as a
+second table that Kafka's reader, which stops after its own entries, does not look at; the checksum covers
+both."""
 
 import struct
 
@@ -63,8 +65,8 @@ def _decode_producers(body: bytes) -> tuple[dict[int, ProducerEntry], int]:
     (count,) = _COUNT.unpack_from(body)
     position = _COUNT.size
     for _ in range(count):
-        producer_id, epoch, sequence, offset, delta, timestamp, coordinator_epoch, first = _PRODUCER.unpack_from(
-            body, position
+        producer_id, epoch, sequence, offset, delta, timestamp, coordinator_epoch, first = (
+            _PRODUCER.unpack_from(body, position)
         )
         entry = ProducerEntry(producer_id, epoch, coordinator_epoch, timestamp, first)
         if offset >= 0:

@@ -1,8 +1,10 @@
-"""What a partition remembers of each producer: its last batches and its open transaction. Pure rules, no I/O.
+"""What a partition remembers of each producer: its last batches and its open transaction. Pure rules, no
+I/O.
 
-Order of a client's batch: a repeat of one of the last five is answered with its first offsets; then the epoch
-must not be older than the one known; then the sequence must follow the last one (or be 0 for a new epoch);
-then a batch outside the open transaction is refused. A producer of which nothing is known may start anywhere."""
+Order of a client's batch: a repeat of one of the last five is answered with its first offsets; then the
+epoch must not be older than the one known; then the sequence must follow the last one (or be 0 for a new
+epoch); then a batch outside the open transaction is refused. A producer of which nothing is known may
+start anywhere."""
 
 from collections import deque
 from enum import Enum
@@ -20,7 +22,8 @@ NO_OFFSET = -1
 
 
 class Origin(Enum):
-    """Who appends: a client is checked fully, a coordinator sends no sequences, a leader was checked already."""
+    """Who appends: a client is checked fully, a coordinator sends no sequences, a leader was checked
+    already."""
 
     CLIENT = "client"
     COORDINATOR = "coordinator"
@@ -68,7 +71,14 @@ class CompletedTransaction(NamedTuple):
 
 
 class ProducerEntry:
-    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "producer_id", "transaction_first_offset")
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "epoch",
+        "last_timestamp",
+        "producer_id",
+        "transaction_first_offset",
+    )
 
     def __init__(
         self,
@@ -106,7 +116,8 @@ class ProducerTable:
         self.unreplicated: dict[int, int] = {}
 
     def check_batch(self, batch: ProducerFields, origin: Origin) -> BatchMetadata | None:
-        """Raise if the batch may not be appended; the earlier batch if this is a repeat of it; None if it may."""
+        """Raise if the batch may not be appended; the earlier batch if this is a repeat of it; None if it
+        may."""
         entry = self.entries.get(batch.producer_id)
         if entry is None:
             return None
@@ -150,14 +161,15 @@ class ProducerTable:
         if marker.coordinator_epoch < entry.coordinator_epoch:
             raise KafkaError(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-                f"coordinator epoch {marker.coordinator_epoch} for producer {batch.producer_id} is older than "
-                f"{entry.coordinator_epoch}, which has written a marker already",
+                f"coordinator epoch {marker.coordinator_epoch} for producer {batch.producer_id} is older "
+                f"than {entry.coordinator_epoch}, which has written a marker already",
             )
 
     def record_marker(
         self, batch: ProducerFields, marker: Marker, offset: int
     ) -> tuple[CompletedTransaction, int] | None:
-        """A marker was appended at `offset`: the transaction it ends and the last stable offset after it, if any.
+        """A marker was appended at `offset`: the transaction it ends and the last stable offset after it,
+        if any.
 
         A marker for a transaction that wrote nothing here ends nothing."""
         entry = self.entries.setdefault(batch.producer_id, ProducerEntry(batch.producer_id))
@@ -171,7 +183,9 @@ class ProducerTable:
         self.ongoing.pop(first, None)
         self.unreplicated[first] = offset
         last_stable = next(iter(self.ongoing), offset + 1)
-        return CompletedTransaction(batch.producer_id, first, offset, marker.kind == ABORT_MARKER), last_stable
+        return CompletedTransaction(
+            batch.producer_id, first, offset, marker.kind == ABORT_MARKER
+        ), last_stable
 
     def first_unstable_offset(self) -> int | None:
         """The lowest offset whose transaction is open, or decided by a marker that is not replicated yet."""
@@ -209,7 +223,7 @@ class ProducerTable:
         if epoch < entry.epoch:
             raise KafkaError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"epoch {epoch} of producer {entry.producer_id} is older than epoch {entry.epoch}, which is in the log",
+                f"epoch {epoch} of producer {entry.producer_id} is older than its epoch {entry.epoch}",
             )
 
     def _check_sequence(self, entry: ProducerEntry, batch: ProducerFields) -> None:

@@ -64,7 +64,9 @@ def read_range(disk: Disk, file: FileHandle, position: int, size: int) -> bytes:
     while len(data) < size:
         more = disk.pread(file.fd, size - len(data), position + len(data))
         if not more:
-            raise OSError(errno.EIO, f"the segment ends before byte {position + size}: {os.strerror(errno.EIO)}")
+            raise OSError(
+                errno.EIO, f"the segment ends before byte {position + size}: {os.strerror(errno.EIO)}"
+            )
         data += more
     return data
 
@@ -149,7 +151,10 @@ class Verifier:
         successor = self._sound(following) if following < self._window.end else None
         if successor is None:
             return not gap or self._gaps or self._floor < 0
-        return successor.base_offset > header.last_offset and not NO_EPOCH < successor.leader_epoch < header.leader_epoch
+        return (
+            successor.base_offset > header.last_offset
+            and not NO_EPOCH < successor.leader_epoch < header.leader_epoch
+        )
 
     def _resume(self, position: int, header: BatchHeader | None) -> int | None:
         """Where good batches go on after the bad bytes at `position`."""
@@ -163,7 +168,8 @@ class Verifier:
     def _search(self, position: int) -> int | None:
         """The first position from here on where a sound batch starts that something like a batch follows.
 
-        The second condition keeps a batch that somebody sent as the value of a record from passing for one."""
+        The second condition keeps a batch that somebody sent as the value of a record from passing for
+        one."""
         magic_at = LOG_OVERHEAD + 4
         while position + HEADER_SIZE <= self._window.end:
             data = bytes(self._window.at(position, WINDOW_BYTES))
@@ -185,4 +191,4 @@ class Verifier:
         if len(rest) < HEADER_SIZE:
             return True
         after = BatchHeader(*HEADER.unpack_from(rest))
-        return after.magic == MAGIC and after.base_offset > header.last_offset or not any(rest)
+        return (after.magic == MAGIC and after.base_offset > header.last_offset) or not any(rest)

@@ -1,8 +1,8 @@
 """One segment: <base>.log of record batches, with its sparse indexes beside it.
 
-Holds: offsets rise; an index entry is believed only if the batch it points at agrees; the file never ends in a
-torn batch while the process lives. The last segment of a log is active: its file is open for writing and its
-index entries are in memory. The others open their files when they are read. Owned by one Log."""
+Holds: offsets rise; an index entry is believed only if the batch it points at agrees; the file never ends
+in a torn batch while the process lives. The last segment of a log is active: its file is open for writing
+and its index entries are in memory. The others open their files when they are read. Owned by one Log."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.kernels.index import CORRUPT, FOUND, find_batch
 from barnabas.log import names
-from barnabas.log.disk import Data, Disk, FileHandle, copy_prefix
+from barnabas.log.disk import Data, Disk, FileHandle, replace_by_prefix
 from barnabas.log.index import DamagedIndexError, OffsetIndex, TimeIndex
 from barnabas.log.scan import HEADER_WINDOW_BYTES, CorruptRange, Window, headers
 from barnabas.log.txn_index import TransactionIndex
@@ -55,11 +55,14 @@ class Segment:
         "size_limit",
         "time_index",
         "timestamp_limit",
+        "timestamps_known",
         "touched",
         "txn_index",
     )
 
-    def __init__(self, disk: Disk, directory: Path, base_offset: int, config: TopicConfig, now_ms: int) -> None:
+    def __init__(
+        self, disk: Disk, directory: Path, base_offset: int, config: TopicConfig, now_ms: int
+    ) -> None:
         self._disk = disk
         self._directory = directory
         self.base_offset = base_offset
@@ -77,6 +80,8 @@ class Segment:
         self.max_timestamp = -1
         self.max_timestamp_offset = base_offset
         self.first_timestamp: int | None = None
+        # An inactive segment learns its timestamps when they are first asked for.
+        self.timestamps_known = False
         self.bad: list[CorruptRange] = []
         self.active = False
         self.touched = False
@@ -86,6 +91,9 @@ class Segment:
         self._file: FileHandle | None = None
         self._fd = -1
         self._pwrite = disk.pwrite
+
+    def __repr__(self) -> str:
+        return f"Segment({self.path(names.LOG)}, size={self.size})"
 
     def path(self, suffix: str) -> Path:
         return names.segment_file(self._directory, self.base_offset, suffix)
@@ -101,7 +109,7 @@ class Segment:
         self.index.replace([])
         self.time_index.replace([])
         self.txn_index.start([])
-        self.active = True
+        self.active = self.timestamps_known = True
 
     def open(self) -> None:
         """Learn the size of an existing segment; nothing stays open."""
@@ -116,7 +124,7 @@ class Segment:
         self.active = True
         try:
             return sound and self._read_tail()
-        except KafkaError:
+        except (KafkaError, DamagedIndexError):
             return False
 
     def _open_for_writing(self, *, create: bool) -> None:
@@ -124,27 +132,24 @@ class Segment:
         self._fd = self._file.fd
 
     def _read_tail(self) -> bool:
-        """Find the end offset and the highest timestamp from the last index entries on."""
+        """Find the end offset and the highest timestamp from the last index entries on; False if they lie."""
         last = self.index.last()
-        if last is None and self.size > self.index_interval + LOCATE_CHUNK_BYTES and not self._is_one_batch():
-            return False
-        start = last[1] if last else 0
+        start = self._index_position(last[0]) if last else 0
+        self._bytes_since_index = self.size - start
         newest = self.time_index.last()
-        if newest:
-            self.max_timestamp, self.max_timestamp_offset = newest[0], self.base_offset + newest[1]
-        for position, header in self.headers(start):
-            if position == start and last and header.last_offset != self.base_offset + last[0]:
+        if newest is not None:
+            named = self.locate(self.base_offset + newest[1])
+            header = self.window().header(named[0]) if named else None
+            if named is None or header is None or header.max_timestamp != newest[0]:
                 return False
+            self.max_timestamp, self.max_timestamp_offset = newest[0], header.last_offset
+            start = min(start, named[0])
+        for _, header in self.headers(start):
             self.next_offset = header.next_offset
             self._note_timestamp(header.max_timestamp, header.last_offset)
-        if self.bad:
-            self.next_offset = max(self.next_offset, self.bad[-1].next_offset)
         self._load_first_timestamp()
+        self.timestamps_known = True
         return newest is not None or self.max_timestamp < 0 or last is None
-
-    def _is_one_batch(self) -> bool:
-        header = self.window().header(0)
-        return header is not None and header.size == self.size
 
     def finish(self) -> None:
         """Stop being active: the highest timestamp is written down for retention and searches."""
@@ -195,7 +200,9 @@ class Segment:
             raise
         if written != size:
             self._cut_back(position)
-            raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: {written} of {size} bytes were written")
+            raise OSError(
+                errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: {written} of {size} bytes were written"
+            )
         self.size = position + size
         self.next_offset = last_offset + 1
         if max_timestamp > self.max_timestamp:
@@ -218,7 +225,10 @@ class Segment:
         self.index.append(last_offset - self.base_offset, position)
         self.add_time_entry()
         self._bytes_since_index = 0
-        if len(self.index) >= self.index.entries_max or len(self.time_index) >= self.time_index.entries_max - 1:
+        if (
+            len(self.index) >= self.index.entries_max
+            or len(self.time_index) >= self.time_index.entries_max - 1
+        ):
             self.size_limit = 0
 
     def add_time_entry(self) -> None:
@@ -236,6 +246,12 @@ class Segment:
     def _start_roll_timer(self, timestamp: int) -> None:
         self.first_timestamp = timestamp
         self.timestamp_limit = timestamp + self.roll_ms if timestamp >= 0 else ALWAYS_CHECK
+
+    def set_limits(self, size_limit: int, roll_ms: int) -> None:
+        """The topic's settings changed."""
+        self.size_limit, self.roll_ms = size_limit, roll_ms
+        if self.first_timestamp is not None:
+            self._start_roll_timer(self.first_timestamp)
 
     def _load_first_timestamp(self) -> None:
         header = self.window().header(0) if self.size else None
@@ -255,11 +271,9 @@ class Segment:
     # -- searching
 
     def locate(self, offset: int) -> tuple[int, int, int] | None:
-        """(position, size, last offset) of the first batch that ends at or after `offset`; None past the end."""
-        try:
-            position = self._index_position(offset - self.base_offset)
-        except DamagedIndexError:
-            raise
+        """(position, size, last offset) of the first batch that ends at or after `offset`; None past the
+        end."""
+        position = self._index_position(offset - self.base_offset)
         floor = self.base_offset - 1
         while position < self.size:
             chunk = self._disk.pread(self._fd, min(LOCATE_CHUNK_BYTES, self.size - position), position)
@@ -294,12 +308,19 @@ class Segment:
         raise DamagedIndexError(f"{self.path(names.INDEX)} points at byte {position}, where no such batch is")
 
     def _may_start_at(self, position: int, last_offset: int) -> bool:
-        """Older Kafka indexed several batches with one entry: the first one's position, the last one's offset."""
+        """Older Kafka indexed several batches with one entry: the first one's position, the last one's
+        offset."""
         window = self.window()
         header = window.header(position)
         if header is None or not self.base_offset <= header.base_offset <= header.last_offset <= last_offset:
             return False
         return crc_is_valid(window.at(position, header.size), 0, header.size)
+
+    def offset_above(self, position: int) -> int | None:
+        """An offset, from the index, that all batches before `position` are below."""
+        self.file()
+        entry = self.index.first_with_value_from(position)
+        return None if entry is None else self.base_offset + entry[0]
 
     def window(self, bytes_each: int = HEADER_WINDOW_BYTES) -> Window:
         return Window(self._disk, self.file(), self.size, bytes_each)
@@ -310,16 +331,46 @@ class Segment:
     def read_batch(self, position: int, size: int) -> bytes:
         return self._disk.pread(self.file().fd, size, position)
 
+    # -- being rebuilt
+
+    def adopt(self, size: int, next_offset: int, bad: list[CorruptRange]) -> None:
+        """Take the bounds that an examination found; bytes past `size` are cut."""
+        if size < self.size:
+            file = (
+                self._file
+                if self.active and self._file
+                else self._disk.open(self.path(names.LOG), write=True)
+            )
+            self._disk.truncate(file.fd, size)
+        self.size, self.next_offset, self.bad = size, next_offset, bad
+        self.hint = (self.base_offset, 0)
+        self._bytes_since_index = 0
+
+    def adopt_timestamps(self, first: int | None, highest: int, highest_offset: int) -> None:
+        self.max_timestamp, self.max_timestamp_offset = highest, highest_offset
+        self.timestamps_known = True
+        if first is not None:
+            self._start_roll_timer(first)
+
+    def adopt_indexes(self, entries: list[tuple[int, int]], time_entries: list[tuple[int, int]]) -> None:
+        self.index.replace(entries)
+        self.time_index.replace(time_entries)
+        if not self.active:
+            self.index.seal()
+            self.time_index.seal()
+
     # -- cutting and moving
 
     def truncate(self, position: int, next_offset: int) -> None:
         """Cut the active segment at a batch boundary, in the file and in the indexes.
 
-        A reader may hold a slice of the bytes that go; then it keeps the old file and a copy takes its place."""
+        A reader may hold a slice of the bytes that go; then it keeps the old file and a copy takes its
+        place."""
         file = self.file()
         # Two references are ours: the attribute and this variable; the third is getrefcount's own.
         if sys.getrefcount(file) > 3:
-            self._replace_by_copy(file, position)
+            self._file = replace_by_prefix(self._disk, file, self.path(names.LOG), position)
+            self._fd = self._file.fd
         else:
             self._disk.truncate(self._fd, position)
         self.size, self.next_offset = position, next_offset
@@ -331,26 +382,9 @@ class Segment:
         if position == 0:
             self.first_timestamp, self.timestamp_limit = None, LONG_MAX
 
-    def _replace_by_copy(self, file: FileHandle, size: int) -> None:
-        path = self.path(names.LOG)
-        temporary = path.with_name(path.name + names.CLEANED)
-        target = self._disk.open(temporary, write=True, create=True)
-        copy_prefix(self._disk, file, target, size)
-        self._disk.truncate(target.fd, size)
-        self._disk.fsync(target.fd)
-        self._disk.rename(temporary, path)
-        self._disk.fsync_dir(self._directory)
-        self._file, self._fd = target, target.fd
-
     def _cut_indexes(self, relative_end: int) -> None:
-        keep = len(self.index)
-        while keep and self.index.get(keep - 1)[0] >= relative_end:
-            keep -= 1
-        self.index.keep(keep)
-        keep = len(self.time_index)
-        while keep and self.time_index.get(keep - 1)[1] >= relative_end:
-            keep -= 1
-        self.time_index.keep(keep)
+        self.index.cut_keys_from(relative_end)
+        self.time_index.cut_values_from(relative_end)
         newest = self.time_index.last()
         self.max_timestamp, self.max_timestamp_offset = newest or (-1, 0)
         self.max_timestamp_offset += self.base_offset

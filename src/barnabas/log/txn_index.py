@@ -1,7 +1,9 @@
-"""The .txnindex of a segment: transactions whose abort marker lies in it, for consumers that read committed.
+"""The .txnindex of a segment: transactions whose abort marker lies in it, for consumers that read
+committed.
 
-Kafka makes the file with the first abort; here every segment has one, if empty, so that a missing file is known
-to be lost and is rebuilt from the log. A failed write leaves the entry pending and never fails the append."""
+Kafka makes the file with the first abort; here every segment has one, if empty, so that a missing file is
+known to be lost and is rebuilt from the log. A failed write leaves the entry pending and never fails the
+append."""
 
 import logging
 import struct
@@ -32,6 +34,10 @@ class TransactionIndex:
         self._entries: list[AbortedTransaction] | None = None
         self._written = 0
         self._file: FileHandle | None = None
+
+    @property
+    def loaded(self) -> bool:
+        return self._entries is not None
 
     def entries(self) -> list[AbortedTransaction] | None:
         """What the file holds; None when it is missing or cannot be trusted."""

@@ -1,0 +1,91 @@
+"""One of the broker's log.dirs: its lock, its identity, its checkpoints, and whether its disk still works."""
+
+import fcntl
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from barnabas.ids import TopicPartition, Uuid, random_uuid
+from barnabas.log import names
+from barnabas.log.checkpoints import (
+    MetaProperties,
+    read_meta_properties,
+    read_offsets,
+    take_clean_shutdown,
+    write_clean_shutdown,
+    write_meta_properties,
+    write_offsets,
+)
+from barnabas.log.disk import Disk, FileHandle
+
+logger = logging.getLogger(__name__)
+
+
+class DirectoryInUseError(Exception):
+    """Another process holds the lock of the directory."""
+
+
+class LogDirectory:
+    def __init__(self, disk: Disk, path: Path) -> None:
+        self.disk = disk
+        self.path = path
+        self.directory_id: Uuid | None = None
+        self.was_clean = False
+        self.online = True
+        self._lock: FileHandle | None = None
+
+    def __repr__(self) -> str:
+        return f"LogDirectory({self.path})"
+
+    def claim(self, cluster_id: str, node_id: int) -> None:
+        """Lock the directory and check that it is ours, or make it so.
+
+        DirectoryInUseError and ValueError stop the broker; OSError only costs this directory."""
+        self.disk.mkdir(self.path)
+        self._take_lock()
+        meta = read_meta_properties(self.disk, self.path)
+        if meta is None:
+            meta = MetaProperties(cluster_id, node_id, random_uuid())
+            write_meta_properties(self.disk, self.path, meta)
+        if (meta.cluster_id, meta.node_id) != (cluster_id, node_id):
+            raise ValueError(
+                f"{self.path} belongs to node {meta.node_id} of cluster {meta.cluster_id}, "
+                f"not to node {node_id} of cluster {cluster_id}"
+            )
+        self.directory_id = meta.directory_id
+        self.was_clean = take_clean_shutdown(self.disk, self.path)
+
+    def _take_lock(self) -> None:
+        # The lock is the operating system's, not the file: it goes with the process, however that ends.
+        handle = FileHandle(os.open(self.path / names.LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
+        try:
+            fcntl.flock(handle.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DirectoryInUseError(f"{self.path} is in use by another process") from None
+        self._lock = handle
+
+    def release(self) -> None:
+        self._lock = None
+
+    def partitions(self) -> list[TopicPartition]:
+        """Partitions that have a directory here; leftovers of deleted ones are removed on the way."""
+        found: list[TopicPartition] = []
+        for name in self.disk.listdir(self.path):
+            if names.is_delete_directory(name):
+                logger.info("%s is left over from a deletion and is removed", self.path / name)
+                self.disk.rmtree(self.path / name)
+                continue
+            partition = names.parse_partition_directory(name)
+            if partition is not None and (self.path / name).is_dir():
+                found.append(partition)
+        return found
+
+    def read(self, checkpoint: str) -> dict[TopicPartition, int]:
+        return read_offsets(self.disk, self.path / checkpoint)
+
+    def write(self, checkpoint: str, offsets: Mapping[TopicPartition, int]) -> None:
+        write_offsets(self.disk, self.path / checkpoint, offsets)
+
+    def mark_clean(self, broker_epoch: int) -> None:
+        write_clean_shutdown(self.disk, self.path, broker_epoch)

@@ -1,0 +1,217 @@
+"""Opening a log: from the files of its directory to a Log that can be appended to.
+
+After a clean stop only the end of the last segment is looked at. After an unclean one every batch from the
+recovery point on is checked: a torn tail is cut, damage with good data after it is kept and marked, and
+all that stands beside those segments is made anew. Side files that are missing are always rebuilt."""
+
+import logging
+from dataclasses import dataclass
+
+from barnabas.config.topic import TopicConfig
+from barnabas.log import names
+from barnabas.log.checkpoints import read_checkpoint, read_partition_metadata, write_partition_metadata
+from barnabas.log.leader_epochs import LeaderEpochs
+from barnabas.log.log import Log
+from barnabas.log.producer_state import ProducerState
+from barnabas.log.rebuild import Examination, examine, install, make_walkable
+from barnabas.log.scan import CorruptRange
+from barnabas.log.segment import Segment
+from barnabas.log.state import Identity, Services
+from barnabas.log.swapping import finish_interrupted_swaps
+from barnabas.log.transactions import rebuild_transaction_index
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What the checkpoints of the log directory say of a log. `clean`: it was closed in order."""
+
+    recovery_point: int = 0
+    log_start_offset: int = 0
+    high_watermark: int = 0
+    clean: bool = False
+    producer_expiration_ms: int = 24 * 3600 * 1000
+
+
+def open_log(identity: Identity, services: Services, config: TopicConfig, marks: Marks) -> Log:
+    """Open the log in `identity.directory`, or begin a new one there. OSError when the disk fails."""
+    disk, directory = services.disk, identity.directory
+    disk.mkdir(directory)
+    finish_interrupted_swaps(disk, directory)
+    stored_id = read_partition_metadata(disk, directory)
+    if stored_id is None and identity.topic_id is not None:
+        write_partition_metadata(disk, directory, identity.topic_id)
+    identity = identity._replace(topic_id=identity.topic_id or stored_id)
+    log = Log(identity, services, config, LeaderEpochs(disk, directory), ProducerState(disk, directory))
+    _Loader(log, marks).load()
+    return log
+
+
+class _Loader:
+    def __init__(self, log: Log, marks: Marks) -> None:
+        self._log = log
+        self._marks = marks
+        # The first segment that was examined byte by byte, in the list of segments.
+        self._examined_from: int | None = None
+        self._changed = False
+
+    def load(self) -> None:
+        log, marks = self._log, self._marks
+        segments = self._existing_segments()
+        log.set_segments(segments)
+        self._load_corrupt_ranges()
+        if segments:
+            if not marks.clean:
+                self._recover(log.segment_for(marks.recovery_point))
+            self._activate_last()
+        if segments and log.active.next_offset < marks.log_start_offset:
+            self._drop_all()
+        if not log.segments:
+            log.add_segment(log.new_segment(marks.log_start_offset))
+        log.log_end_offset = log.active.next_offset
+        log.log_start_offset = min(max(marks.log_start_offset, log.bases[0]), log.log_end_offset)
+        log.high_watermark = min(max(marks.high_watermark, log.log_start_offset), log.log_end_offset)
+        log.recovery_point = min(
+            log.log_end_offset if marks.clean else marks.recovery_point, log.log_end_offset
+        )
+        self._load_epochs()
+        self._load_producers()
+        if self._changed:
+            log.save_corrupt_ranges()
+        log.settle()
+
+    def _existing_segments(self) -> list[Segment]:
+        log = self._log
+        files = [
+            parsed for name in log.disk.listdir(log.directory) if (parsed := names.parse_offset_file(name))
+        ]
+        bases = sorted(offset for offset, kind, pending in files if kind == names.LOG and not pending)
+        for offset, kind, pending in files:
+            if kind in names.SEGMENT_SUFFIXES and not pending and offset not in bases:
+                logger.warning("%s: %020d%s has no segment and is removed", log.directory, offset, kind)
+                log.disk.unlink(names.segment_file(log.directory, offset, kind))
+        segments = [Segment(log.disk, log.directory, base, log.config, log.clock.now_ms()) for base in bases]
+        for segment, end in zip(segments, bases[1:], strict=False):
+            segment.next_offset = end
+        for segment in segments:
+            segment.open()
+        return segments
+
+    def _load_corrupt_ranges(self) -> None:
+        log = self._log
+        rows = read_checkpoint(log.disk, log.directory / names.CORRUPT_RANGES, fields=5) or []
+        for row in rows:
+            corrupt = CorruptRange(*map(int, row))
+            for segment in log.segments:
+                if segment.base_offset == corrupt.base_offset and corrupt.end <= segment.size:
+                    segment.bad.append(corrupt)
+        log.damaged = bool(log.corrupt_ranges)
+
+    def _recover(self, place: int) -> None:
+        """Check all segments from this place on."""
+        self._examined_from = place if self._examined_from is None else min(place, self._examined_from)
+        for number in range(place, len(self._log.segments)):
+            self._recover_segment(number)
+
+    def _recover_segment(self, place: int) -> None:
+        log = self._log
+        segment = log.segments[place]
+        last = place == len(log.segments) - 1
+        limit = segment.offset_limit + 1 if last else log.bases[place + 1]
+        found = examine(segment, limit, gaps=log.config.cleanup_compact, last=last)
+        self._report(segment, found)
+        if found.bad != segment.bad:
+            self._changed = True
+        install(segment, found)
+        if not last:
+            segment.next_offset = limit
+        for epoch, start in found.epochs:
+            if epoch > log.leader_epochs.latest:
+                log.leader_epochs.assign(epoch, start)
+
+    def _report(self, segment: Segment, found: Examination) -> None:
+        for corrupt in found.bad:
+            logger.error(
+                "%s: bytes %d to %d of %s, offsets %d to %d, are damaged; only fetches of them fail",
+                self._log.partition,
+                corrupt.start,
+                corrupt.end,
+                segment,
+                corrupt.first_offset,
+                corrupt.next_offset - 1,
+            )
+        if found.valid_end < segment.size:
+            logger.warning(
+                "%s: %d bytes after the last whole batch of %s are cut; the log goes on at offset %d",
+                self._log.partition,
+                segment.size - found.valid_end,
+                segment,
+                found.next_offset,
+            )
+
+    def _activate_last(self) -> None:
+        log = self._log
+        segment = log.active
+        segment.release()
+        if not segment.activate():
+            if self._examined_from is not None:
+                raise RuntimeError(f"{segment} cannot be opened although it was just recovered")
+            logger.error("%s: the end of %s is not as it was closed; it is recovered", log.partition, segment)
+            segment.release()
+            segment.active = False
+            self._recover(len(log.segments) - 1)
+            segment.release()
+            segment.activate()
+
+    def _drop_all(self) -> None:
+        """Files were removed by hand: what is left ends before the log start."""
+        log = self._log
+        logger.error("%s ends at %d, below its start; it begins anew", log.partition, log.active.next_offset)
+        for segment in log.segments:
+            segment.release()
+            for suffix in names.SEGMENT_SUFFIXES:
+                log.disk.unlink(segment.path(suffix))
+        log.set_segments([])
+        log.leader_epochs.clear()
+        self._changed = True
+
+    def _load_epochs(self) -> None:
+        """An epoch checkpoint that is lost is made anew from the batches, which carry their epochs."""
+        log = self._log
+        epochs = log.leader_epochs
+        if not epochs.loaded:
+            for segment in log.segments:
+                self._changed |= make_walkable(segment)
+                for _, header in segment.headers():
+                    if header.leader_epoch > epochs.latest:
+                        epochs.assign(header.leader_epoch, header.base_offset, save=False)
+            epochs.save()
+        epochs.truncate_from_end(log.log_end_offset)
+        epochs.truncate_from_start(log.log_start_offset)
+
+    def _load_producers(self) -> None:
+        """Load the newest snapshot that can be trusted and replay what came after it.
+
+        Transaction indexes of examined segments are made anew on the way, so replay begins at or before
+        them."""
+        log = self._log
+        producers, end = log.producers, log.log_end_offset
+        first = self._examined_from
+        examined_base = end if first is None or first >= len(log.bases) else log.bases[first]
+        start = producers.load_newest(log.log_start_offset, min(examined_base, end))
+        for segment in log.segments[log.segment_for(start) :] if start < end else []:
+            if segment.base_offset > start:
+                producers.take_snapshot(segment.base_offset, replace=True)
+            self._changed |= make_walkable(segment)
+            aborted = producers.replay(segment, start, end)
+            if segment.base_offset >= examined_base:
+                segment.txn_index.start(aborted)
+        if start < end:
+            producers.take_snapshot(end, replace=True)
+        producers.end_offset = end
+        producers.expire(log.clock.now_ms(), self._marks.producer_expiration_ms)
+        producers.keep_snapshots(set(log.bases), log.log_start_offset, end)
+        producers.forget_replicated(log.high_watermark)
+        if log.active.txn_index.entries() is None:
+            rebuild_transaction_index(log, log.active)

@@ -1,0 +1,238 @@
+"""One partition's log as the broker sees it: appending, and a door to what the other modules do with it.
+
+Synchronous and owned by one thread."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.log import names, reading, retention, timestamps, transactions, truncation
+from barnabas.log.producer_state import aborted_transaction
+from barnabas.log.producers import Origin
+from barnabas.log.reading import LogSlice
+from barnabas.log.segment import Segment
+from barnabas.log.state import LogState
+from barnabas.log.timestamps import TimestampOffset
+from barnabas.log.txn_index import AbortedTransaction
+from barnabas.records.batch import (
+    CONTROL_FLAG,
+    LOG_APPEND_TIME_FLAG,
+    BatchHeader,
+    crc_is_valid,
+    iter_headers,
+    stamp,
+)
+from barnabas.records.builder import Marker, read_marker
+from barnabas.records.validation import CheckedBatch
+
+NO_TIMESTAMP = -1
+
+
+class AppendResult(NamedTuple):
+    """`log_append_time` is -1 unless the broker sets the timestamps."""
+
+    first_offset: int
+    last_offset: int
+    log_append_time: int
+    log_start_offset: int
+    duplicate: bool
+
+
+class UnexpectedOffsetError(Exception):
+    """A follower was handed batches that begin below its log's end."""
+
+    def __init__(self, first_offset: int, log_end_offset: int) -> None:
+        super().__init__(
+            f"batches from offset {first_offset} do not follow a log that ends at {log_end_offset}"
+        )
+        self.first_offset = first_offset
+
+
+class Log(LogState):
+    """Use `loading.open_log` to get one."""
+
+    # -- appending
+
+    def append_as_leader(
+        self, batch: CheckedBatch, leader_epoch: int, origin: Origin = Origin.CLIENT
+    ) -> AppendResult:
+        """Give the batch its offsets and write it; a repeat of an earlier one is only answered."""
+        first = self.log_end_offset
+        last = first + batch.last_offset_delta
+        producer_id = batch.producer_id
+        marker: Marker | None = None
+        if producer_id >= 0:
+            if batch.attributes & CONTROL_FLAG:
+                marker = self._checked_marker(batch)
+            else:
+                known = self.producers.check_batch(batch, origin)
+                if known is not None:
+                    return AppendResult(
+                        known.first_offset, known.last_offset, known.timestamp, self.log_start_offset, True
+                    )
+        data = batch.data
+        size = batch.size
+        max_timestamp = batch.max_timestamp
+        try:
+            if leader_epoch > self.leader_epochs.latest:
+                self.leader_epochs.assign(leader_epoch, first)
+            segment = self.segments[-1]
+            if (
+                size > segment.size_limit - segment.size
+                or max_timestamp > segment.timestamp_limit
+                or last > segment.offset_limit
+                or self.offline
+            ):
+                segment = self._make_room(size, first, last, max_timestamp)
+            stamp(data, 0, first, leader_epoch)
+            segment.append(data, last, max_timestamp)
+        except OSError as problem:
+            raise self.storage_error(problem) from problem
+        self.log_end_offset = last + 1
+        if producer_id >= 0:
+            if batch.attributes & CONTROL_FLAG:
+                self._record_marker(batch, marker, first, segment)
+            else:
+                self.producers.record_batch(batch, first)
+        if last >= self.flush_at:
+            self.flush()
+        log_append_time = max_timestamp if batch.attributes & LOG_APPEND_TIME_FLAG else NO_TIMESTAMP
+        return AppendResult(first, last, log_append_time, self.log_start_offset, False)
+
+    def append_as_follower(self, data: memoryview) -> AppendResult:
+        """Write batches as a leader numbered them; a batch cut off at the end is left out."""
+        first = last = -1
+        for position, header in iter_headers(data):
+            if not crc_is_valid(data, position, header.size):
+                raise KafkaError(
+                    ErrorCode.CORRUPT_MESSAGE, f"the batch at offset {header.base_offset} is corrupt"
+                )
+            if header.base_offset < self.log_end_offset:
+                raise UnexpectedOffsetError(header.base_offset, self.log_end_offset)
+            self._append_replica(data[position : position + header.size], header)
+            first = header.base_offset if first < 0 else first
+            last = header.last_offset
+        return AppendResult(first, last, NO_TIMESTAMP, self.log_start_offset, False)
+
+    def _append_replica(self, data: memoryview, header: BatchHeader) -> None:
+        first, last = header.base_offset, header.last_offset
+        try:
+            if header.leader_epoch > self.leader_epochs.latest:
+                self.leader_epochs.assign(header.leader_epoch, first)
+            segment = self.segments[-1]
+            if self.offline or segment.roll_due(header.size, last, header.max_timestamp, self.clock.now_ms()):
+                segment = self._make_room(header.size, first, last, header.max_timestamp)
+            segment.append(data, last, header.max_timestamp)
+        except OSError as problem:
+            raise self.storage_error(problem) from problem
+        self.log_end_offset = last + 1
+        if header.producer_id >= 0:
+            if header.is_control:
+                self._record_marker(header, read_marker(data) if header.count else None, first, segment)
+            else:
+                self.producers.record_batch(header, first)
+        if last >= self.flush_at:
+            self.flush()
+
+    def _make_room(self, size: int, first: int, last: int, max_timestamp: int) -> Segment:
+        """The segment to append to, which is a new one when the active one is full or old."""
+        if self.offline:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"the log directory of {self.partition} is offline"
+            )
+        if size > self.config.segment_bytes:
+            raise KafkaError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"a batch of {size} bytes does not fit in a segment of {self.config.segment_bytes} bytes",
+            )
+        if self.active.roll_due(size, last, max_timestamp, self.clock.now_ms()):
+            self.roll(first)
+        return self.active
+
+    def _checked_marker(self, batch: CheckedBatch) -> Marker | None:
+        marker = read_marker(batch.data) if batch.count else None
+        if marker is not None:
+            self.producers.check_marker(batch, marker)
+        return marker
+
+    def _record_marker(
+        self, batch: CheckedBatch | BatchHeader, marker: Marker | None, offset: int, segment: Segment
+    ) -> None:
+        completed = self.producers.record_marker(batch, marker, offset) if marker else None
+        if completed is not None and completed[0].aborted:
+            segment.txn_index.append(aborted_transaction(*completed))
+
+    # -- reading
+
+    def read(self, offset: int, bytes_max: int, *, upper_offset: int, at_least_one: bool) -> LogSlice:
+        """A file range that starts with the batch holding `offset` and ends below `upper_offset`."""
+        return reading.read(self, offset, bytes_max, upper_offset, at_least_one)
+
+    def upper_bound_of(self, piece: LogSlice) -> int:
+        """An offset that every record of the slice is below; for looking up its aborted transactions."""
+        return reading.upper_bound_of(self, piece)
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
+        """The first record, in offset order, whose timestamp is at least `timestamp`."""
+        return timestamps.offset_for_timestamp(self, timestamp)
+
+    def max_timestamp_offset(self) -> TimestampOffset | None:
+        """The first record with the highest timestamp in the log."""
+        return timestamps.max_timestamp_offset(self)
+
+    def aborted_transactions(self, from_offset: int, upto_offset: int) -> list[AbortedTransaction]:
+        return transactions.aborted_transactions(self, from_offset, upto_offset)
+
+    # -- removing
+
+    def truncate_to(self, offset: int) -> bool:
+        """Drop all from `offset` on; False when the log ends there or before."""
+        return truncation.truncate_to(self, offset)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        truncation.truncate_fully_and_start_at(self, offset)
+
+    def delete_records_before(self, offset: int) -> bool:
+        """Move the log start up; OFFSET_OUT_OF_RANGE above the high watermark."""
+        return retention.advance_log_start(self, offset)
+
+    def apply_retention(self, now_ms: int) -> int:
+        """Delete segments that are too old, too many or below the log start; how many."""
+        return retention.apply_retention(self, now_ms)
+
+    # -- ending
+
+    def close(self) -> None:
+        """Write all down, so that the next start needs no recovery."""
+        if self.closed:
+            return
+        if not self.offline:
+            self._close_files()
+        self.abandon()
+
+    def _close_files(self) -> None:
+        self.producers.take_snapshot(self.log_end_offset)
+        try:
+            self.active.finish()
+        except OSError as problem:
+            raise self.storage_error(problem) from problem
+        self.flush()
+
+    def abandon(self) -> None:
+        """Let go of the files without writing anything, as a killed process does."""
+        self.closed = self.offline = True
+        for segment in self.segments:
+            segment.release()
+
+    def delete(self) -> Path:
+        """Rename the directory out of the way; what is in it goes after file.delete.delay.ms."""
+        target = self.directory.with_name(names.delete_directory_name(self.partition))
+        try:
+            self.disk.rename(self.directory, target)
+            self.disk.fsync_dir(target.parent)
+        except OSError as problem:
+            raise self.storage_error(problem) from problem
+        self.abandon()
+        self.trash.forget_below(self.directory)
+        self.trash.add_directory(target, self.config.file_delete_delay_ms)
+        return target

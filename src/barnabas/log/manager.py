@@ -1,0 +1,230 @@
+"""All logs of a broker, over its log directories: loading, creating, deleting, and the periodic work on
+them.
+
+The periodic functions are plain calls; the broker has the timers. A directory whose disk fails goes
+offline with its logs: what they are asked is answered with KAFKA_STORAGE_ERROR, and the other directories
+go on."""
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from barnabas.clock import Clock
+from barnabas.config.topic import TopicConfig
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.ids import TopicPartition, Uuid
+from barnabas.log import names
+from barnabas.log.directories import LogDirectory
+from barnabas.log.disk import Disk, RealDisk
+from barnabas.log.flushing import FlushTask
+from barnabas.log.loading import Marks, open_log
+from barnabas.log.log import Log
+from barnabas.log.state import Identity, LogState, Services
+from barnabas.log.trash import Trash
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """What the manager needs to know of the broker's configuration."""
+
+    cluster_id: str
+    node_id: int
+    producer_id_expiration_ms: int = 24 * 3600 * 1000
+
+
+class LogManager:
+    def __init__(
+        self, log_dirs: list[Path], settings: LogSettings, *, clock: Clock, disk: Disk | None = None
+    ) -> None:
+        if not log_dirs:
+            raise ValueError("log.dirs names no directory")
+        self._settings = settings
+        self._disk = RealDisk() if disk is None else disk
+        self._clock = clock
+        self._trash = Trash(self._disk, clock)
+        self._services = Services(self._disk, clock, self._trash, self._log_failed)
+        self._logs: dict[TopicPartition, Log] = {}
+        self._home: dict[TopicPartition, LogDirectory] = {}
+        self.directories = [LogDirectory(self._disk, Path(path)) for path in log_dirs]
+
+    # -- starting and stopping
+
+    def load(self, topic_configs: Callable[[str], TopicConfig]) -> None:
+        """Claim the directories and open every log in them. A directory that cannot be read goes offline."""
+        for directory in self.directories:
+            try:
+                directory.claim(self._settings.cluster_id, self._settings.node_id)
+                self._load_directory(directory, topic_configs)
+            except OSError as problem:
+                self._directory_failed(directory, problem)
+        if not any(directory.online for directory in self.directories):
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "none of the log directories can be used")
+
+    def _load_directory(self, directory: LogDirectory, topic_configs: Callable[[str], TopicConfig]) -> None:
+        recovery_points = directory.read(names.RECOVERY_POINTS)
+        log_starts = directory.read(names.LOG_STARTS)
+        high_watermarks = directory.read(names.HIGH_WATERMARKS)
+        for partition in directory.partitions():
+            if partition in self._logs:
+                other = self._home[partition].path
+                raise ValueError(f"{partition} is in {directory.path} and in {other}; remove one of them")
+            marks = Marks(
+                recovery_points.get(partition, 0),
+                log_starts.get(partition, 0),
+                high_watermarks.get(partition, 0),
+                directory.was_clean,
+                self._settings.producer_id_expiration_ms,
+            )
+            self._open(directory, partition, None, topic_configs(partition.topic), marks)
+
+    def _open(
+        self,
+        directory: LogDirectory,
+        partition: TopicPartition,
+        topic_id: Uuid | None,
+        config: TopicConfig,
+        marks: Marks,
+    ) -> Log:
+        self._home[partition] = directory
+        identity = Identity(directory.path / str(partition), partition, topic_id)
+        log = open_log(identity, self._services, config, marks)
+        self._logs[partition] = log
+        return log
+
+    def shutdown(self, broker_epoch: int = -1) -> None:
+        """Close everything; directories in which all went well need no recovery at the next start."""
+        failed: set[Path] = set()
+        for partition, log in self._logs.items():
+            try:
+                log.close()
+            except KafkaError as problem:
+                failed.add(self._home[partition].path)
+                log.abandon()
+                logger.error("%s could not be closed in order: %s", log, problem)
+        self._trash.empty(all_now=True)
+        self.checkpoint()
+        for directory in self.directories:
+            if directory.online and directory.path not in failed:
+                directory.mark_clean(broker_epoch)
+            directory.release()
+        self._logs.clear()
+
+    # -- finding, creating, deleting
+
+    def get(self, partition: TopicPartition) -> Log | None:
+        return self._logs.get(partition)
+
+    def logs(self) -> Iterable[Log]:
+        return self._logs.values()
+
+    def get_or_create(self, partition: TopicPartition, topic_id: Uuid | None, config: TopicConfig) -> Log:
+        """The partition's log; a new one goes to the directory that has the fewest."""
+        log = self._logs.get(partition)
+        if log is not None:
+            return log
+        online = [directory for directory in self.directories if directory.online]
+        if not online or not self._home.get(partition, online[0]).online:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log directory of {partition} is offline")
+        homes = list(self._home.values())
+        directory = min(online, key=homes.count)
+        try:
+            log = self._open(directory, partition, topic_id, config, Marks())
+            self._disk.fsync_dir(directory.path)
+        except OSError as problem:
+            self._home.pop(partition, None)
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition}: {problem.strerror}") from problem
+        return log
+
+    def delete(self, partition: TopicPartition) -> None:
+        """Take the log away now; its files go after file.delete.delay.ms."""
+        log = self._logs.pop(partition, None)
+        self._home.pop(partition, None)
+        if log is not None:
+            log.delete()
+
+    # -- periodic work
+
+    def apply_retention(self) -> int:
+        """Delete what is due in all logs, expire idle producers and close files nobody reads; segments
+        deleted."""
+        now_ms = self._clock.now_ms()
+        deleted = 0
+        for log in self._healthy():
+            try:
+                deleted += log.apply_retention(now_ms)
+            except KafkaError as problem:
+                logger.error("retention of %s failed: %s", log, problem)
+            log.producers.expire(now_ms, self._settings.producer_id_expiration_ms)
+            log.release_idle()
+        return deleted
+
+    def flush_tasks(self) -> list[tuple[Log, FlushTask]]:
+        """Flushes due by flush.ms, and of segments that were rolled; `run` them in any thread, then
+        finish."""
+        now_ms = self._clock.now_ms()
+        due: list[tuple[Log, FlushTask]] = []
+        for log in self._healthy():
+            upto = log.flush_due(now_ms)
+            if upto is not None:
+                due.append((log, log.plan_flush(upto)))
+        return due
+
+    def flush_dirty(self) -> int:
+        """Do what flush_tasks() says here and now; how many logs were flushed."""
+        tasks = self.flush_tasks()
+        for log, task in tasks:
+            try:
+                task.run()
+            except OSError as problem:
+                log.storage_error(problem, fatal=True)
+                continue
+            log.finish_flush(task)
+        return len(tasks)
+
+    def checkpoint(self) -> None:
+        """Write down recovery points, log starts and high watermarks."""
+        for directory in self.directories:
+            if not directory.online:
+                continue
+            logs = [log for tp, log in self._logs.items() if self._home[tp] is directory]
+            try:
+                directory.write(names.RECOVERY_POINTS, {log.partition: log.recovery_point for log in logs})
+                directory.write(names.HIGH_WATERMARKS, {log.partition: log.high_watermark for log in logs})
+                starts = {log.partition: log.log_start_offset for log in logs if log.starts_inside_a_segment}
+                directory.write(names.LOG_STARTS, starts)
+            except OSError as problem:
+                self._checkpoint_failed(directory, problem)
+
+    def delete_scheduled(self) -> int:
+        return self._trash.empty()
+
+    # -- failures
+
+    @property
+    def offline_dirs(self) -> list[Path]:
+        return [directory.path for directory in self.directories if not directory.online]
+
+    def _healthy(self) -> list[Log]:
+        return [log for log in self._logs.values() if not log.offline]
+
+    def _checkpoint_failed(self, directory: LogDirectory, problem: OSError) -> None:
+        if LogState.is_passing(problem):
+            # The old checkpoint stands: the next recovery only does more than it has to.
+            logger.error("the checkpoints of %s could not be written: %s", directory, problem)
+        else:
+            self._directory_failed(directory, problem)
+
+    def _log_failed(self, log: LogState, problem: OSError) -> None:
+        directory = self._home.get(log.partition)
+        if directory is not None and directory.online:
+            self._directory_failed(directory, problem)
+
+    def _directory_failed(self, directory: LogDirectory, problem: OSError) -> None:
+        logger.error("%s goes offline: %s", directory, problem)
+        directory.online = False
+        for partition, log in self._logs.items():
+            if self._home[partition] is directory:
+                log.offline = True

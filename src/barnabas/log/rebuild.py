@@ -1,0 +1,111 @@
+"""Rebuilding what stands beside a segment from the segment itself: indexes, and the list of damaged bytes.
+
+Reads every byte and checks every batch. Used by recovery for what an unclean stop left, and by lookups
+when an index turns out to be wrong."""
+
+import logging
+from dataclasses import dataclass, field
+
+from barnabas.errors import KafkaError
+from barnabas.log.scan import WINDOW_BYTES, CorruptRange, Damaged, Verifier
+from barnabas.log.segment import Segment
+from barnabas.records.batch import BatchHeader
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Examination:
+    """What a walk over a whole segment found. `valid_end` is where the last good batch ends."""
+
+    valid_end: int = 0
+    next_offset: int = 0
+    first_timestamp: int | None = None
+    max_timestamp: int = -1
+    max_timestamp_offset: int = 0
+    entries: list[tuple[int, int]] = field(default_factory=list)
+    time_entries: list[tuple[int, int]] = field(default_factory=list)
+    epochs: list[tuple[int, int]] = field(default_factory=list)
+    bad: list[CorruptRange] = field(default_factory=list)
+
+
+def examine(segment: Segment, limit: int, *, gaps: bool, last: bool) -> Examination:
+    """Check every batch of a segment whose offsets must stay below `limit`.
+
+    Damage with good batches after it is a corrupt range. Damage up to the end is a torn tail if this is the
+    last segment of the log (the caller cuts it), and a corrupt range otherwise."""
+    found = Examination(next_offset=segment.base_offset, max_timestamp_offset=segment.base_offset)
+    indexed_at = 0
+    pending: Damaged | None = None
+    for item in Verifier(segment.window(WINDOW_BYTES), segment.base_offset, limit, gaps=gaps).walk():
+        if isinstance(item, Damaged):
+            pending = item
+            continue
+        position, header = item
+        if pending is not None:
+            found.bad.append(_range(segment, pending, position, header.base_offset))
+        _note_batch(found, segment, header)
+        # The batch after damage gets an entry of its own, so that a search never has to cross the bad bytes.
+        if pending is not None or position - indexed_at > segment.index_interval:
+            _index_batch(found, segment, position, header)
+            indexed_at = position
+        pending = None
+        found.valid_end = position + header.size
+        found.next_offset = header.next_offset
+    if pending is not None and not last:
+        found.bad.append(_range(segment, pending, segment.size, limit))
+        found.valid_end, found.next_offset = segment.size, limit
+    return found
+
+
+def _range(segment: Segment, damaged: Damaged, end: int, next_offset: int) -> CorruptRange:
+    return CorruptRange(segment.base_offset, damaged.position, end, damaged.first_offset, next_offset)
+
+
+def _note_batch(found: Examination, segment: Segment, header: BatchHeader) -> None:
+    if found.first_timestamp is None:
+        found.first_timestamp = header.max_timestamp
+    if header.max_timestamp > found.max_timestamp:
+        found.max_timestamp, found.max_timestamp_offset = header.max_timestamp, header.last_offset
+    if header.leader_epoch >= 0 and (not found.epochs or header.leader_epoch > found.epochs[-1][0]):
+        found.epochs.append((header.leader_epoch, header.base_offset))
+
+
+def _index_batch(found: Examination, segment: Segment, position: int, header: BatchHeader) -> None:
+    found.entries.append((header.last_offset - segment.base_offset, position))
+    _time_entry(found, segment)
+
+
+def _time_entry(found: Examination, segment: Segment) -> None:
+    newest = found.time_entries[-1][0] if found.time_entries else -1
+    if found.max_timestamp > newest:
+        found.time_entries.append((found.max_timestamp, found.max_timestamp_offset - segment.base_offset))
+
+
+def install(segment: Segment, found: Examination) -> None:
+    """Give the segment the indexes and bounds of its examination; the bytes after `valid_end` are cut."""
+    segment.adopt(found.valid_end, found.next_offset, found.bad)
+    segment.adopt_timestamps(found.first_timestamp, found.max_timestamp, found.max_timestamp_offset)
+    _time_entry(found, segment)
+    segment.adopt_indexes(found.entries, found.time_entries)
+
+
+def rebuild_indexes(segment: Segment) -> None:
+    """An index contradicted its segment: make both anew. Newly found damage is added to the segment's
+    list."""
+    logger.error("the indexes of %s are damaged; they are rebuilt", segment)
+    end = segment.next_offset
+    found = examine(segment, end, gaps=True, last=False)
+    found.next_offset = end
+    install(segment, found)
+
+
+def make_walkable(segment: Segment) -> bool:
+    """Make sure that the headers can be followed to the end; True if damage had to be marked for that."""
+    try:
+        for _ in segment.headers():
+            pass
+    except KafkaError:
+        rebuild_indexes(segment)
+        return True
+    return False

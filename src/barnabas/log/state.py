@@ -1,0 +1,277 @@
+"""The state of one partition's log and the rules that keep it whole: rolling, flushing, going offline.
+
+Reading, loading, retention and truncation are modules of functions on this state; `log.Log` adds appending
+and is what the rest of the broker sees. A failed write leaves the log as it was: a full disk is answered
+with KAFKA_STORAGE_ERROR and tried again by the next append, anything worse takes the log offline."""
+
+import errno
+import logging
+import random
+from bisect import bisect_right
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.clock import Clock
+from barnabas.config.topic import TopicConfig
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.ids import TopicPartition, Uuid
+from barnabas.log import names
+from barnabas.log.checkpoints import write_checkpoint
+from barnabas.log.disk import Disk
+from barnabas.log.flushing import FlushTask
+from barnabas.log.leader_epochs import EpochEntry, LeaderEpochs
+from barnabas.log.producer_state import ProducerState
+from barnabas.log.scan import CorruptRange
+from barnabas.log.segment import Segment
+from barnabas.log.trash import Trash
+
+logger = logging.getLogger(__name__)
+
+# A disk that is full can be emptied; the log goes on by itself once that was done.
+PASSING_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+class Identity(NamedTuple):
+    """Which partition a log is, and where it lives."""
+
+    directory: Path
+    partition: TopicPartition
+    topic_id: Uuid | None
+
+
+class Services(NamedTuple):
+    """What a log uses of the world around it. `on_failure` is told when the log goes offline."""
+
+    disk: Disk
+    clock: Clock
+    trash: Trash
+    on_failure: Callable[["LogState", OSError], None]
+
+
+class LogState:
+    def __init__(
+        self,
+        identity: Identity,
+        services: Services,
+        config: TopicConfig,
+        epochs: LeaderEpochs,
+        producers: ProducerState,
+    ) -> None:
+        self.directory, self.partition, self.topic_id = identity
+        self.disk = services.disk
+        self.clock = services.clock
+        self.trash = services.trash
+        self._on_failure = services.on_failure
+        self.config = config
+        self.leader_epochs = epochs
+        self.producers = producers
+        self.segments: list[Segment] = []
+        self.bases: list[int] = []
+        self.log_start_offset = 0
+        self.log_end_offset = 0
+        self.high_watermark = 0
+        self.recovery_point = 0
+        self.last_flush_ms = services.clock.now_ms()
+        # Set while some bytes are known to be bad, so that a sound log pays nothing for the question.
+        self.damaged = False
+        self.offline = False
+        self.closed = False
+        self.flush_at = config.flush_messages - 1
+        self._jitter = random.Random()
+
+    def __repr__(self) -> str:
+        return f"Log({self.partition}, {self.log_start_offset}..{self.log_end_offset}, {self.directory})"
+
+    # -- what is in it
+
+    @property
+    def active(self) -> Segment:
+        return self.segments[-1]
+
+    @property
+    def size(self) -> int:
+        return sum(segment.size for segment in self.segments)
+
+    @property
+    def corrupt_ranges(self) -> list[CorruptRange]:
+        return [corrupt for segment in self.segments for corrupt in segment.bad]
+
+    @property
+    def starts_inside_a_segment(self) -> bool:
+        """Only then does the log start need a checkpoint; otherwise the first segment tells it."""
+        return self.log_start_offset > self.bases[0]
+
+    def segment_for(self, offset: int) -> int:
+        """The place in `segments` of the one that may hold `offset`."""
+        return max(0, bisect_right(self.bases, offset) - 1)
+
+    def first_unstable_offset(self) -> int | None:
+        first = self.producers.first_unstable_offset()
+        return None if first is None else max(first, self.log_start_offset)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Below this every transaction is decided and replicated; never above the high watermark."""
+        first = self.first_unstable_offset()
+        return self.high_watermark if first is None else min(first, self.high_watermark)
+
+    def epoch_at(self, offset: int) -> int:
+        return self.leader_epochs.epoch_at(offset)
+
+    def end_offset_for_epoch(self, epoch: int) -> EpochEntry:
+        return self.leader_epochs.end_offset_for(epoch, self.log_end_offset)
+
+    # -- settings and marks given by the owner
+
+    def update_config(self, config: TopicConfig) -> None:
+        self.config = config
+        self.settle()
+        for segment in self.segments:
+            segment.index_interval = config.index_interval_bytes
+        self.active.set_limits(config.segment_bytes, self._roll_ms())
+
+    def update_high_watermark(self, offset: int) -> None:
+        """The owner says how far the log is replicated."""
+        self.high_watermark = offset
+        if self.producers.unreplicated:
+            self.producers.forget_replicated(offset)
+
+    # -- rolling
+
+    def roll(self, base_offset: int | None = None) -> Segment:
+        """Begin a new active segment at the log's end, or at `base_offset` when a follower skips some."""
+        base = self.log_end_offset if base_offset is None else base_offset
+        old = self.active
+        if base == old.base_offset and old.size == 0:
+            return old
+        try:
+            new = self.new_segment(base)
+            old.finish()
+        except OSError as problem:
+            # A segment left behind would claim offsets that the old one may still get.
+            with suppress(OSError):
+                for suffix in names.SEGMENT_SUFFIXES:
+                    self.disk.unlink(names.segment_file(self.directory, base, suffix))
+            raise self.storage_error(problem) from problem
+        old.next_offset = base
+        self.producers.take_snapshot(base)
+        self.add_segment(new)
+        return new
+
+    def maybe_roll(self, now_ms: int) -> bool:
+        """Roll a segment that is older than segment.ms although nothing is appended."""
+        first = self.active.first_timestamp
+        since = first if first is not None and first >= 0 else self.active.created_ms
+        if self.active.size == 0 or now_ms - since <= self.active.roll_ms:
+            return False
+        self.roll()
+        return True
+
+    def new_segment(self, base_offset: int) -> Segment:
+        segment = Segment(self.disk, self.directory, base_offset, self.config, self.clock.now_ms())
+        segment.roll_ms = self._roll_ms()
+        segment.create(preallocate=self.config.preallocate)
+        self.disk.fsync_dir(self.directory)
+        return segment
+
+    def add_segment(self, segment: Segment) -> None:
+        self.segments.append(segment)
+        self.bases.append(segment.base_offset)
+
+    def set_segments(self, segments: list[Segment]) -> None:
+        self.segments = segments
+        self.bases = [segment.base_offset for segment in segments]
+
+    def _roll_ms(self) -> int:
+        config = self.config
+        limit = (
+            min(config.segment_ms, config.max_compaction_lag_ms)
+            if config.cleanup_compact
+            else config.segment_ms
+        )
+        jitter = min(config.segment_jitter_ms, limit)
+        return limit - (self._jitter.randrange(jitter) if jitter > 0 else 0)
+
+    def release_idle(self) -> None:
+        """Close the files of inactive segments that nobody has read since the last call."""
+        for segment in self.segments[:-1]:
+            if not segment.touched:
+                segment.release()
+            segment.touched = False
+
+    # -- flushing
+
+    @property
+    def unflushed(self) -> int:
+        """How many offsets a power failure could take."""
+        return self.log_end_offset - self.recovery_point
+
+    def plan_flush(self, upto: int | None = None) -> FlushTask:
+        """What has to be synced so that all below `upto` (all there is) survives a power failure."""
+        upto = self.log_end_offset if upto is None else upto
+        start = self.segment_for(self.recovery_point)
+        files = []
+        try:
+            for segment in self.segments[start:]:
+                if segment.base_offset < upto or upto == self.log_end_offset:
+                    if segment.active:
+                        segment.write_indexes()
+                    files += segment.handles()
+        except OSError as problem:
+            raise self.storage_error(problem) from problem
+        return FlushTask(self.disk, self.directory, upto, files)
+
+    def finish_flush(self, task: FlushTask) -> None:
+        if task.upto > self.recovery_point:
+            self.recovery_point = min(task.upto, self.log_end_offset)
+        self.settle()
+        self.last_flush_ms = self.clock.now_ms()
+
+    def flush_due(self, now_ms: int) -> int | None:
+        """The offset up to which the log should be flushed now, if at all.
+
+        By time everything is due; otherwise the segments that were rolled, to bound the work of a
+        recovery."""
+        if self.unflushed and now_ms - self.last_flush_ms >= self.config.flush_ms:
+            return self.log_end_offset
+        return self.active.base_offset if self.active.base_offset > self.recovery_point else None
+
+    def settle(self) -> None:
+        """The recovery point or flush.messages changed: find the offset whose append has to flush."""
+        self.flush_at = self.recovery_point + self.config.flush_messages - 1
+
+    def flush(self, upto: int | None = None) -> None:
+        task = self.plan_flush(upto)
+        try:
+            task.run()
+        except OSError as problem:
+            raise self.storage_error(problem, fatal=True) from problem
+        self.finish_flush(task)
+
+    # -- failures
+
+    @staticmethod
+    def is_passing(problem: OSError) -> bool:
+        return problem.errno in PASSING_ERRORS
+
+    def storage_error(self, problem: OSError, *, fatal: bool = False) -> KafkaError:
+        """Take the log offline unless the failure can pass; the error its caller is told.
+
+        A failed fsync never passes: the kernel may have dropped the pages, and a second fsync would lie."""
+        if fatal or not self.is_passing(problem):
+            self.offline = True
+            self._on_failure(self, problem)
+        logger.error("%s: %s", self.partition, problem)
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.partition}: {problem.strerror or problem}")
+
+    def save_corrupt_ranges(self) -> None:
+        """Remember damage over restarts: a clean start does not read the log again."""
+        ranges = self.corrupt_ranges
+        self.damaged = bool(ranges)
+        path = self.directory / names.CORRUPT_RANGES
+        if ranges:
+            write_checkpoint(self.disk, path, (" ".join(map(str, corrupt)) for corrupt in ranges))
+        else:
+            self.disk.unlink(path)

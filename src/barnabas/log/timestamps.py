@@ -1,0 +1,135 @@
+"""Finding offsets by time, to the single record, and knowing how new the newest record of a segment is.
+
+The time index is a hint like the offset index: an entry counts only if the batch it names has that
+timestamp."""
+
+from typing import NamedTuple
+
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.log.index import DamagedIndexError
+from barnabas.log.reading import locate
+from barnabas.log.rebuild import rebuild_indexes
+from barnabas.log.segment import Segment
+from barnabas.log.state import LogState
+from barnabas.records.batch import BatchHeader
+from barnabas.records.builder import read_records
+from barnabas.records.search import first_at_or_after
+
+
+class TimestampOffset(NamedTuple):
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+def offset_for_timestamp(log: LogState, timestamp: int) -> TimestampOffset | None:
+    """See Log.offset_for_timestamp."""
+    try:
+        for segment in log.segments:
+            if largest_timestamp(log, segment) >= timestamp:
+                found = _search(log, segment, timestamp)
+                if found is not None:
+                    return found
+    except OSError as problem:
+        raise log.storage_error(problem) from problem
+    return None
+
+
+def max_timestamp_offset(log: LogState) -> TimestampOffset | None:
+    """See Log.max_timestamp_offset."""
+    try:
+        if log.log_start_offset == log.log_end_offset:
+            return None
+        newest = max(log.segments, key=lambda segment: largest_timestamp(log, segment))
+        if newest.max_timestamp < 0:
+            return None
+        found = locate(log, newest, newest.max_timestamp_offset)
+        if found is None:
+            return None
+        header = newest.window().header(found[0])
+        return (
+            None
+            if header is None
+            else _record_at_or_after(log, newest, found[0], header, newest.max_timestamp)
+        )
+    except OSError as problem:
+        raise log.storage_error(problem) from problem
+
+
+def largest_timestamp(log: LogState, segment: Segment) -> int:
+    """The highest timestamp in the segment, -1 when it has none."""
+    if not segment.timestamps_known:
+        segment.file()
+        try:
+            _learn_timestamps(log, segment)
+        except DamagedIndexError:
+            rebuild_indexes(segment)
+            log.save_corrupt_ranges()
+    return segment.max_timestamp
+
+
+def _learn_timestamps(log: LogState, segment: Segment) -> None:
+    """Take the last time index entry, if the log confirms it, and look at what lies after it."""
+    last = segment.time_index.last()
+    start, highest, highest_offset = 0, -1, segment.base_offset
+    if last is not None:
+        start, highest, highest_offset = (
+            _entry_position(log, segment, last),
+            last[0],
+            segment.base_offset + last[1],
+        )
+    elif segment.size:
+        raise DamagedIndexError(f"{segment} has no time index")
+    for _, header in segment.headers(start):
+        if header.max_timestamp > highest:
+            highest, highest_offset = header.max_timestamp, header.last_offset
+    first = segment.window().header(0) if segment.size else None
+    segment.adopt_timestamps(first.max_timestamp if first else None, highest, highest_offset)
+
+
+def _entry_position(log: LogState, segment: Segment, entry: tuple[int, int]) -> int:
+    """The position of the batch a time index entry names; DamagedIndexError if it does not have that time."""
+    found = locate(log, segment, segment.base_offset + entry[1])
+    header = segment.window().header(found[0]) if found else None
+    if found is None or header is None or header.max_timestamp != entry[0]:
+        raise DamagedIndexError(f"the time index of {segment} names a batch that has another timestamp")
+    return found[0]
+
+
+def _search(log: LogState, segment: Segment, timestamp: int) -> TimestampOffset | None:
+    start = 0
+    entry = segment.time_index.floor(timestamp)
+    if entry is not None:
+        try:
+            start = _entry_position(log, segment, entry)
+        except DamagedIndexError:
+            rebuild_indexes(segment)
+            log.save_corrupt_ranges()
+    for position, header in segment.headers(start):
+        if header.max_timestamp >= timestamp:
+            found = _record_at_or_after(log, segment, position, header, timestamp)
+            if found is not None:
+                return found
+    return None
+
+
+def _record_at_or_after(
+    log: LogState, segment: Segment, position: int, header: BatchHeader, timestamp: int
+) -> TimestampOffset | None:
+    if header.last_offset < log.log_start_offset:
+        return None
+    batch = segment.read_batch(position, header.size)
+    if len(batch) < header.size:
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"{log.partition}: the batch at {header.base_offset} is cut off"
+        )
+    if header.base_offset >= log.log_start_offset:
+        record = first_at_or_after(batch, timestamp)
+        return (
+            None if record is None else TimestampOffset(record.timestamp, record.offset, header.leader_epoch)
+        )
+    # The log start lies inside this batch: its earlier records are deleted and must not be found.
+    for candidate in read_records(batch):
+        if candidate.timestamp >= timestamp and candidate.offset >= log.log_start_offset:
+            return TimestampOffset(candidate.timestamp, candidate.offset, header.leader_epoch)
+    return None

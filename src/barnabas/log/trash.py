@@ -1,0 +1,64 @@
+"""Files and directories on their way out: renamed at once, removed after file.delete.delay.ms.
+
+The rename is what makes a deletion crash-safe: at the next start leftovers with these names are removed."""
+
+import logging
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.clock import Clock
+from barnabas.log import names
+from barnabas.log.disk import Disk
+
+logger = logging.getLogger(__name__)
+
+
+class Doomed(NamedTuple):
+    due: float
+    path: Path
+    is_directory: bool
+
+
+class Trash:
+    def __init__(self, disk: Disk, clock: Clock) -> None:
+        self._disk = disk
+        self._clock = clock
+        self._doomed: list[Doomed] = []
+
+    def __len__(self) -> int:
+        return len(self._doomed)
+
+    def add_file(self, path: Path, delay_ms: int) -> None:
+        """Rename `path` out of the way now and remove it later; a file that is gone already is no error."""
+        target = path.with_name(path.name + names.DELETED)
+        try:
+            self._disk.rename(path, target)
+        except FileNotFoundError:
+            return
+        self._doomed.append(Doomed(self._clock.monotonic() + delay_ms / 1000, target, False))
+
+    def add_directory(self, path: Path, delay_ms: int) -> None:
+        """Remove a directory, renamed by the caller, later."""
+        self._doomed.append(Doomed(self._clock.monotonic() + delay_ms / 1000, path, True))
+
+    def empty(self, *, all_now: bool = False) -> int:
+        """Remove what is due; how many were removed."""
+        now = self._clock.monotonic()
+        due = [doomed for doomed in self._doomed if all_now or doomed.due <= now]
+        self._doomed = [doomed for doomed in self._doomed if not all_now and doomed.due > now]
+        for doomed in due:
+            try:
+                if doomed.is_directory:
+                    self._disk.rmtree(doomed.path)
+                else:
+                    self._disk.unlink(doomed.path)
+            except FileNotFoundError:
+                continue
+            except OSError as problem:
+                # It is tried again at the next start, where leftovers are looked for.
+                logger.warning("%s could not be removed: %s", doomed.path, problem)
+        return len(due)
+
+    def forget_below(self, directory: Path) -> None:
+        """A directory went as a whole: its files need no removal of their own."""
+        self._doomed = [doomed for doomed in self._doomed if directory not in doomed.path.parents]
