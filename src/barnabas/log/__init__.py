@@ -1,0 +1,1 @@
+"""The log on disk: segments, indexes, producer state, leader epochs, retention and recovery."""

@@ -18,12 +18,9 @@ from barnabas.log.checkpoints import (
     write_offsets,
 )
 from barnabas.log.disk import Disk, FileHandle
+from barnabas.log.errors import LogDirError
 
 logger = logging.getLogger(__name__)
-
-
-class DirectoryInUseError(Exception):
-    """Another process holds the lock of the directory."""
 
 
 class LogDirectory:
@@ -41,15 +38,18 @@ class LogDirectory:
     def claim(self, cluster_id: str, node_id: int) -> None:
         """Lock the directory and check that it is ours, or make it so.
 
-        DirectoryInUseError and ValueError stop the broker; OSError only costs this directory."""
+        LogDirError stops the broker; OSError only costs this directory."""
         self.disk.mkdir(self.path)
         self._take_lock()
-        meta = read_meta_properties(self.disk, self.path)
+        try:
+            meta = read_meta_properties(self.disk, self.path)
+        except ValueError as problem:
+            raise LogDirError(str(problem)) from problem
         if meta is None:
             meta = MetaProperties(cluster_id, node_id, random_uuid())
             write_meta_properties(self.disk, self.path, meta)
         if (meta.cluster_id, meta.node_id) != (cluster_id, node_id):
-            raise ValueError(
+            raise LogDirError(
                 f"{self.path} belongs to node {meta.node_id} of cluster {meta.cluster_id}, "
                 f"not to node {node_id} of cluster {cluster_id}"
             )
@@ -62,7 +62,7 @@ class LogDirectory:
         try:
             fcntl.flock(handle.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise DirectoryInUseError(f"{self.path} is in use by another process") from None
+            raise LogDirError(f"{self.path} is in use by another process") from None
         self._lock = handle
 
     def release(self) -> None:

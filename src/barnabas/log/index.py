@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from barnabas.log.disk import Disk, FileHandle, write_fully
+from barnabas.log.errors import DamagedIndexError
 
 logger = logging.getLogger(__name__)
 
@@ -172,10 +173,6 @@ class SparseIndex:
             raise DamagedIndexError(f"{self._path} ends before entry {slot}")
         key, value = self.entry.unpack(data)
         return key, value
-
-
-class DamagedIndexError(Exception):
-    """An index contradicts its segment; it has to be rebuilt."""
 
 
 class OffsetIndex(SparseIndex):

@@ -7,9 +7,12 @@ from typing import NamedTuple
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.log import names, reading, retention, timestamps, transactions, truncation
+from barnabas.log.errors import UnexpectedOffsetError
 from barnabas.log.producer_state import aborted_transaction
 from barnabas.log.producers import Origin
 from barnabas.log.reading import LogSlice
+from barnabas.log.rebuild import verify
+from barnabas.log.scan import CorruptRange
 from barnabas.log.segment import Segment
 from barnabas.log.state import LogState
 from barnabas.log.timestamps import TimestampOffset
@@ -36,16 +39,6 @@ class AppendResult(NamedTuple):
     log_append_time: int
     log_start_offset: int
     duplicate: bool
-
-
-class UnexpectedOffsetError(Exception):
-    """A follower was handed batches that begin below its log's end."""
-
-    def __init__(self, first_offset: int, log_end_offset: int) -> None:
-        super().__init__(
-            f"batches from offset {first_offset} do not follow a log that ends at {log_end_offset}"
-        )
-        self.first_offset = first_offset
 
 
 class Log(LogState):
@@ -182,6 +175,16 @@ class Log(LogState):
 
     def aborted_transactions(self, from_offset: int, upto_offset: int) -> list[AbortedTransaction]:
         return transactions.aborted_transactions(self, from_offset, upto_offset)
+
+    def verify(self, segment: Segment) -> list[CorruptRange]:
+        """Check every batch of a segment, which a fetch does not do; damage is marked and no more handed
+        out."""
+        try:
+            if verify(segment):
+                self.save_corrupt_ranges()
+        except OSError as problem:
+            raise self.storage_error(problem) from problem
+        return segment.bad
 
     # -- removing
 

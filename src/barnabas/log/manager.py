@@ -16,7 +16,8 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import TopicPartition, Uuid
 from barnabas.log import names
 from barnabas.log.directories import LogDirectory
-from barnabas.log.disk import Disk, RealDisk
+from barnabas.log.disk import Disk
+from barnabas.log.errors import LogDirError
 from barnabas.log.flushing import FlushTask
 from barnabas.log.loading import Marks, open_log
 from barnabas.log.log import Log
@@ -36,13 +37,11 @@ class LogSettings:
 
 
 class LogManager:
-    def __init__(
-        self, log_dirs: list[Path], settings: LogSettings, *, clock: Clock, disk: Disk | None = None
-    ) -> None:
+    def __init__(self, log_dirs: list[Path], settings: LogSettings, disk: Disk, clock: Clock) -> None:
         if not log_dirs:
-            raise ValueError("log.dirs names no directory")
+            raise LogDirError("log.dirs names no directory")
         self._settings = settings
-        self._disk = RealDisk() if disk is None else disk
+        self._disk = disk
         self._clock = clock
         self._trash = Trash(self._disk, clock)
         self._services = Services(self._disk, clock, self._trash, self._log_failed)
@@ -61,7 +60,7 @@ class LogManager:
             except OSError as problem:
                 self._directory_failed(directory, problem)
         if not any(directory.online for directory in self.directories):
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "none of the log directories can be used")
+            raise LogDirError("none of the directories of log.dirs can be used")
 
     def _load_directory(self, directory: LogDirectory, topic_configs: Callable[[str], TopicConfig]) -> None:
         recovery_points = directory.read(names.RECOVERY_POINTS)
@@ -70,7 +69,7 @@ class LogManager:
         for partition in directory.partitions():
             if partition in self._logs:
                 other = self._home[partition].path
-                raise ValueError(f"{partition} is in {directory.path} and in {other}; remove one of them")
+                raise LogDirError(f"{partition} is in {directory.path} and in {other}; remove one of them")
             marks = Marks(
                 recovery_points.get(partition, 0),
                 log_starts.get(partition, 0),

@@ -9,6 +9,7 @@ import struct
 
 import crc32c
 
+from barnabas.log.errors import CorruptSnapshotError
 from barnabas.log.producers import BatchMetadata, ProducerEntry
 
 VERSION = 1
@@ -16,10 +17,6 @@ _HEAD = struct.Struct(">hI")
 _COUNT = struct.Struct(">i")
 _PRODUCER = struct.Struct(">qhiqiqiq")
 _BATCH = struct.Struct(">qiqiq")
-
-
-class CorruptSnapshotError(Exception):
-    """The snapshot cannot be used; an older one and the log after it give the same state."""
 
 
 def encode_snapshot(producers: dict[int, ProducerEntry]) -> bytes:

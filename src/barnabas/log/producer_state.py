@@ -10,7 +10,8 @@ from pathlib import Path
 
 from barnabas.log import names
 from barnabas.log.disk import Disk, read_file, write_fully
-from barnabas.log.producer_snapshot import CorruptSnapshotError, decode_snapshot, encode_snapshot
+from barnabas.log.errors import CorruptSnapshotError
+from barnabas.log.producer_snapshot import decode_snapshot, encode_snapshot
 from barnabas.log.producers import CompletedTransaction, ProducerTable
 from barnabas.log.segment import Segment
 from barnabas.log.txn_index import AbortedTransaction

@@ -109,3 +109,14 @@ def make_walkable(segment: Segment) -> bool:
         rebuild_indexes(segment)
         return True
     return False
+
+
+def verify(segment: Segment) -> bool:
+    """Check every batch; True if damage was found that was not known."""
+    found = examine(segment, segment.next_offset, gaps=True, last=False)
+    if found.bad == segment.bad:
+        return False
+    logger.error("%s is damaged: %s", segment, found.bad)
+    found.next_offset = segment.next_offset
+    install(segment, found)
+    return True

@@ -16,7 +16,8 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.kernels.index import CORRUPT, FOUND, find_batch
 from barnabas.log import names
 from barnabas.log.disk import Data, Disk, FileHandle, replace_by_prefix
-from barnabas.log.index import DamagedIndexError, OffsetIndex, TimeIndex
+from barnabas.log.errors import DamagedIndexError, TornWriteError
+from barnabas.log.index import OffsetIndex, TimeIndex
 from barnabas.log.scan import HEADER_WINDOW_BYTES, CorruptRange, Window, headers
 from barnabas.log.txn_index import TransactionIndex
 from barnabas.records.batch import BatchHeader, crc_is_valid
@@ -397,7 +398,3 @@ class Segment:
         self.index.moved_to(self.path(names.INDEX))
         self.time_index.moved_to(self.path(names.TIME_INDEX))
         self.txn_index.moved_to(self.path(names.TXN_INDEX))
-
-
-class TornWriteError(OSError):
-    """A write failed half way and could not be undone: the log must not be appended to any more."""

@@ -117,6 +117,18 @@ class LogState:
         first = self.first_unstable_offset()
         return self.high_watermark if first is None else min(first, self.high_watermark)
 
+    @property
+    def latest_epoch(self) -> int:
+        """The newest leader epoch in the log, -1 when it has none."""
+        return self.leader_epochs.latest
+
+    def assign_epoch(self, epoch: int, start_offset: int) -> None:
+        """A leader epoch begins at this offset."""
+        try:
+            self.leader_epochs.assign(epoch, start_offset)
+        except OSError as problem:
+            raise self.storage_error(problem) from problem
+
     def epoch_at(self, offset: int) -> int:
         return self.leader_epochs.epoch_at(offset)
 

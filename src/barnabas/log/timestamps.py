@@ -6,7 +6,7 @@ timestamp."""
 from typing import NamedTuple
 
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.log.index import DamagedIndexError
+from barnabas.log.errors import DamagedIndexError
 from barnabas.log.reading import locate
 from barnabas.log.rebuild import rebuild_indexes
 from barnabas.log.segment import Segment
