@@ -12,7 +12,6 @@ from pathlib import Path
 
 from barnabas.broker.apis import ROWS
 from barnabas.broker.call import Api
-from barnabas.broker.cleaning import CleanerDriver
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.housekeeping import Housekeeping
@@ -26,9 +25,8 @@ from barnabas.config.listeners import Listener
 from barnabas.config.topic import TopicConfig
 from barnabas.config.values import BrokerConfig
 from barnabas.ids import random_uuid
-from barnabas.log.cleaner import Cleaner
 from barnabas.log.disk import Disk, RealDisk
-from barnabas.log.manager import LogManager
+from barnabas.log.manager import LogManager, LogSettings
 from barnabas.metadata.configs import ConfigRules
 from barnabas.metadata.controller import Controller, ControllerSettings
 from barnabas.metadata.difference import Difference
@@ -52,7 +50,6 @@ class Broker:
     metadata: MetadataNode
     logs: LogManager
     replicas: Replicas
-    cleaner: Cleaner
     producer_ids: ProducerIds
 
     def __init__(self, config: BrokerConfig, clock: Clock | None = None, disk: Disk | None = None) -> None:
@@ -70,7 +67,6 @@ class Broker:
         self.metrics_port: int | None = None
         self._metrics = MetricsServer(self)
         self._housekeeping: Housekeeping | None = None
-        self._cleaning: CleanerDriver | None = None
         self._is_stopped = False
 
     @property
@@ -102,12 +98,10 @@ class Broker:
         await self.server.close()
         await self.dispatcher.drain()
         await self._metrics.stop()
-        if self._cleaning is not None:
-            await self._cleaning.stop()
         if self._housekeeping is not None:
             await self._housekeeping.stop()
         if hasattr(self, "logs"):
-            self.logs.shutdown()
+            self.logs.shutdown(self.metadata.broker_epoch)
         if hasattr(self, "metadata"):
             await self.metadata.close()
         logger.info("stopped")
@@ -121,7 +115,9 @@ class Broker:
         """Take the ports; nothing is answered before everything is up."""
         for listener in self.config.listeners:
             if listener.protocol != "PLAINTEXT":
-                raise ConfigError(f"The listener {listener} asks for {listener.protocol}: only PLAINTEXT is served yet.")
+                raise ConfigError(
+                    f"The listener {listener} asks for {listener.protocol}: only PLAINTEXT is served yet."
+                )
         ports = {listener.name: await self.server.bind(listener) for listener in self.config.listeners}
         self.endpoints = [
             listener if listener.port else listener._replace(port=ports[listener.name])
@@ -138,7 +134,9 @@ class Broker:
             tuple(RegisteredListener(*listener) for listener in self.endpoints),
             self.config["broker.rack"],
         )
-        settings = ControllerSettings(self.config["num.partitions"], self.config["default.replication.factor"])
+        settings = ControllerSettings(
+            self.config["num.partitions"], self.config["default.replication.factor"]
+        )
         try:
             self.metadata = await MetadataNode.start(
                 store, registration, ConfigRules(lambda: self.config), settings
@@ -151,27 +149,25 @@ class Broker:
 
     def _open_logs(self) -> None:
         image = self.image
-        self.logs = LogManager(
-            [Path(directory) for directory in self.config.log_dirs], self.config, self._disk, self.clock
-        )
+        settings = LogSettings(self.metadata.cluster_id, self.id, self.config["producer.id.expiration.ms"])
+        directories = [Path(directory) for directory in self.config.log_dirs]
+        self.logs = LogManager(directories, settings, clock=self.clock, disk=self._disk)
         self.logs.load(lambda topic: self.topic_config(topic, image))
         self.replicas = Replicas(self.id, self.logs, self.topic_config)
         self.replicas.follow(image, image.difference(MetadataImage()))
         self.metadata.listen(self._follow)
 
     def _start_upkeep(self) -> None:
-        self.cleaner = Cleaner(self.logs, self.config)
         self._housekeeping = Housekeeping(self)
         self._housekeeping.start()
-        self._cleaning = CleanerDriver(self.cleaner, self.config["log.cleaner.backoff.ms"] / 1000)
-        if self.config["log.cleaner.enable"]:
-            self._cleaning.start()
 
     async def _serve_metrics(self) -> None:
         port = self.config["barnabas.metrics.port"]
         if port >= 0:
             self.metrics_port = await self._metrics.start(self.config["barnabas.metrics.host"], port)
-            logger.info("metrics on http://%s:%d/metrics", self.config["barnabas.metrics.host"], self.metrics_port)
+            logger.info(
+                "metrics on http://%s:%d/metrics", self.config["barnabas.metrics.host"], self.metrics_port
+            )
 
     # ---- what follows the metadata
 

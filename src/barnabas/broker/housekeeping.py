@@ -1,4 +1,4 @@
-"""What a broker does now and then: retention, flushes, checkpoints, removal of deleted files, expiry.
+"""What a broker does now and then: retention, flushes, checkpoints, removal of deleted files.
 
 Each job is a short synchronous step on the loop; only fsync goes to a thread. A job that fails is logged
 and tried again at its next turn: the log layer has already taken a broken directory offline."""
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from barnabas.errors import KafkaError
@@ -18,22 +18,68 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 TRASH_SECONDS = 1.0
-ROLL_SECONDS = 10.0
-INTERVAL_SECONDS_MAX = 24 * 3600.0
+# Rolled segments are flushed this often, and logs whose flush.ms has passed.
+FLUSH_SECONDS = 1.0
+ROLL_SECONDS = 5.0
 
 
 class Housekeeping:
     def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+        self._logs = broker.logs
+        self._clock = broker.clock
+        self._config = broker.config
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        config, logs = self._broker.config, self._broker.logs
-        self._every(config["log.retention.check.interval.ms"] / 1000, logs.apply_retention)
-        self._every(config["log.flush.offset.checkpoint.interval.ms"] / 1000, logs.checkpoint_recovery_points)
-        self._every(config["log.flush.start.offset.checkpoint.interval.ms"] / 1000, logs.checkpoint_log_starts)
-        self._every(
-            config["replica.high.watermark.checkpoint.interval.ms"] / 1000, logs.checkpoint_high_watermarks
+        checkpoint_ms = min(
+            self._config["log.flush.offset.checkpoint.interval.ms"],
+            self._config["log.flush.start.offset.checkpoint.interval.ms"],
         )
-        self._every(config["producer.id.expiration.check.interval.ms"] / 1000, logs.expire_producers)
-        self._every(TRASH_SECONDS, logs.delete_scheduled)
+        self._every(self._config["log.retention.check.interval.ms"] / 1000, self._retain)
+        self._every(checkpoint_ms / 1000, self._checkpoint)
+        self._every(FLUSH_SECONDS, self._flush)
+        self._every(ROLL_SECONDS, self._roll)
+        self._every(TRASH_SECONDS, self._empty_trash)
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _every(self, seconds: float, job: Callable[[], Awaitable[None]]) -> None:
+        self._tasks.append(asyncio.get_running_loop().create_task(self._repeat(seconds, job)))
+
+    async def _repeat(self, seconds: float, job: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                await job()
+            except Exception:
+                logger.exception("a periodic job failed; it is tried again in %g s", seconds)
+
+    async def _retain(self) -> None:
+        self._logs.apply_retention()
+
+    async def _checkpoint(self) -> None:
+        self._logs.checkpoint()
+
+    async def _flush(self) -> None:
+        for log, task in self._logs.flush_tasks():
+            try:
+                await asyncio.to_thread(task.run)
+            except OSError as problem:
+                log.storage_error(problem, fatal=True)
+            else:
+                log.finish_flush(task)
+
+    async def _roll(self) -> None:
+        now_ms = self._clock.now_ms()
+        for log in list(self._logs.logs()):
+            try:
+                if not log.offline:
+                    log.maybe_roll(now_ms)
+            except KafkaError as problem:
+                logger.error("%s cannot be rolled: %s", log, problem)
+
+    async def _empty_trash(self) -> None:
+        self._logs.delete_scheduled()

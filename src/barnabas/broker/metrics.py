@@ -55,7 +55,10 @@ def _traffic(broker: Broker) -> Iterator[Metric]:
         [((name,), counted.records_in) for name, counted in topics],
     )
     yield _single(
-        "counter", "kafka_server_brokertopicmetrics_bytesout", "Bytes of record batches fetched", broker.traffic.bytes_out
+        "counter",
+        "kafka_server_brokertopicmetrics_bytesout",
+        "Bytes of record batches fetched",
+        broker.traffic.bytes_out,
     )
 
 
@@ -82,10 +85,16 @@ def _requests(broker: Broker) -> Iterator[Metric]:
         broker.dispatcher.failures,
     )
     yield _single(
-        "gauge", "kafka_server_socketservermetrics_connection_count", "Open connections", broker.server.connection_count
+        "gauge",
+        "kafka_server_socketservermetrics_connection_count",
+        "Open connections",
+        broker.server.connection_count,
     )
     yield _single(
-        "counter", "kafka_server_socketservermetrics_connection_creations", "Connections accepted", broker.server.accepted
+        "counter",
+        "kafka_server_socketservermetrics_connection_creations",
+        "Connections accepted",
+        broker.server.accepted,
     )
     yield _single(
         "counter",
@@ -94,7 +103,10 @@ def _requests(broker: Broker) -> Iterator[Metric]:
         broker.server.refusals,
     )
     yield _single(
-        "gauge", "kafka_server_fetchsessioncache_numincrementalfetchsessions", "Fetch sessions", len(broker.fetch_sessions)
+        "gauge",
+        "kafka_server_fetchsessioncache_numincrementalfetchsessions",
+        "Fetch sessions",
+        len(broker.fetch_sessions),
     )
     yield _single(
         "counter",
@@ -121,7 +133,9 @@ def _partitions(broker: Broker) -> Iterator[Metric]:
     yield per_partition(
         "kafka_log_log_logendoffset", "Next offset", [part.log.log_end_offset for part in partitions]
     )
-    yield _single("gauge", "kafka_server_replicamanager_partitioncount", "Replicas held here", len(partitions))
+    yield _single(
+        "gauge", "kafka_server_replicamanager_partitioncount", "Replicas held here", len(partitions)
+    )
     yield _single(
         "gauge",
         "kafka_server_replicamanager_leadercount",
@@ -135,17 +149,26 @@ def _partitions(broker: Broker) -> Iterator[Metric]:
         sum(part.is_leader and len(part.isr) < len(part.replicas) for part in partitions),
     )
     yield _single(
-        "gauge", "kafka_log_logmanager_offlinelogdirectorycount", "Log directories that failed", len(broker.logs.offline_dirs)
+        "gauge",
+        "kafka_log_logmanager_offlinelogdirectorycount",
+        "Log directories that failed",
+        len(broker.logs.offline_dirs),
     )
 
 
 def _cluster(broker: Broker) -> Iterator[Metric]:
     image = broker.image
     yield _single(
-        "gauge", "kafka_controller_kafkacontroller_activecontrollercount", "1 on the controller", int(broker.controller.active)
+        "gauge",
+        "kafka_controller_kafkacontroller_activecontrollercount",
+        "1 on the controller",
+        int(broker.controller.active),
     )
     yield _single(
-        "gauge", "kafka_controller_kafkacontroller_globaltopiccount", "Topics of the cluster", len(image.topics)
+        "gauge",
+        "kafka_controller_kafkacontroller_globaltopiccount",
+        "Topics of the cluster",
+        len(image.topics),
     )
     yield _single(
         "gauge",
@@ -157,10 +180,16 @@ def _cluster(broker: Broker) -> Iterator[Metric]:
 
 def _cleaner(broker: Broker) -> Iterator[Metric]:
     health = broker.cleaner.health()
-    yield _single("gauge", "kafka_log_logcleaner_healthy", "1 while the cleaner works", int(health.last_error is None))
+    yield _single(
+        "gauge", "kafka_log_logcleaner_healthy", "1 while the cleaner works", int(health.last_error is None)
+    )
     yield _single("counter", "kafka_log_logcleaner_runs", "Partitions cleaned", health.runs)
-    yield _single("counter", "kafka_log_logcleaner_bytesread", "Bytes the cleaner has read", health.bytes_read)
-    yield _single("counter", "kafka_log_logcleaner_byteswritten", "Bytes the cleaner has kept", health.bytes_written)
+    yield _single(
+        "counter", "kafka_log_logcleaner_bytesread", "Bytes the cleaner has read", health.bytes_read
+    )
+    yield _single(
+        "counter", "kafka_log_logcleaner_byteswritten", "Bytes the cleaner has kept", health.bytes_written
+    )
     yield _single(
         "gauge",
         "kafka_log_logcleanermanager_uncleanablepartitionscount",
@@ -171,8 +200,12 @@ def _cleaner(broker: Broker) -> Iterator[Metric]:
 
 def _process() -> Iterator[Metric]:
     usage = resource.getrusage(resource.RUSAGE_SELF)
-    yield _single("counter", "process_cpu_seconds", "CPU time of this process", usage.ru_utime + usage.ru_stime)
-    yield _single("gauge", "process_resident_memory_max_bytes", "Largest resident size so far", usage.ru_maxrss * 1024)
+    yield _single(
+        "counter", "process_cpu_seconds", "CPU time of this process", usage.ru_utime + usage.ru_stime
+    )
+    yield _single(
+        "gauge", "process_resident_memory_max_bytes", "Largest resident size so far", usage.ru_maxrss * 1024
+    )
 
 
 def _single(kind: str, name: str, text: str, value: float) -> Metric:

@@ -144,7 +144,9 @@ class Server:
                 connection.close()
             elif quiet > SHRINK_SECONDS:
                 connection.shrink()
-        pause = min(SWEEP_SECONDS_MAX, self._idle_seconds / 2) if self._idle_seconds > 0 else SWEEP_SECONDS_MAX
+        pause = (
+            min(SWEEP_SECONDS_MAX, self._idle_seconds / 2) if self._idle_seconds > 0 else SWEEP_SECONDS_MAX
+        )
         self._sweeper = loop.call_later(pause, self._sweep)
 
 

@@ -53,14 +53,17 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     parser.add_argument("--log-level", default="INFO", choices=["DEBUG", "INFO", "WARNING", "ERROR"])
     parser.add_argument(
-        "--log-format", default="text", choices=["text", "json"], help="one line of text, or one JSON object, per event"
+        "--log-format",
+        default="text",
+        choices=["text", "json"],
+        help="one line of text, or one JSON object, per event",
     )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     from barnabas.broker.startup import broker_config
-    from barnabas.config.definition import ConfigError
+    from barnabas.errors import KafkaError
     from barnabas.log.errors import LogDirError
     from barnabas.metadata.store import StoreError
 
@@ -70,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
         for sentence in config.unknown_sentences():
             logger.warning("%s", sentence)
         asyncio.run(_serve(config, options.ready_file))
-    except (ConfigError, LogDirError, StoreError, OSError) as error:
+    except (KafkaError, LogDirError, StoreError, OSError) as error:
         print(f"barnabas: {error}", file=sys.stderr)
         return 1
     return 0

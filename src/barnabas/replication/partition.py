@@ -37,8 +37,7 @@ class Partition:
     @property
     def last_stable_offset(self) -> int:
         """Where read_committed ends: before the first transaction that is still open."""
-        unstable = self.log.first_unstable_offset()
-        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+        return self.log.last_stable_offset
 
     def follow(self, image: PartitionImage) -> None:
         """Take the leader, epoch and ISR of the newest metadata."""
@@ -47,7 +46,7 @@ class Partition:
         self.leader, self.leader_epoch = image.leader, image.leader_epoch
         if self.is_leader:
             if self.leader_epoch > old_epoch:
-                self.log.assign_epoch(self.leader_epoch, self.log.log_end_offset)
+                self.log.leader_epochs.assign(self.leader_epoch, self.log.log_end_offset)
             self._advance_high_watermark()
         if (was_leader, old_epoch) != (self.is_leader, self.leader_epoch):
             self.wake_all()

@@ -34,7 +34,7 @@ class Replicas:
             raise self._why_absent(topic, index)
         if not partition.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if partition.log.is_offline:
+        if partition.log.offline:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         return partition
 
@@ -71,6 +71,10 @@ class Replicas:
     def _open(self, topic: TopicImage, index: int, config: TopicConfig) -> Partition | None:
         topic_partition = TopicPartition(topic.name, index)
         try:
+            found = self._logs.get(topic_partition)
+            if found is not None and found.topic_id not in (None, topic.id):
+                # Left by a topic of this name that was deleted just before a crash.
+                self._logs.delete(topic_partition)
             log = self._logs.get_or_create(topic_partition, topic.id, config)
         except (OSError, KafkaError) as error:
             # The partition is unavailable, the broker is not: requests for it get KAFKA_STORAGE_ERROR.

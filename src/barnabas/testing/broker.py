@@ -83,7 +83,11 @@ class Broker:
         self.start()
 
     def __enter__(self) -> Self:
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:
+            self._remove_own_dir()
+            raise
 
     def __exit__(
         self,
@@ -94,8 +98,11 @@ class Broker:
         try:
             self.stop()
         finally:
-            if self._own_dir is not None:
-                shutil.rmtree(self._own_dir)
+            self._remove_own_dir()
+
+    def _remove_own_dir(self) -> None:
+        if self._own_dir is not None:
+            shutil.rmtree(self._own_dir, ignore_errors=True)
 
     def _start_process(self) -> None:
         self.data_dir.mkdir(parents=True, exist_ok=True)

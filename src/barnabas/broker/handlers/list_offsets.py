@@ -61,7 +61,7 @@ def _find(
     committed_only = request.isolation_level == READ_COMMITTED
     end = partition.last_stable_offset if committed_only else partition.high_watermark
     if asked.timestamp == LATEST:
-        answer.offset, answer.leader_epoch = end, partition.log.latest_epoch
+        answer.offset, answer.leader_epoch = end, partition.log.leader_epochs.latest
     elif asked.timestamp in (EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING):
         answer.offset = partition.log.log_start_offset
         answer.leader_epoch = partition.log.epoch_at(answer.offset)

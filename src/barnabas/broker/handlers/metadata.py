@@ -16,7 +16,7 @@ from barnabas.broker.handlers.authorized import CLUSTER_OPERATIONS, NOT_ASKED, T
 from barnabas.broker.handlers.leaders import endpoints_of
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import ZERO_UUID, topic_name_problem
-from barnabas.metadata.controller import NewTopic
+from barnabas.metadata.topics import NewTopic
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.parts import PartitionImage, TopicImage
 from barnabas.wire.messages.metadata import (

@@ -24,7 +24,9 @@ def offset_for_leader_epoch(call: Call, request: OffsetForLeaderEpochRequest) ->
             try:
                 partition = call.broker.replicas.leader(topic.topic, asked.partition)
                 partition.check_epoch(asked.current_leader_epoch)
-                answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
+                answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(
+                    asked.leader_epoch
+                )
             except KafkaError as error:
                 answer.error_code = error.code
             answers.append(answer)

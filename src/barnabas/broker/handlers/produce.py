@@ -159,7 +159,9 @@ def _check_version(call: Call, records: memoryview) -> None:
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce version {ZSTD_VERSION_MIN} or newer"
         )
     if attributes & TRANSACTIONAL_FLAG:
-        raise KafkaError(ErrorCode.INVALID_TXN_STATE, "no transaction is open: this broker coordinates none yet")
+        raise KafkaError(
+            ErrorCode.INVALID_TXN_STATE, "no transaction is open: this broker coordinates none yet"
+        )
 
 
 def _large_compressed(
@@ -172,7 +174,10 @@ def _large_compressed(
             if data.records is None or len(data.records) < THREAD_BYTES_MIN:
                 continue
             partition = call.broker.replicas.get(_topic_name(call, topic) or "", data.index)
-            if partition is not None and needs_decompression(data.records, partition.rules) >= THREAD_BYTES_MIN:
+            if (
+                partition is not None
+                and needs_decompression(data.records, partition.rules) >= THREAD_BYTES_MIN
+            ):
                 large.append(((topic_place, place), data.records, partition.rules))
     return large
 
