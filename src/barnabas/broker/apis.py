@@ -13,6 +13,7 @@ from barnabas.broker.handlers.describe_log_dirs import describe_log_dirs
 from barnabas.broker.handlers.describe_producers import describe_producers
 from barnabas.broker.handlers.describe_topic_partitions import describe_topic_partitions
 from barnabas.broker.handlers.fetch import fetch
+from barnabas.broker.handlers.find_coordinator import find_coordinator
 from barnabas.broker.handlers.incremental_alter_configs import incremental_alter_configs
 from barnabas.broker.handlers.init_producer_id import init_producer_id
 from barnabas.broker.handlers.list_config_resources import list_config_resources
@@ -27,6 +28,7 @@ _ROWS = (
     Api(1, "Fetch", (4, 18), fetch),
     Api(2, "ListOffsets", (1, 11), list_offsets),
     Api(3, "Metadata", (0, 13), metadata),
+    Api(10, "FindCoordinator", (0, 6), find_coordinator),
     Api(18, "ApiVersions", (0, 4), api_versions, before_authentication=True),
     Api(19, "CreateTopics", (2, 7), create_topics),
     Api(20, "DeleteTopics", (1, 6), delete_topics),
