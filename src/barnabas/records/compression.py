@@ -37,6 +37,10 @@ _LZ4_STORED = 0x8000_0000
 _ZSTD_MAGIC = 0xFD2FB528
 _ZSTD_BLOCK_BYTES = 128 * 1024
 _SKIPPABLE_MAGIC = 0x184D2A50
+_GZIP_MEMBERS_MAX = 100
+_BLOCK_BYTES_MIN = (
+    4096  # a block or frame counts as at least this: a million empty ones must not take seconds
+)
 _LITTLE_INT = struct.Struct("<I")
 _BIG_INT = struct.Struct(">i")
 
@@ -94,17 +98,12 @@ def _compress_snappy(data: memoryview) -> bytes:
 
 def _compress_lz4(data: memoryview, level: int | None) -> bytes:
     out = bytearray(_LZ4_HEADER)
-    fast = level is None or level == _LZ4_LEVEL
     for start in range(0, len(data), _LZ4_BLOCK_BYTES):
         block = data[start : start + _LZ4_BLOCK_BYTES]
-        if fast:
+        if level is None or level == _LZ4_LEVEL:
             packed = bytes(cramjam.lz4.compress_block(block, store_size=False))
         else:
-            packed = bytes(
-                cramjam.lz4.compress_block(
-                    block, mode="high_compression", compression=level, store_size=False
-                )
-            )
+            packed = _lz4_block_at(block, level)
         if len(packed) < len(block):
             out += _LITTLE_INT.pack(len(packed))
             out += packed
@@ -115,10 +114,20 @@ def _compress_lz4(data: memoryview, level: int | None) -> bytes:
     return bytes(out)
 
 
+def _lz4_block_at(block: memoryview, level: int) -> bytes:
+    """The block at a level. The library has levels for frames only, so it is taken out of its frame."""
+    frame = bytes(cramjam.lz4.compress(block, level=level))
+    start = len(_LZ4_HEADER) + (8 if frame[4] & 0x08 else 0)
+    (size,) = _LITTLE_INT.unpack_from(frame, start)
+    if size & _LZ4_STORED:
+        return bytes(block)
+    return frame[start + _LITTLE_INT.size : start + _LITTLE_INT.size + size]
+
+
 def _decompress_gzip(data: memoryview, bytes_max: int) -> memoryview:
     out = b""
     rest: Buffer = data
-    while True:
+    for _ in range(_GZIP_MEMBERS_MAX):
         member = zlib.decompressobj(wbits=31)
         # One byte more than allowed: output that ends exactly at the cap is told from output that goes on.
         out += member.decompress(rest, bytes_max + 1 - len(out))
@@ -129,13 +138,14 @@ def _decompress_gzip(data: memoryview, bytes_max: int) -> memoryview:
         rest = member.unused_data
         if not rest:
             return memoryview(out)
+    raise zlib.error("the stream has too many members")
 
 
 def _decompress_snappy(data: memoryview, bytes_max: int) -> memoryview:
     if data[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
         blocks = [data]
     else:
-        blocks = _xerial_blocks(data)
+        blocks = _xerial_blocks(data, bytes_max)
     sizes = [cramjam.snappy.decompress_raw_len(block) for block in blocks]
     total = sum(sizes)
     if total > bytes_max:
@@ -148,25 +158,29 @@ def _decompress_snappy(data: memoryview, bytes_max: int) -> memoryview:
     return out
 
 
-def _xerial_blocks(data: memoryview) -> list[memoryview]:
+def _xerial_blocks(data: memoryview, bytes_max: int) -> list[memoryview]:
     blocks = []
     position = len(_XERIAL_HEADER)
+    if data[:position] != _XERIAL_HEADER:
+        raise IndexError("the header is cut off or of an unknown version")
     while position < len(data):
         (size,) = _BIG_INT.unpack_from(data, position)
         position += _BIG_INT.size
         if size <= 0 or size > len(data) - position:
             raise IndexError("a block reaches beyond the data")
+        if len(blocks) > bytes_max // _BLOCK_BYTES_MIN:
+            raise _too_large(bytes_max)
         blocks.append(data[position : position + size])
         position += size
     return blocks
 
 
 def _decompress_lz4(data: memoryview, bytes_max: int) -> memoryview:
-    return _decompress_into(cramjam.lz4.decompress_into, data, _lz4_bound(data), bytes_max)
+    return _decompress_into(cramjam.lz4.decompress_into, data, _lz4_bound(data, bytes_max), bytes_max)
 
 
 def _decompress_zstd(data: memoryview, bytes_max: int) -> memoryview:
-    return _decompress_into(cramjam.zstd.decompress_into, data, _zstd_bound(data), bytes_max)
+    return _decompress_into(cramjam.zstd.decompress_into, data, _zstd_bound(data, bytes_max), bytes_max)
 
 
 def _decompress_into(
@@ -182,11 +196,12 @@ def _decompress_into(
     return out[:size]
 
 
-def _lz4_bound(data: memoryview) -> int:
-    """The most bytes that the frames can hold, from the sizes of their blocks."""
+def _lz4_bound(data: memoryview, enough: int) -> int:
+    """The most bytes that the frames can hold, from the sizes of their blocks; counted until `enough`."""
     position = bound = 0
-    while position < len(data):
+    while position < len(data) and bound <= enough:
         (magic,) = _LITTLE_INT.unpack_from(data, position)
+        bound += _BLOCK_BYTES_MIN
         if magic & 0xFFFF_FFF0 == _SKIPPABLE_MAGIC:
             position += 8 + _LITTLE_INT.unpack_from(data, position + 4)[0]
             continue
@@ -196,40 +211,41 @@ def _lz4_bound(data: memoryview) -> int:
         block_max = 1 << (8 + 2 * block_code)
         trailer = 4 if flags & 0x10 else 0
         position += 7 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)
-        while size := _LITTLE_INT.unpack_from(data, position)[0]:
+        while bound <= enough and (size := _LITTLE_INT.unpack_from(data, position)[0]):
             size &= ~_LZ4_STORED
-            bound += min(block_max, 255 * size)
+            bound += max(_BLOCK_BYTES_MIN, min(block_max, 255 * size))
             position += 4 + size + trailer
         position += 4 + (4 if flags & 0x04 else 0)
     return bound
 
 
-def _zstd_bound(data: memoryview) -> int:
-    """The most bytes that the frames can hold, from the headers of their blocks."""
+def _zstd_bound(data: memoryview, enough: int) -> int:
+    """The most bytes that the frames can hold, from the headers of their blocks; counted until `enough`."""
     position = bound = 0
-    while position < len(data):
+    while position < len(data) and bound <= enough:
         (magic,) = _LITTLE_INT.unpack_from(data, position)
+        bound += _BLOCK_BYTES_MIN
         if magic & 0xFFFF_FFF0 == _SKIPPABLE_MAGIC:
             position += 8 + _LITTLE_INT.unpack_from(data, position + 4)[0]
             continue
         if magic != _ZSTD_MAGIC:
             raise IndexError("no frame starts here")
-        position, size = _zstd_frame(data, position)
+        position, size = _zstd_frame(data, position, enough - bound)
         bound += size
     return bound
 
 
-def _zstd_frame(data: memoryview, position: int) -> tuple[int, int]:
+def _zstd_frame(data: memoryview, position: int, enough: int) -> tuple[int, int]:
     """Position after the frame at `position`, and the most bytes that it can hold."""
     descriptor = data[position + 4]
     single_segment = descriptor >> 5 & 1
     content_bytes = (single_segment, 2, 4, 8)[descriptor >> 6]
     position += 5 + (1 - single_segment) + (0, 1, 2, 4)[descriptor & 3] + content_bytes
     bound = last = 0
-    while not last:
+    while not last and bound <= enough:
         header = data[position] | data[position + 1] << 8 | data[position + 2] << 16
         last, kind, size = header & 1, header >> 1 & 3, header >> 3
-        bound += _ZSTD_BLOCK_BYTES if kind == 2 else size
+        bound += _ZSTD_BLOCK_BYTES if kind == 2 else max(_BLOCK_BYTES_MIN, size)
         position += 3 + (1 if kind == 1 else size)
     return position + (4 if descriptor & 0x04 else 0), bound
 
