@@ -32,16 +32,27 @@ class Candidacy:
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         # Done with the reason once a term had to be given up.
-        self.failure: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
+        self.failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
 
     def start(self) -> None:
         self._task = asyncio.ensure_future(self._run())
+        self._task.add_done_callback(self._ended)
 
     async def stop(self) -> None:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
             self._task = None
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            logger.error("broker %d is no candidate for controller any more", self._broker_id, exc_info=error)
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        if not self.failure.done():
+            self.failure.set_result(error)
 
     async def _run(self) -> None:
         while True:
@@ -50,8 +61,7 @@ class Candidacy:
                 await self._serve(leadership)
             except (StoreError, KafkaError) as error:
                 logger.warning("broker %d gave up its term as controller: %s", self._broker_id, error)
-                if not self.failure.done():
-                    self.failure.set_result(error)
+                self._fail(error)
                 await asyncio.sleep(self._retry_seconds)
 
     async def _serve(self, leadership: Leadership) -> None:

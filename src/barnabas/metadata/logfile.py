@@ -10,6 +10,7 @@ from pathlib import Path
 from barnabas.ids import random_uuid, uuid_to_string
 from barnabas.metadata.files import Files
 from barnabas.metadata.frames import Contents, Header, header_frame, parse
+from barnabas.metadata.records import UnknownRecord
 from barnabas.metadata.store import StoreError, StoreUnavailable
 
 logger = logging.getLogger(__name__)
@@ -30,6 +31,14 @@ class LogFile:
 
     def open(self, cluster_id: str | None) -> Contents:
         """Lock the directory and load the log, making an empty one first if there is none."""
+        try:
+            return self._open(cluster_id)
+        except OSError as error:
+            raise StoreError(f"the metadata in {self._directory} cannot be opened: {error}") from error
+        except UnknownRecord as error:
+            raise StoreError(str(error)) from error
+
+    def _open(self, cluster_id: str | None) -> Contents:
         if not self._files.exists(self._directory):
             self._files.make_directory(self._directory)
             self._files.sync_directory(self._directory.parent)

@@ -40,7 +40,11 @@ class MetadataNode:
         await follower.start()
         controller = Controller(store, follower, rules, settings)
         # The session comes first: a controller that found a registered broker without one would fence it.
-        session = await store.register_broker(registration)
+        try:
+            session = await store.register_broker(registration)
+        except BaseException:
+            follower.stop()
+            raise
         candidacy = Candidacy(store, controller, registration.id)
         candidacy.start()
         try:

@@ -37,7 +37,9 @@ class Stage:
 
     async def brokers(self, *ids: int, rack: str | None = None) -> dict[int, int]:
         """Register brokers; their epochs by id."""
-        return {number: await self.controller.register_broker(self.registration(number, rack)) for number in ids}
+        return {
+            number: await self.controller.register_broker(self.registration(number, rack)) for number in ids
+        }
 
     @staticmethod
     def registration(number: int, rack: str | None = None) -> BrokerRegistration:

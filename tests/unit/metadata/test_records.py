@@ -33,7 +33,15 @@ listeners = st.lists(st.builds(Listener, texts, texts, ids, texts), max_size=3).
 records = st.one_of(
     st.builds(TopicRecord, texts, uuids),
     st.builds(
-        PartitionRecord, uuids, ids, id_tuples, id_tuples, ids, ids, ids, st.lists(uuids, max_size=3).map(tuple)
+        PartitionRecord,
+        uuids,
+        ids,
+        id_tuples,
+        id_tuples,
+        ids,
+        ids,
+        ids,
+        st.lists(uuids, max_size=3).map(tuple),
     ),
     st.builds(
         PartitionChangeRecord, uuids, ids, st.none() | ids, st.none() | id_tuples, st.none() | id_tuples
@@ -69,7 +77,9 @@ def test_the_written_form_is_pinned() -> None:
 
 
 def test_an_unknown_type_is_refused_in_one_sentence() -> None:
-    with pytest.raises(UnknownRecord, match="record of type 'quota', which this version of Barnabas does not know"):
+    with pytest.raises(
+        UnknownRecord, match="record of type 'quota', which this version of Barnabas does not know"
+    ):
         record_from_json({"type": "quota", "version": 0})
 
 

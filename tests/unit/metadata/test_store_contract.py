@@ -92,9 +92,7 @@ async def eventually(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
-def with_store(
-    harness: StoreHarness, story: Callable[[MetadataStore], Coroutine[Any, Any, None]]
-) -> None:
+def with_store(harness: StoreHarness, story: Callable[[MetadataStore], Coroutine[Any, Any, None]]) -> None:
     async def run() -> None:
         store = await harness.open()
         try:

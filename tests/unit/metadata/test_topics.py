@@ -265,7 +265,9 @@ def test_growing_can_be_tried_out_and_not_asked_twice(play, code_of):
     async def story(stage):
         await stage.brokers(1)
         await stage.controller.create_topics([NewTopic("a")])
-        assert await stage.controller.create_partitions([NewPartitions("a", 2)], validate_only=True) == {"a": 2}
+        assert await stage.controller.create_partitions([NewPartitions("a", 2)], validate_only=True) == {
+            "a": 2
+        }
         answers = await stage.controller.create_partitions([NewPartitions("a", 2), NewPartitions("a", 3)])
         assert code_of(answers["a"]) is E.INVALID_REQUEST
         assert len(stage.image.topic("a").partitions) == 1

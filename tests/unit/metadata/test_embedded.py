@@ -1,0 +1,300 @@
+"""The embedded store's file: its format, its owner, and what it does when the disk does not."""
+
+import asyncio
+import errno
+import json
+from pathlib import Path
+
+import pytest
+from crc32c import crc32c
+
+from barnabas.ids import uuid_from_string
+from barnabas.metadata.embedded import DIRECTORY_NAME, EmbeddedStore
+from barnabas.metadata.files import RealFiles
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.records import FeatureRecord
+from barnabas.metadata.store import RecordBatch, StoreError, StoreUnavailable
+
+
+def feature(level):
+    return [FeatureRecord("f", level)]
+
+
+def frames(path: Path):
+    data, position, payloads = path.read_bytes(), 0, []
+    while position < len(data):
+        length, checksum = (int.from_bytes(data[position + at : position + at + 4], "big") for at in (0, 4))
+        payload = data[position + 8 : position + 8 + length]
+        assert crc32c(payload) == checksum
+        payloads.append(json.loads(payload))
+        position += 8 + length
+    return payloads
+
+
+def test_the_format_is_pinned(tmp_path):
+    async def story():
+        store = await EmbeddedStore.open(tmp_path / "m", cluster_id="0123456789abcdefghijkA")
+        epoch = (await store.campaign(1)).epoch
+        await store.append(feature(1), 0, epoch)
+        await store.append(feature(2), 1, epoch)
+        log = tmp_path / "m" / "metadata.log"
+        record = {"type": "feature", "version": 0, "name": "f"}
+        header = {"format": 1, "cluster_id": "0123456789abcdefghijkA", "start_offset": 0, "epoch": 0}
+        assert frames(log) == [
+            header,
+            {"offset": 0, "epoch": 1, "records": [{**record, "level": 1}]},
+            {"offset": 1, "epoch": 1, "records": [{**record, "level": 2}]},
+        ]
+        await store.snapshot(MetadataImage().apply(feature(1)), epoch)
+        assert frames(log) == [
+            {**header, "start_offset": 1, "epoch": 1},
+            {"snapshot": 1, "records": [{**record, "level": 1}]},
+            {"offset": 1, "epoch": 1, "records": [{**record, "level": 2}]},
+        ]
+        assert sorted(path.name for path in log.parent.iterdir()) == ["metadata.lock", "metadata.log"]
+        await store.close()
+
+    asyncio.run(story())
+
+
+def test_the_directory_cannot_be_taken_for_a_partition():
+    stem, _, number = DIRECTORY_NAME.rpartition("-")
+    assert stem and not number.isdigit()
+
+
+def test_only_the_owner_can_read_the_file(tmp_path):
+    async def story():
+        await (await EmbeddedStore.open(tmp_path / "m")).close()
+
+    asyncio.run(story())
+    assert (tmp_path / "m" / "metadata.log").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_cluster_id_is_made_once_and_another_is_refused(tmp_path):
+    async def story():
+        store = await EmbeddedStore.open(tmp_path / "m")
+        made = store.cluster_id
+        assert len(uuid_from_string(made)) == 16
+        await store.close()
+        store = await EmbeddedStore.open(tmp_path / "m", cluster_id=made)
+        assert store.cluster_id == made
+        await store.close()
+        with pytest.raises(StoreError, match=f"belongs to cluster {made}, not to another"):
+            await EmbeddedStore.open(tmp_path / "m", cluster_id="another")
+        # The refusal has let go of the lock.
+        await (await EmbeddedStore.open(tmp_path / "m")).close()
+
+    asyncio.run(story())
+
+
+def test_two_brokers_cannot_share_a_directory(tmp_path):
+    async def story():
+        store = await EmbeddedStore.open(tmp_path / "m")
+        with pytest.raises(StoreError, match="another broker is using the metadata in"):
+            await EmbeddedStore.open(tmp_path / "m")
+        await store.close()
+        await (await EmbeddedStore.open(tmp_path / "m")).close()
+
+    asyncio.run(story())
+
+
+def test_a_snapshot_is_due_when_the_log_outgrows_the_last_one(tmp_path):
+    async def story():
+        store = await EmbeddedStore.open(tmp_path / "m", snapshot_bytes_min=300)
+        epoch = (await store.campaign(1)).epoch
+        image = MetadataImage()
+        assert not store.snapshot_due
+        while not store.snapshot_due:
+            image = image.apply([FeatureRecord(f"feature-{image.offset}", 1)])
+            await store.append([FeatureRecord(f"feature-{image.offset - 1}", 1)], image.offset - 1, epoch)
+        before = (tmp_path / "m" / "metadata.log").stat().st_size
+        await store.snapshot(image, epoch)
+        assert not store.snapshot_due
+        assert (tmp_path / "m" / "metadata.log").stat().st_size < before
+        await store.close()
+
+    asyncio.run(story())
+
+
+def test_a_log_from_the_future_is_refused_in_one_sentence(tmp_path):
+    async def story():
+        store = await EmbeddedStore.open(tmp_path / "m")
+        await store.append(feature(1), 0, (await store.campaign(1)).epoch)
+        await store.close()
+        log = tmp_path / "m" / "metadata.log"
+        written = log.read_bytes()
+        for old, new, sentence in (
+            (b'"type":"feature"', b'"type":"quotas!"', "of type 'quotas!', which this version"),
+            (b'"format":1', b'"format":9', "has format 9; this version of Barnabas reads 1"),
+        ):
+            log.write_bytes(reframed(written.replace(old, new)))
+            with pytest.raises(StoreError, match=sentence):
+                await EmbeddedStore.open(tmp_path / "m")
+
+    asyncio.run(story())
+
+
+def reframed(data):
+    """The frames again, with checksums that match what they hold now."""
+    position, result = 0, b""
+    while position < len(data):
+        length = int.from_bytes(data[position : position + 4], "big")
+        payload = data[position + 8 : position + 8 + length]
+        result += data[position : position + 4] + crc32c(payload).to_bytes(4, "big") + payload
+        position += 8 + length
+    return result
+
+
+def test_a_directory_that_cannot_be_made_is_told_in_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StoreError, match="cannot be opened: .*Not a directory"):
+        asyncio.run(EmbeddedStore.open(tmp_path / "file" / "m"))
+
+
+class BrokenFiles(RealFiles):
+    """Real files, of which one operation fails as long as it is named in `failing`."""
+
+    def __init__(self):
+        self.failing = ""
+
+    def _fail(self, name):
+        if name == self.failing:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def create(self, path):
+        self._fail("create")
+        return super().create(path)
+
+    def write(self, descriptor, data, position):
+        if self.failing == "write":
+            super().write(descriptor, data[:10], position)
+        self._fail("write")
+        super().write(descriptor, data, position)
+
+    def sync(self, descriptor):
+        self._fail("sync")
+        super().sync(descriptor)
+
+    def truncate(self, descriptor, size):
+        self._fail("truncate")
+        super().truncate(descriptor, size)
+
+    def rename(self, source, target):
+        self._fail("rename")
+        super().rename(source, target)
+
+    def sync_directory(self, path):
+        self._fail("sync_directory")
+        super().sync_directory(path)
+
+
+async def reopened(directory):
+    store = await EmbeddedStore.open(directory)
+    updates = list(await store.read(0))
+    await store.close()
+    return updates
+
+
+def test_a_full_disk_refuses_the_append_and_works_again_when_there_is_room(tmp_path):
+    async def story():
+        files = BrokenFiles()
+        store = await EmbeddedStore.open(tmp_path / "m", files=files)
+        epoch = (await store.campaign(1)).epoch
+        await store.append(feature(1), 0, epoch)
+        files.failing = "write"
+        with pytest.raises(StoreUnavailable, match="No space left"):
+            await store.append(feature(2), 1, epoch)
+        files.failing = ""
+        assert await store.append(feature(3), 1, epoch) == 2
+        await store.close()
+        assert await reopened(tmp_path / "m") == [
+            RecordBatch(0, tuple(feature(1))),
+            RecordBatch(1, tuple(feature(3))),
+        ]
+
+    asyncio.run(story())
+
+
+def test_after_a_failed_fsync_nothing_is_acknowledged_until_restart(tmp_path):
+    async def story():
+        files = BrokenFiles()
+        store = await EmbeddedStore.open(tmp_path / "m", files=files)
+        epoch = (await store.campaign(1)).epoch
+        files.failing = "sync"
+        with pytest.raises(StoreUnavailable, match="closed for writing until restart"):
+            await store.append(feature(1), 0, epoch)
+        files.failing = ""
+        with pytest.raises(StoreUnavailable, match="closed for writing until restart"):
+            await store.append(feature(2), 0, epoch)
+        assert list(await store.read(0)) == []
+        await store.close()
+        store = await EmbeddedStore.open(tmp_path / "m")
+        end = store.end_offset
+        assert await store.append(feature(3), end, (await store.campaign(1)).epoch) == end + 1
+        await store.close()
+
+    asyncio.run(story())
+
+
+def test_a_torn_write_that_cannot_be_undone_closes_the_log(tmp_path):
+    async def story():
+        files = BrokenFiles()
+        store = await EmbeddedStore.open(tmp_path / "m", files=files)
+        epoch = (await store.campaign(1)).epoch
+        await store.append(feature(1), 0, epoch)
+        write, files.failing = files.write, "truncate"
+
+        def torn(descriptor, data, position):
+            write(descriptor, data[:10], position)
+            raise OSError(errno.EIO, "Input/output error")
+
+        files.write = torn
+        with pytest.raises(StoreUnavailable, match="Input/output error"):
+            await store.append(feature(2), 1, epoch)
+        files.write, files.failing = write, ""
+        with pytest.raises(StoreUnavailable, match="until restart"):
+            await store.append(feature(2), 1, epoch)
+        await store.close()
+        assert await reopened(tmp_path / "m") == [RecordBatch(0, tuple(feature(1)))]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("step", ["create", "write", "sync", "rename"])
+def test_a_snapshot_that_fails_leaves_the_log_in_use(tmp_path, step):
+    async def story():
+        files = BrokenFiles()
+        store = await EmbeddedStore.open(tmp_path / "m", files=files)
+        epoch = (await store.campaign(1)).epoch
+        await store.append(feature(1), 0, epoch)
+        files.failing = step
+        with pytest.raises(StoreUnavailable, match="snapshot cannot be written"):
+            await store.snapshot(MetadataImage().apply(feature(1)), epoch)
+        files.failing = ""
+        assert await store.append(feature(2), 1, epoch) == 2
+        assert not (tmp_path / "m" / "metadata.log.new").exists()
+        await store.close()
+        assert await reopened(tmp_path / "m") == [
+            RecordBatch(0, tuple(feature(1))),
+            RecordBatch(1, tuple(feature(2))),
+        ]
+
+    asyncio.run(story())
+
+
+def test_a_snapshot_whose_name_is_not_durable_closes_the_log(tmp_path):
+    async def story():
+        files = BrokenFiles()
+        store = await EmbeddedStore.open(tmp_path / "m", files=files)
+        epoch = (await store.campaign(1)).epoch
+        await store.append(feature(1), 0, epoch)
+        files.failing = "sync_directory"
+        with pytest.raises(StoreUnavailable):
+            await store.snapshot(MetadataImage().apply(feature(1)), epoch)
+        files.failing = ""
+        with pytest.raises(StoreUnavailable, match="until restart"):
+            await store.append(feature(2), 1, epoch)
+        await store.close()
+        assert [update.end_offset for update in await reopened(tmp_path / "m")] == [1]
+
+    asyncio.run(story())

@@ -1,0 +1,144 @@
+"""A broker joins through its session, whoever is the controller, and leaves without being fenced."""
+
+import asyncio
+
+import pytest
+
+from barnabas.config.values import BrokerConfig
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.ids import random_uuid
+from barnabas.metadata.configs import ConfigRules
+from barnabas.metadata.embedded import EmbeddedStore
+from barnabas.metadata.node import MetadataNode
+from barnabas.metadata.records import NO_LEADER, Listener
+from barnabas.metadata.store import BrokerIdTaken, BrokerRegistration, StoreUnavailable
+from barnabas.metadata.topics import NewTopic
+
+RULES = ConfigRules(lambda: BrokerConfig({"node.id": "1"}))
+
+
+def registration(number):
+    return BrokerRegistration(number, random_uuid(), (Listener("PLAINTEXT", "127.0.0.1", 9092),))
+
+
+async def start(store, number=1):
+    return await asyncio.wait_for(MetadataNode.start(store, registration(number), RULES), 10)
+
+
+def test_a_started_node_is_registered_and_leads(tmp_path):
+    async def story():
+        node = await start(await EmbeddedStore.open(tmp_path / "m", cluster_id="0123456789abcdefghijkA"))
+        assert node.cluster_id == node.image.cluster_id == "0123456789abcdefghijkA"
+        assert node.image.brokers[1].epoch == node.broker_epoch
+        assert node.image.alive(1)
+        assert node.controller.active
+        assert not node.session_lost.is_set()
+        await node.close()
+        assert node.session_lost.is_set()
+
+    asyncio.run(story())
+
+
+def test_a_restart_keeps_topics_leaders_and_leader_epochs(tmp_path):
+    async def story():
+        node = await start(await EmbeddedStore.open(tmp_path / "m"))
+        await node.controller.create_topics([NewTopic("a", 2)])
+        before, epoch = node.image, node.broker_epoch
+        await node.close()
+        node = await start(await EmbeddedStore.open(tmp_path / "m"))
+        assert node.image.topics == before.topics
+        assert node.image.cluster_id == before.cluster_id
+        assert node.broker_epoch > epoch
+        await node.close()
+
+    asyncio.run(story())
+
+
+def test_two_nodes_share_one_store_and_the_second_takes_over(tmp_path):
+    """What a cluster does, with the embedded store standing in for ZooKeeper."""
+
+    async def story():
+        store = await EmbeddedStore.open(tmp_path / "m")
+        first, second = await start(store, 1), await start(store, 2)
+        assert (first.controller.active, second.controller.active) == (True, False)
+        await first.controller.create_topics([NewTopic("a", assignments={0: [1, 2]})])
+        assert second.image.partition("a", 0).leader == 1
+        with pytest.raises(KafkaError) as caught:
+            await second.controller.create_topics([NewTopic("b")])
+        assert caught.value.code is ErrorCode.NOT_CONTROLLER
+        store.election.depose()
+        store.sessions.end(first._session)
+        await asyncio.wait_for(second.follower.until(lambda image: not image.alive(1)), 10)
+        partition = second.image.partition("a", 0)
+        assert (partition.leader, partition.isr, partition.leader_epoch) == (2, (2,), 1)
+        assert first.session_lost.is_set()
+        assert second.controller.active
+        await first.close()
+        await second.close()
+
+    asyncio.run(story())
+
+
+def test_a_lost_session_fences_and_a_new_one_brings_back(tmp_path):
+    async def story():
+        store = await EmbeddedStore.open(tmp_path / "m")
+        node = await start(store)
+        await node.controller.create_topics([NewTopic("a")])
+        store.sessions.end(node._session)
+        await asyncio.wait_for(node.follower.until(lambda image: not image.alive(1)), 10)
+        assert node.image.partition("a", 0).leader == NO_LEADER
+        session = await store.register_broker(registration(1))
+        await asyncio.wait_for(node.follower.until(lambda image: image.alive(1)), 10)
+        partition = node.image.partition("a", 0)
+        assert (partition.leader, partition.leader_epoch) == (1, 2)
+        await session.close()
+        await node.close()
+
+    asyncio.run(story())
+
+
+def test_a_defect_in_the_controller_stops_the_start_instead_of_hanging(tmp_path, caplog):
+    async def story():
+        store = await EmbeddedStore.open(tmp_path / "m")
+
+        async def broken(records, expected_offset, epoch):
+            raise RuntimeError("a defect")
+
+        store.append = broken
+        with pytest.raises(RuntimeError, match="a defect"):
+            await start(store)
+        await store.close()
+
+    asyncio.run(story())
+    assert "is no candidate for controller any more" in caplog.text
+
+
+def test_an_id_in_use_is_refused(tmp_path):
+    async def story():
+        store = await EmbeddedStore.open(tmp_path / "m")
+        node = await start(store)
+        with pytest.raises(BrokerIdTaken, match="another broker with id 1"):
+            await start(store)
+        assert node.image.alive(1)
+        await node.close()
+
+    asyncio.run(story())
+
+
+def test_a_node_that_cannot_register_fails_to_start_and_leaves_nothing(tmp_path, caplog):
+    async def story():
+        store = await EmbeddedStore.open(tmp_path / "m")
+
+        async def full(records, expected_offset, epoch):
+            raise StoreUnavailable("the disk is full")
+
+        store.append = full
+        with pytest.raises(KafkaError, match="the disk is full"):
+            await start(store)
+        del store.append
+        node = await start(store)
+        assert node.image.alive(1)
+        await node.close()
+
+    asyncio.run(story())
+    assert "gave up its term as controller" in caplog.text
