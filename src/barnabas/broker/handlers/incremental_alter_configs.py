@@ -15,11 +15,10 @@ from barnabas.broker.handlers.resources import (
     check_this_broker,
     repeated,
 )
-from barnabas.errors import ErrorCode, KafkaError
-from barnabas.metadata.configs import ConfigChange, Operation
+from barnabas.errors import KafkaError
+from barnabas.metadata.configs import ConfigChange
 from barnabas.metadata.parts import ConfigResource
 from barnabas.wire.messages.incremental_alter_configs import (
-    AlterConfigsResource,
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -40,7 +39,10 @@ async def incremental_alter_configs(
         response.responses.append(answer)
         try:
             check_once(resource, twice, (config.name for config in resource.configs))
-            changes = _changes(resource)
+            changes = [
+                ConfigChange(config.name, config.config_operation, config.value)
+                for config in resource.configs
+            ]
             if resource.resource_type == BROKER_LOGGER:
                 _alter_loggers(call, resource.resource_name, changes, request.validate_only)
                 continue
@@ -55,21 +57,6 @@ async def incremental_alter_configs(
         if refusal is not None:
             answer.error_code, answer.error_message = refusal.code, refusal.message
     return response
-
-
-def _changes(resource: AlterConfigsResource) -> list[ConfigChange]:
-    changes = []
-    for config in resource.configs:
-        try:
-            operation = Operation(config.config_operation)
-        except ValueError:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST, f"{config.config_operation} is no operation: they are 0 to 3"
-            ) from None
-        if operation is not Operation.DELETE and config.value is None:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"config {config.name} has no value")
-        changes.append(ConfigChange(config.name, operation, config.value))
-    return changes
 
 
 def _alter_loggers(call: Call, name: str, changes: list[ConfigChange], validate_only: bool) -> None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
+from barnabas.config.alter import Operation
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.metadata.configs import ConfigChange, Operation
+from barnabas.metadata.configs import ConfigChange
 
 ROOT = "root"
 # From high to low. Python has no TRACE: it is whatever is below DEBUG.
@@ -36,16 +37,18 @@ def check_levels(changes: Iterable[ConfigChange]) -> None:
     """Raise for the first change that cannot be made."""
     known = logger_levels()
     for change in changes:
-        if change.operation not in (Operation.SET, Operation.DELETE):
+        is_set = change.operation == Operation.SET
+        if not is_set and change.operation != Operation.DELETE:
             raise KafkaError(
-                ErrorCode.INVALID_REQUEST,
-                f"a level is no list: {change.operation.name} does not apply to logger {change.key}",
+                ErrorCode.INVALID_REQUEST, f"the level of logger {change.key} can only be set or deleted"
             )
         if change.key not in known:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"there is no logger {change.key!r}")
-        if change.operation is Operation.DELETE and change.key == ROOT:
+        if not is_set and change.key == ROOT:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "the root logger must have a level")
-        if change.operation is Operation.SET and change.value not in LEVELS:
+        if is_set and change.value is None:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"no level is given for logger {change.key}")
+        if is_set and change.value not in LEVELS:
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG,
                 f"logger {change.key} cannot have level {change.value!r}: use one of {', '.join(LEVELS)}",
@@ -53,9 +56,11 @@ def check_levels(changes: Iterable[ConfigChange]) -> None:
 
 
 def change_levels(changes: Iterable[ConfigChange]) -> None:
+    """Make changes that were checked before."""
     for change in changes:
         logger = logging.root if change.key == ROOT else logging.getLogger(change.key)
-        is_set = change.operation is Operation.SET and change.value is not None
+        # A level that is deleted is the next higher logger's again.
+        is_set = change.operation == Operation.SET and change.value is not None
         logger.setLevel(LEVELS[change.value or ""] if is_set else logging.NOTSET)
 
 

@@ -1,0 +1,154 @@
+"""A broker without sockets for handler tests: real store, controller, logs and replicas on a temporary disk.
+
+Requests and answers pass through the codec in the version asked for, so that an answer which that version
+cannot carry fails here and not at a client's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.broker.apis import ROWS
+from barnabas.broker.call import Call
+from barnabas.broker.producer_ids import ProducerIds
+from barnabas.clock import FakeClock
+from barnabas.config.topic import TopicConfig
+from barnabas.config.values import BrokerConfig
+from barnabas.errors import KafkaError
+from barnabas.ids import random_uuid
+from barnabas.log.disk import RealDisk
+from barnabas.log.manager import LogManager, LogSettings
+from barnabas.metadata.configs import ConfigRules
+from barnabas.metadata.controller import Controller, ControllerSettings
+from barnabas.metadata.embedded import EmbeddedStore
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.node import MetadataNode
+from barnabas.metadata.records import Listener, MetadataRecord
+from barnabas.metadata.store import BrokerRegistration
+from barnabas.metadata.topics import NewTopic
+from barnabas.records.builder import build_batch
+from barnabas.records.validation import validate
+from barnabas.replication.replicas import Replicas
+from barnabas.wire.codec import (
+    RequestHeader,
+    decode_request,
+    decode_response,
+    encode_request,
+    encode_response,
+)
+
+BROKER_ID = 1
+
+
+class Stage:
+    """What a handler may use of a broker, and the means to ask one."""
+
+    rows = ROWS
+
+    def __init__(self, directory: Path, properties: Mapping[str, str]) -> None:
+        self.config = BrokerConfig(
+            {"node.id": str(BROKER_ID), "log.dirs": str(directory / "logs"), **properties}
+        )
+        self.id = BROKER_ID
+        self.clock = FakeClock()
+        self._directory = directory
+        self._runner = asyncio.Runner()
+        self._runner.run(self._start())
+
+    async def _start(self) -> None:
+        store = await EmbeddedStore.open(self._directory / "metadata", cluster_id="a-cluster")
+        registration = BrokerRegistration(
+            BROKER_ID, random_uuid(), (Listener("PLAINTEXT", "127.0.0.1", 9092),), "rack-a"
+        )
+        settings = ControllerSettings(num_partitions=self.config["num.partitions"])
+        self.node = await MetadataNode.start(store, registration, ConfigRules(lambda: self.config), settings)
+        log_dirs = [Path(name) for name in self.config.log_dirs]
+        log_settings = LogSettings(self.node.cluster_id, BROKER_ID)
+        self.logs = LogManager(log_dirs, log_settings, RealDisk(), self.clock)
+        self.logs.load(lambda topic: self._config_of(topic, self.image))
+        self.replicas = Replicas(BROKER_ID, self.logs, self._config_of)
+        self.replicas.follow(self.image, self.image.difference(MetadataImage()))
+        self.node.listen(lambda _, image, difference: self.replicas.follow(image, difference))
+        self.producer_ids = ProducerIds(self.node.controller, BROKER_ID, self.node.broker_epoch)
+
+    def _config_of(self, topic: str, image: MetadataImage) -> TopicConfig:
+        return self.config.topic_config(image.topic_config(topic))
+
+    def close(self) -> None:
+        self._runner.run(self.node.close())
+        self.logs.shutdown()
+        self._runner.close()
+
+    @property
+    def image(self) -> MetadataImage:
+        return self.node.image
+
+    @property
+    def controller(self) -> Controller:
+        return self.node.controller
+
+    @property
+    def controller_id(self) -> int:
+        return BROKER_ID
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return self._runner.run(work)
+
+    def ask(self, request: Any, version: int) -> Any:
+        """What the handler of the request's API answers in that version, as a client reads it."""
+        return self._runner.run(self._ask(request, version))
+
+    async def _ask(self, request: Any, version: int) -> Any:
+        key = next(key for key, row in ROWS.items() if type(request).__name__ == row.name + "Request")
+        header = RequestHeader(key, version, 7, "tests")
+        frame = b"".join(bytes(chunk) for chunk in encode_request(header, request))
+        call = Call(self, None, self.config.listeners[0], header)  # type: ignore[arg-type]
+        answer = ROWS[key].handler(call, decode_request(frame[4:]).message)
+        if isinstance(answer, Coroutine):
+            answer = await answer
+        reply = b"".join(bytes(chunk) for chunk in encode_response(key, version, 7, answer))
+        return decode_response(key, version, reply[4:])[1]
+
+    def create(self, name: str, partitions: int = 1, **configs: str) -> None:
+        """A topic; underscores in the names of configs stand for dots."""
+        overrides = {key.replace("_", "."): value for key, value in configs.items()}
+        results = self.run(self.controller.create_topics([NewTopic(name, partitions, 1, {}, overrides)]))
+        assert not isinstance(results[name], KafkaError), results[name]
+
+    def append(self, topic: str, count: int = 1, **producer: int) -> None:
+        """One batch of records to partition 0."""
+        partition = self.replicas.leader(topic, 0)
+        now_ms = self.clock.now_ms()
+        batch = build_batch([(now_ms, b"key", b"value", [])] * count, **producer)
+        partition.append(validate(memoryview(batch), partition.rules, now_ms))
+
+    def write(self, *records: MetadataRecord) -> None:
+        """Put records into the image as if they had been in the log, to have brokers that are not there."""
+        self.node.follower.image = self.image.apply(records)
+
+
+MakeStage = Callable[..., Stage]
+
+
+@pytest.fixture
+def make_stage(tmp_path: Path) -> Iterator[MakeStage]:
+    """Brokers with given properties; underscores in their names stand for dots."""
+    stages: list[Stage] = []
+
+    def make(**properties: str) -> Stage:
+        named = {key.replace("_", "."): value for key, value in properties.items()}
+        stages.append(Stage(tmp_path, named))
+        return stages[-1]
+
+    yield make
+    for stage in stages:
+        stage.close()
+
+
+@pytest.fixture
+def stage(make_stage: MakeStage) -> Stage:
+    return make_stage()
