@@ -1,0 +1,74 @@
+"""Our broker opens a log directory that Apache Kafka wrote."""
+
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.clients.broker_process import BrokerProcess
+from tests.clients.client import Message, Sending, numbered
+from tests.clients.confluent_client import ConfluentClient
+from tests.java.conftest import JAVA_TESTS_PEER, MakeServer
+from tests.java.kafka_server import KafkaServer
+from tests.java.stocked import SEGMENTED, TOPICS, partition_directory, read_all, stock
+
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.skipif(JAVA_TESTS_PEER == "kafka", reason="Kafka does not adopt directories"),
+]
+ADOPT = {"barnabas.adopt.log.dirs": "true"}
+
+
+def _log_directory(below: Path) -> Path:
+    """The log directory of a broker: the one with meta.properties."""
+    found = sorted(below.rglob("meta.properties"))
+    assert found, f"no meta.properties below {below}"
+    return found[0].parent
+
+
+def _adopted(make_server: MakeServer, kafka: KafkaServer) -> BrokerProcess:
+    """A broker of ours that was started once, was given Kafka's partitions and was started again."""
+    ours = make_server(ADOPT, kind=BrokerProcess)
+    assert isinstance(ours, BrokerProcess)
+    ours.stop()
+    for topic in TOPICS:
+        source = partition_directory(kafka.log_dir, topic)
+        shutil.copytree(source, _log_directory(ours.data_dir) / source.name)
+    ours.start()
+    return ours
+
+
+def _stocked_kafka(make_server: MakeServer) -> tuple[KafkaServer, dict[str, list[Message]]]:
+    kafka = make_server(kind=KafkaServer)
+    assert isinstance(kafka, KafkaServer)
+    stock(kafka.bootstrap)
+    return kafka, read_all(kafka.bootstrap)
+
+
+@pytest.mark.parametrize("with_signal", [signal.SIGTERM, signal.SIGKILL])
+def test_records_of_kafka_are_read(make_server: MakeServer, with_signal: int) -> None:
+    """Cleanly stopped or killed: then Kafka's indexes are still at their full length, unflushed."""
+    kafka, written = _stocked_kafka(make_server)
+    kafka.stop(with_signal)
+    ours = _adopted(make_server, kafka)
+    assert read_all(ours.bootstrap) == written
+    client = ConfluentClient(ours.bootstrap)
+    sample = written[SEGMENTED][3210]
+    assert client.read(SEGMENTED, 1, offset=3210) == [sample]
+    assert sample.timestamp_ms is not None
+    assert client.offset_for_time(SEGMENTED, sample.timestamp_ms) == 3210
+
+
+def test_writing_goes_on_where_kafka_stopped(make_server: MakeServer) -> None:
+    kafka, written = _stocked_kafka(make_server)
+    kafka.stop()
+    ours = _adopted(make_server, kafka)
+    client = ConfluentClient(ours.bootstrap)
+    end = len(written[SEGMENTED])
+    assert client.produce(SEGMENTED, numbered(3), Sending(idempotent=True)) == [end, end + 1, end + 2]
+    ours.restart()
+    deadline = time.monotonic() + 20
+    while client.offset_range(SEGMENTED) != (0, end + 3):
+        assert time.monotonic() < deadline, "the records written after the adoption are gone"
