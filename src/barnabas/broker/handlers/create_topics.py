@@ -6,6 +6,7 @@ Versions:  v4 the defaults of -1 · v5 answers with counts and all configs · v7
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from barnabas.broker.call import Call
@@ -13,8 +14,7 @@ from barnabas.broker.handlers.deadline import within
 from barnabas.broker.handlers.resources import dynamic_configs
 from barnabas.config.describe import describe_topic
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.metadata.controller import NewTopic
-from barnabas.metadata.topics import CreatedTopic, CreateResults
+from barnabas.metadata.topics import CreatedTopic, CreateResults, NewTopic
 from barnabas.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -29,11 +29,15 @@ CONFIGS_VERSION_MIN = 5
 async def create_topics(call: Call, request: CreateTopicsRequest) -> CreateTopicsResponse:
     results: CreateResults = {}
     new_topics: list[NewTopic] = []
+    counts = Counter(topic.name for topic in request.topics)
     for topic in request.topics:
-        try:
+        # The controller refuses a name given twice, and has to see it twice for that.
+        if counts[topic.name] == 1 and _assigns_twice(topic):
+            results[topic.name] = KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT, "a partition has its replicas assigned more than once"
+            )
+        else:
             new_topics.append(_new_topic(topic))
-        except KafkaError as error:
-            results[topic.name] = error
     controller = call.broker.controller
     try:
         work = controller.create_topics(new_topics, validate_only=request.validate_only)
@@ -46,17 +50,16 @@ async def create_topics(call: Call, request: CreateTopicsRequest) -> CreateTopic
     )
 
 
+def _assigns_twice(topic: CreatableTopic) -> bool:
+    return len({assigned.partition_index for assigned in topic.assignments}) != len(topic.assignments)
+
+
 def _new_topic(topic: CreatableTopic) -> NewTopic:
-    assignments = {assigned.partition_index: assigned.broker_ids for assigned in topic.assignments}
-    if len(assignments) != len(topic.assignments):
-        raise KafkaError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "a partition has its replicas assigned more than once"
-        )
     return NewTopic(
         topic.name,
         topic.num_partitions,
         topic.replication_factor,
-        assignments,
+        {assigned.partition_index: assigned.broker_ids for assigned in topic.assignments},
         {config.name: config.value for config in topic.configs},
     )
 

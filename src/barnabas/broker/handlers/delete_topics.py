@@ -26,6 +26,13 @@ DISABLED_VERSION_MIN = 3
 
 async def delete_topics(call: Call, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     counts = Counter(_reference(topic) for topic in request.topics)
+    if not call.broker.config["delete.topic.enable"]:
+        is_known = call.version >= DISABLED_VERSION_MIN
+        refusal = KafkaError(
+            ErrorCode.TOPIC_DELETION_DISABLED if is_known else ErrorCode.INVALID_REQUEST,
+            "topics cannot be deleted here: delete.topic.enable is false",
+        )
+        return DeleteTopicsResponse(responses=[_result(reference, refusal) for reference in counts])
     references = [reference for reference, count in counts.items() if count == 1]
     response = DeleteTopicsResponse()
     for reference, count in counts.items():
@@ -45,12 +52,6 @@ async def _delete(
     call: Call, references: list[TopicReference], timeout_ms: int
 ) -> Sequence[TopicImage | KafkaError]:
     try:
-        if not call.broker.config["delete.topic.enable"]:
-            is_known = call.version >= DISABLED_VERSION_MIN
-            raise KafkaError(
-                ErrorCode.TOPIC_DELETION_DISABLED if is_known else ErrorCode.INVALID_REQUEST,
-                "topics cannot be deleted here: delete.topic.enable is false",
-            )
         return await within(timeout_ms, call.broker.controller.delete_topics(references))
     except KafkaError as error:
         return [error] * len(references)

@@ -6,12 +6,15 @@ Not done:  transactional ids, refused with COORDINATOR_NOT_AVAILABLE until there
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Coroutine
 from typing import Any
 
 from barnabas.broker.call import Call
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+logger = logging.getLogger(__name__)
 
 NO_ID, NO_EPOCH = -1, -1
 
@@ -32,7 +35,9 @@ async def _wait_for_block(call: Call) -> InitProducerIdResponse:
     try:
         return _granted(await call.broker.producer_ids.next())
     except KafkaError as error:
-        return _refusal(error.code)
+        logger.warning("no block of producer ids could be had: %s", error)
+        # What every client takes as a reason to come back; the controller's own errors stop some for good.
+        return _refusal(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
 def _granted(producer_id: int) -> InitProducerIdResponse:

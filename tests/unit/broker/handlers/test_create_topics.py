@@ -122,7 +122,7 @@ def test_an_assignment_is_followed(stage: Any) -> None:
 
 
 def test_a_name_given_twice_is_refused_once(stage: Any) -> None:
-    results = create(stage, new("twice"), new("once"), new("twice", 2))
+    results = create(stage, assigned("twice", (0, [1]), (0, [1])), new("once"), new("twice", 2))
     assert results["twice"].error_code == ErrorCode.INVALID_REQUEST
     assert stage.image.topics.keys() == {"once"}
 

@@ -44,11 +44,8 @@ def test_who_gets_no_id(stage: Any, request_: InitProducerIdRequest, code: Error
     assert stage.image.next_producer_id == 0
 
 
-def test_without_a_controller_there_are_no_ids(stage: Any) -> None:
+def test_without_a_controller_producers_are_told_to_come_back(stage: Any) -> None:
     stage.run(stage.controller.step_down())
     answer = stage.ask(idempotent(), 5)
-    assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (
-        ErrorCode.NOT_CONTROLLER,
-        -1,
-        -1,
-    )
+    assert answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
