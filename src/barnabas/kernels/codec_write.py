@@ -238,6 +238,8 @@ def _write_text(writer: Writer, field: FieldPlan, value: object) -> cython.bint:
 def _write_block(writer: Writer, field: FieldPlan, value: object) -> cython.bint:
     """A uuid, float, bytes or records."""
     if field.kind == FLOAT:
+        if not isinstance(value, (float, int)):
+            raise UnwritableError(f"{field.name} cannot be {value!r}: a number is expected")
         writer.out += _DOUBLE.pack(value)
         return True
     if field.kind == RECORDS:

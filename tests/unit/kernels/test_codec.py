@@ -1,0 +1,293 @@
+"""What the codec kernels promise, asked of the compiled module and of its source: both must agree."""
+
+import importlib.machinery
+import importlib.util
+import struct
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import barnabas.kernels.codec
+import barnabas.kernels.codec_write
+from barnabas.kernels.codec import WireError
+
+
+def from_source(compiled: ModuleType) -> ModuleType:
+    """The same kernel, run by the interpreter."""
+    name = compiled.__name__.rpartition(".")[2]
+    path = Path(barnabas.kernels.codec.__file__).parent / f"{name}.py"
+    loader = importlib.machinery.SourceFileLoader(f"{name}_from_source", str(path))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+READERS = {"compiled": barnabas.kernels.codec, "source": from_source(barnabas.kernels.codec)}
+WRITERS = {"compiled": barnabas.kernels.codec_write, "source": from_source(barnabas.kernels.codec_write)}
+
+
+class Thing:
+    """A struct of two fields, and the parts of the struct below."""
+
+    def __init__(self, **values: Any) -> None:
+        self.__dict__.update(values)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Thing) and self.__dict__ == other.__dict__
+
+    def __repr__(self) -> str:
+        return f"Thing({self.__dict__})"
+
+
+SCALARS = ("int8", "int16", "int32", "int64", "uint16", "float64", "bool", "string", "bytes", "uuid")
+
+
+def row(name: str, kind: str, part: Any = None, **extra: Any) -> tuple[Any, ...]:
+    values = {"array": False, "nullable": False, "tag": -1, "default": None} | extra
+    return name, kind, part, values["array"], values["nullable"], values["tag"], values["default"]
+
+
+def rows(part: Any) -> list[tuple[Any, ...]]:
+    """One field of every kind; the same rows serve reading and writing."""
+    return [
+        *(row(kind, kind) for kind in SCALARS),
+        row("nullable_string", "string", nullable=True),
+        row("records", "records", nullable=True),
+        row("ints", "int32", array=True),
+        row("parts", "struct", part, array=True, nullable=True),
+        row("maybe", "struct", part, nullable=True),
+        row("tagged_int", "int64", tag=3, default=-1),
+        row("tagged_part", "struct", part, tag=5, default=Thing(key="", count=0)),
+    ]
+
+
+PART_ROWS = [row("key", "string"), row("count", "int16")]
+
+
+def read_plan(module: ModuleType, flexible: bool, plan_rows: list[tuple[Any, ...]] | None = None) -> Any:
+    part = module.StructPlan(Thing, flexible, PART_ROWS, ())
+    return module.StructPlan(Thing, flexible, rows(part) if plan_rows is None else plan_rows, ("absent",))
+
+
+def write_plan(module: ModuleType, flexible: bool) -> Any:
+    return module.WritePlan(flexible, rows(module.WritePlan(flexible, PART_ROWS)))
+
+
+READ_PLANS = {
+    (name, flag): read_plan(module, flag) for name, module in READERS.items() for flag in (True, False)
+}
+WRITE_PLANS = {
+    (name, flag): write_plan(module, flag) for name, module in WRITERS.items() for flag in (True, False)
+}
+
+
+def written(name: str, flexible: bool, message: Thing) -> bytes:
+    writer = WRITERS[name].Writer(b"")
+    writer.struct(WRITE_PLANS[name, flexible], message)
+    return b"".join(writer.finish())
+
+
+def outcome(name: str, plan: Any, data: bytes) -> str:
+    """What reading comes to, comparable between the two: the message or the sentence of the refusal."""
+    try:
+        message = READERS[name].Reader(data).struct(plan)
+    except READERS[name].WireError as error:
+        return str(error)
+    if isinstance(getattr(message, "records", None), memoryview):
+        message.records = bytes(message.records)
+    return repr(message)
+
+
+def integers(bits: int) -> st.SearchStrategy[int]:
+    return st.integers(-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+
+
+PARTS = st.builds(Thing, key=st.text(), count=integers(16))
+FIELDS: dict[str, st.SearchStrategy[Any]] = {
+    "int8": integers(8),
+    "int16": integers(16),
+    "int32": integers(32),
+    "int64": integers(64),
+    "uint16": st.integers(0, 65535),
+    "float64": st.floats(allow_nan=False),
+    "bool": st.booleans(),
+    "string": st.text(),
+    "bytes": st.binary(),
+    "uuid": st.binary(min_size=16, max_size=16),
+    "nullable_string": st.none() | st.text(),
+    "records": st.none() | st.binary(max_size=5000),
+    "ints": st.lists(integers(32)),
+    "parts": st.none() | st.lists(PARTS),
+    "maybe": st.none() | PARTS,
+    "tagged_int": integers(64),
+    "tagged_part": PARTS,
+}
+MESSAGES = st.builds(Thing, **FIELDS)
+
+
+def test_the_kernels_under_test_are_compiled() -> None:
+    for module in (barnabas.kernels.codec, barnabas.kernels.codec_write):
+        assert str(module.__file__).endswith(".so"), (
+            "build the kernels first: the parity tests compare nothing"
+        )
+
+
+@given(message=MESSAGES, flexible=st.booleans())
+def test_what_is_written_is_read_back_and_both_kernels_agree(message: Thing, flexible: bool) -> None:
+    if not flexible:
+        message.__dict__.update(tagged_int=-1, tagged_part=Thing(key="", count=0))
+    data = written("compiled", flexible, message)
+    assert data == written("source", flexible, message)
+    for name, module in READERS.items():
+        back = module.Reader(data).struct(READ_PLANS[name, flexible])
+        assert back.absent == []
+        # What was left out as a default is not set: a generated class answers for it.
+        expected = dict(message.__dict__, absent=[])
+        for tagged, default in (("tagged_int", -1), ("tagged_part", Thing(key="", count=0))):
+            if getattr(message, tagged) == default:
+                del expected[tagged]
+        assert back == Thing(**expected)
+
+
+@given(data=st.binary(max_size=200), flexible=st.booleans())
+def test_both_kernels_make_the_same_of_any_bytes(data: bytes, flexible: bool) -> None:
+    results = [outcome(name, READ_PLANS[name, flexible], data) for name in READERS]
+    assert results[0] == results[1]
+
+
+@settings(max_examples=300)
+@given(message=MESSAGES, flexible=st.booleans(), chance=st.randoms(use_true_random=False))
+def test_both_kernels_make_the_same_of_damage(message: Thing, flexible: bool, chance: Any) -> None:
+    data = bytearray(written("compiled", flexible, message))
+    for _ in range(3):
+        data[chance.randrange(len(data))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
+    results = [outcome(name, READ_PLANS[name, flexible], bytes(data)) for name in READERS]
+    assert results[0] == results[1]
+
+
+@given(
+    value=st.integers() | st.none() | st.text(),
+    kind=st.sampled_from(("int8", "int16", "int32", "int64", "uint16")),
+)
+def test_both_writers_refuse_the_same_numbers(value: Any, kind: str) -> None:
+    results = []
+    for module in WRITERS.values():
+        writer = module.Writer(b"")
+        try:
+            writer.struct(module.WritePlan(True, [row("n", kind)]), Thing(n=value))
+            results.append(str(writer.finish()))
+        except module.UnwritableError as error:
+            results.append(str(error))
+    assert results[0] == results[1]
+    format_of = {"int8": ">b", "int16": ">h", "int32": ">i", "int64": ">q", "uint16": ">H"}[kind]
+    try:
+        assert results[0] == str([bytearray(struct.pack(format_of, value) + b"\0")])
+    except struct.error:
+        assert "cannot be" in results[0]
+
+
+# --- refusals, one by one -------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=READERS)
+def kernel(request: pytest.FixtureRequest) -> ModuleType:
+    return READERS[request.param]
+
+
+def read(kernel: ModuleType, data: bytes, *plan_rows: tuple[Any, ...], flexible: bool = True) -> Any:
+    return kernel.Reader(data).struct(kernel.StructPlan(Thing, flexible, list(plan_rows), ()))
+
+
+STRING = row("text", "string")
+INTS = row("ints", "int8", array=True)
+TAGGED = row("number", "int16", tag=2, default=0)
+REFUSED = {
+    "varint of six bytes": ("ff ff ff ff ff 01", STRING),
+    "varint over 32 bits": ("ff ff ff ff 1f", STRING),
+    "varint with a needless zero": ("83 00 61 62 00", STRING),
+    "varint cut short": ("ff", STRING),
+    "string longer than the frame": ("05 61 62 00", STRING),
+    "null where no null may be": ("00 00", STRING),
+    "not UTF-8": ("03 ff fe 00", STRING),
+    "surrogate in UTF-8": ("04 ed a0 80 00", STRING),
+    "more elements than bytes": ("ff ff ff ff 0f 01 02 03 00", INTS),
+    "uuids beyond the end": ("03" + "00" * 16 + "00", row("ids", "uuid", array=True)),
+    "tags out of order": ("02 05 00 03 00", row("n", "int8", tag=9)),
+    "a tag twice": ("02 02 02 00 07 02 02 00 07", TAGGED),
+    "a tag longer than the frame": ("01 02 09 00 07", TAGGED),
+    "an unknown tag longer than the frame": ("01 07 09 00 07", TAGGED),
+    "a tag that is too short": ("01 02 01 07", TAGGED),
+    "a tag with bytes left over": ("01 02 03 00 07 00", TAGGED),
+    "more tags than bytes": ("05 02 00", TAGGED),
+    "more than a thousand tags": (
+        "e9 07" + "".join(f"{n % 128 | 128:02x}{n // 128:02x}00" for n in range(128, 1200)),
+        TAGGED,
+    ),
+    "a struct neither null nor there": (
+        "02 00",
+        row("maybe", "struct", nullable=True),
+    ),
+    "nothing at all": ("", STRING),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str, kernel: ModuleType) -> None:
+    text, plan_row = REFUSED[name]
+    if plan_row[1] == "struct":
+        plan_row = (*plan_row[:2], kernel.StructPlan(Thing, True, PART_ROWS, ()), *plan_row[3:])
+    with pytest.raises(kernel.WireError):
+        read(kernel, bytes.fromhex(text), plan_row)
+
+
+@pytest.mark.parametrize("text", ("ff fe", "80 00", "7f ff 61"))
+def test_refused_in_old_versions(text: str, kernel: ModuleType) -> None:
+    for nullable in (True, False):
+        with pytest.raises(kernel.WireError):
+            read(kernel, bytes.fromhex(text), row("text", "string", nullable=nullable), flexible=False)
+
+
+def test_minus_one_is_null_only_where_the_version_has_nulls(kernel: ModuleType) -> None:
+    assert read(kernel, b"\xff\xff", row("text", "string", nullable=True), flexible=False).text is None
+    with pytest.raises(kernel.WireError):
+        read(kernel, b"\xff\xff", STRING, flexible=False)
+
+
+def test_unknown_tags_are_skipped_and_known_ones_between_them_read(kernel: ModuleType) -> None:
+    data = bytes.fromhex("03 00 03 aabbcc  02 02 0007  ff01 01 dd")
+    assert read(kernel, data, TAGGED).number == 7
+
+
+def test_bytes_after_the_message_are_left_alone(kernel: ModuleType) -> None:
+    assert read(kernel, bytes.fromhex("02 61 00 deadbeef"), STRING).text == "a"
+
+
+def test_a_message_has_a_budget_of_elements_over_all_its_arrays(kernel: ModuleType) -> None:
+    arrays = (row("a", "int8", array=True), row("b", "int8", array=True))
+    most = (500_000).to_bytes(4, "big") + bytes(500_000)
+    assert len(read(kernel, most + bytes(4), *arrays, flexible=False).a) == 500_000
+    with pytest.raises(kernel.WireError, match="500000 array elements"):
+        read(kernel, most + (1).to_bytes(4, "big") + bytes(1), *arrays, flexible=False)
+
+
+def test_records_are_a_writable_view_of_the_frame(kernel: ModuleType) -> None:
+    frame = bytearray.fromhex("04 616263 00")
+    records = read(kernel, memoryview(frame), row("records", "records", nullable=True)).records  # type: ignore[arg-type]
+    records[0] = 0x7A
+    assert frame == bytearray.fromhex("04 7a6263 00")
+
+
+def test_a_view_into_a_larger_buffer_ends_where_it_ends(kernel: ModuleType) -> None:
+    view = memoryview(bytearray.fromhex("ffff 05 61 62 63 64"))[2:5]
+    with pytest.raises(kernel.WireError):
+        read(kernel, view, STRING)  # type: ignore[arg-type]
+
+
+def test_the_error_is_a_value_error() -> None:
+    assert issubclass(WireError, ValueError)

@@ -1,0 +1,113 @@
+"""What the writing kernel does beyond what test_codec.py reads back: nulls, limits, and chunks."""
+
+import importlib.machinery
+import importlib.util
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+import barnabas.kernels.codec_write
+
+
+def _from_source() -> ModuleType:
+    path = Path(barnabas.kernels.codec_write.__file__).parent / "codec_write.py"
+    loader = importlib.machinery.SourceFileLoader("codec_write_source", str(path))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+KERNELS = {"compiled": barnabas.kernels.codec_write, "source": _from_source()}
+
+
+@pytest.fixture(params=KERNELS)
+def kernel(request: pytest.FixtureRequest) -> ModuleType:
+    return KERNELS[request.param]
+
+
+def chunks(kernel: ModuleType, kind: str, value: Any, flexible: bool = False, **extra: Any) -> list[Any]:
+    values = {"array": False, "nullable": False, "tag": -1, "default": None} | extra
+    row = ("field", kind, None, values["array"], values["nullable"], values["tag"], values["default"])
+    writer = kernel.Writer(bytes(4))
+    writer.struct(kernel.WritePlan(flexible, [row]), SimpleNamespace(field=value))
+    return list(writer.finish_frame())
+
+
+def test_no_name_is_the_empty_name_where_there_are_no_nulls(kernel: ModuleType) -> None:
+    assert chunks(kernel, "string", None) == [b"\0\0\0\2" + b"\0\0"]
+    assert chunks(kernel, "string", None, flexible=True) == [b"\0\0\0\2" + b"\1" + b"\0"]
+    assert chunks(kernel, "string", None, nullable=True) == [b"\0\0\0\2" + b"\xff\xff"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "extra"),
+    [
+        ("int32", None, {"array": True}),
+        ("bytes", None, {}),
+        ("bytes", "text", {}),
+        ("uuid", b"short", {}),
+        ("string", 7, {}),
+        ("string", "\ud800", {}),
+        ("string", "x" * 32768, {}),
+        ("bool", None, {}),
+        ("float64", "1", {}),
+        ("int32", 2**31, {}),
+        ("int64", 2**63, {}),
+        ("int8", 1.0, {}),
+        ("uint16", -1, {}),
+        ("int16", 1 << 70, {"array": False}),
+    ],
+)
+def test_unwritable(kernel: ModuleType, kind: str, value: Any, extra: dict[str, Any]) -> None:
+    with pytest.raises(kernel.UnwritableError):
+        chunks(kernel, kind, value, **extra)
+
+
+class Slice:
+    """A range of a file, as far as the codec sees one."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+
+def test_a_slice_of_a_file_stands_between_two_chunks(kernel: ModuleType) -> None:
+    part = Slice(70_000)
+    first, middle, last = chunks(kernel, "records", part, flexible=True, nullable=True)
+    assert first == (70_000 + 4).to_bytes(4, "big") + bytes.fromhex("f1a204")
+    assert middle is part
+    assert last == b"\0"
+
+
+def test_a_slice_at_the_end_ends_the_frame_and_an_empty_one_vanishes(kernel: ModuleType) -> None:
+    part = Slice(5)
+    assert chunks(kernel, "records", part) == [b"\0\0\0\x09" + b"\0\0\0\5", part]
+    assert chunks(kernel, "records", Slice(0)) == [b"\0\0\0\4" + b"\0\0\0\0"]
+
+
+def test_large_records_are_not_copied_and_small_ones_are(kernel: ModuleType) -> None:
+    large = bytes(5000)
+    assert chunks(kernel, "records", large)[1] is large
+    assert len(chunks(kernel, "records", bytes(100))) == 1
+
+
+def test_slices_that_add_up_to_more_than_a_frame_are_refused(kernel: ModuleType) -> None:
+    with pytest.raises(kernel.UnwritableError):
+        chunks(kernel, "records", Slice(2**31 - 2), flexible=True)
+    with pytest.raises(kernel.UnwritableError):
+        chunks(kernel, "records", Slice(2**40))
+
+
+def test_a_tagged_field_is_written_only_when_it_differs(kernel: ModuleType) -> None:
+    assert chunks(kernel, "int16", -1, flexible=True, tag=4, default=-1) == [b"\0\0\0\1" + b"\0"]
+    assert chunks(kernel, "int16", 5, flexible=True, tag=4, default=-1) == [
+        b"\0\0\0\5" + bytes.fromhex("01 04 02 0005")
+    ]
+
+
+def test_a_slice_cannot_be_tagged(kernel: ModuleType) -> None:
+    with pytest.raises(kernel.UnwritableError):
+        chunks(kernel, "records", Slice(5), flexible=True, tag=0)

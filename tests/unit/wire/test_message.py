@@ -1,0 +1,43 @@
+"""What every generated message has in common."""
+
+import pytest
+
+from barnabas.wire.messages.fetch import FetchPartition, FetchTopic, PartitionData, SnapshotId
+from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+
+
+def test_fields_have_protocol_defaults() -> None:
+    partition = FetchPartition()
+    assert (partition.fetch_offset, partition.current_leader_epoch) == (0, -1)
+
+
+def test_arrays_are_not_shared_between_messages() -> None:
+    first = FetchTopic()
+    first.partitions.append(FetchPartition())
+    assert FetchTopic().partitions == []
+
+
+def test_struct_defaults_are_shared_and_refuse_to_change() -> None:
+    data = PartitionData()
+    with pytest.raises(AttributeError, match="shared default"):
+        data.snapshot_id.epoch = 3
+    data.snapshot_id = SnapshotId(epoch=3)
+    assert PartitionData().snapshot_id == SnapshotId()
+
+
+def test_an_unknown_field_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="offset"):
+        FetchPartition(offset=3)  # type: ignore[call-arg]
+
+
+def test_equal_by_value() -> None:
+    assert FetchTopic(topic="a") == FetchTopic(topic="a")
+    assert FetchTopic(topic="a") != FetchTopic(topic="b")
+    assert FetchTopic() != FetchPartition()
+
+
+def test_repr_shows_what_differs_and_no_secrets() -> None:
+    assert repr(FetchPartition(partition=3)) == "FetchPartition(partition=3)"
+    assert (
+        repr(SaslAuthenticateRequest(auth_bytes=b"secret")) == "SaslAuthenticateRequest(auth_bytes=<6 bytes>)"
+    )
