@@ -7,7 +7,7 @@ from typing import NamedTuple
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.log.disk import FileHandle
 from barnabas.log.errors import DamagedIndexError
-from barnabas.log.rebuild import rebuild_indexes
+from barnabas.log.rebuild import rebuild_indexes, verify
 from barnabas.log.segment import Segment
 from barnabas.log.state import LogState
 
@@ -34,12 +34,29 @@ def read(log: LogState, offset: int, bytes_max: int, upper_offset: int, at_least
     upper = upper_offset if upper_offset < end else end
     if offset >= upper:
         return EMPTY
+    if log.damaged:
+        upper = _below_damage(log, offset, upper)
     try:
-        if log.damaged:
-            upper = _below_damage(log, offset, upper)
         return _slice(log, offset, upper, bytes_max, at_least_one)
+    except KafkaError:
+        if not _find_damage(log, offset):
+            raise
+        return read(log, offset, bytes_max, upper_offset, at_least_one)
     except OSError as problem:
         raise log.storage_error(problem) from problem
+
+
+def _find_damage(log: LogState, offset: int) -> bool:
+    """A read met bytes that are no batch: check the whole segment, so that only the damaged ones are lost.
+
+    True if damage was found that was not known before."""
+    try:
+        found = verify(log.segments[log.segment_for(offset)])
+        if found:
+            log.save_corrupt_ranges()
+    except OSError as problem:
+        raise log.storage_error(problem) from problem
+    return found
 
 
 def _slice(log: LogState, offset: int, upper: int, bytes_max: int, at_least_one: bool) -> LogSlice:
@@ -63,7 +80,10 @@ def _slice(log: LogState, offset: int, upper: int, bytes_max: int, at_least_one:
         size = max(bytes_max, first_size) if at_least_one else bytes_max
         size = min(size, available)
         incomplete = size < first_size
-    return LogSlice(segment.file(), position, size, incomplete, segment.base_offset)
+    file = segment.file()
+    if position < segment.trusted_from:
+        segment.check_order(position, position + size)
+    return LogSlice(file, position, size, incomplete, segment.base_offset)
 
 
 def _start_of(log: LogState, segment: Segment, offset: int) -> tuple[int, int] | None:

@@ -1,103 +1,59 @@
-"""One segment: <base>.log of record batches, with its sparse indexes beside it.
+"""One segment of a log: appending to it, rolling, cutting, and being rebuilt. Searching is in StoredSegment.
 
-Holds: offsets rise; an index entry is believed only if the batch it points at agrees; the file never ends
-in a torn batch while the process lives. The last segment of a log is active: its file is open for writing
-and its index entries are in memory. The others open their files when they are read. Owned by one Log."""
+Holds: offsets rise; the file never ends in a torn batch while the process lives. The last segment of a log is
+active: its file is open for writing and its index entries are in memory. Owned by one Log."""
 
 import errno
 import os
-import struct
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from barnabas.config.topic import TopicConfig
-from barnabas.errors import ErrorCode, KafkaError
-from barnabas.kernels.index import CORRUPT, FOUND, find_batch
+from barnabas.errors import KafkaError
 from barnabas.log import names
-from barnabas.log.disk import Data, Disk, FileHandle, replace_by_prefix
+from barnabas.log.disk import Data, Disk, replace_by_prefix
 from barnabas.log.errors import DamagedIndexError, TornWriteError
-from barnabas.log.index import OffsetIndex, TimeIndex
-from barnabas.log.scan import HEADER_WINDOW_BYTES, CorruptRange, Window, headers
-from barnabas.log.txn_index import TransactionIndex
-from barnabas.records.batch import BatchHeader, crc_is_valid
+from barnabas.log.scan import CorruptRange
+from barnabas.log.stored_segment import LONG_MAX, StoredSegment
 
 RELATIVE_OFFSET_MAX = 2**31 - 1
-LONG_MAX = 2**63 - 1
-LOCATE_CHUNK_BYTES = 4096 + 128
 # A timestamp limit below every timestamp sends each append to the exact check of roll_due().
 ALWAYS_CHECK = -2
 
-_ENDS_AT = struct.Struct(">q15xi")
 
-
-class Segment:
+class Segment(StoredSegment):
     __slots__ = (
         "_bytes_since_index",
-        "_directory",
-        "_disk",
-        "_fd",
-        "_file",
         "_pwrite",
-        "active",
-        "bad",
-        "base_offset",
         "created_ms",
         "first_timestamp",
-        "hint",
-        "index",
         "index_interval",
         "max_timestamp",
         "max_timestamp_offset",
-        "next_offset",
         "offset_limit",
         "roll_ms",
-        "size",
         "size_limit",
-        "time_index",
         "timestamp_limit",
         "timestamps_known",
-        "touched",
-        "txn_index",
     )
 
     def __init__(
         self, disk: Disk, directory: Path, base_offset: int, config: TopicConfig, now_ms: int
     ) -> None:
-        self._disk = disk
-        self._directory = directory
-        self.base_offset = base_offset
-        self.index = OffsetIndex(disk, self.path(names.INDEX), config.segment_index_bytes)
-        self.time_index = TimeIndex(disk, self.path(names.TIME_INDEX), config.segment_index_bytes)
-        self.txn_index = TransactionIndex(disk, self.path(names.TXN_INDEX))
+        super().__init__(disk, directory, base_offset, config)
+        self._pwrite = disk.pwrite
+        self._bytes_since_index = 0
         self.index_interval = config.index_interval_bytes
-        self.size_limit = config.segment_bytes
+        self.created_ms = now_ms
         self.roll_ms = config.segment_ms
+        self.size_limit = config.segment_bytes
         self.offset_limit = base_offset + RELATIVE_OFFSET_MAX
         self.timestamp_limit = LONG_MAX
-        self.created_ms = now_ms
-        self.size = 0
-        self.next_offset = base_offset
+        self.first_timestamp: int | None = None
         self.max_timestamp = -1
         self.max_timestamp_offset = base_offset
-        self.first_timestamp: int | None = None
         # An inactive segment learns its timestamps when they are first asked for.
         self.timestamps_known = False
-        self.bad: list[CorruptRange] = []
-        self.active = False
-        self.touched = False
-        # A batch boundary that the next fetch is likely to ask for: (offset, position).
-        self.hint = (base_offset, 0)
-        self._bytes_since_index = 0
-        self._file: FileHandle | None = None
-        self._fd = -1
-        self._pwrite = disk.pwrite
-
-    def __repr__(self) -> str:
-        return f"Segment({self.path(names.LOG)}, size={self.size})"
-
-    def path(self, suffix: str) -> Path:
-        return names.segment_file(self._directory, self.base_offset, suffix)
 
     # -- opening and closing
 
@@ -111,11 +67,7 @@ class Segment:
         self.time_index.replace([])
         self.txn_index.start([])
         self.active = self.timestamps_known = True
-
-    def open(self) -> None:
-        """Learn the size of an existing segment; nothing stays open."""
-        file = self._disk.open(self.path(names.LOG))
-        self.size = self._disk.size(file.fd)
+        self.trusted_from = 0
 
     def activate(self) -> bool:
         """Make an existing segment the active one; False when it does not end in a whole batch as indexed."""
@@ -123,6 +75,7 @@ class Segment:
         sound = self.index.open_active()
         sound = self.time_index.open_active() and sound
         self.active = True
+        self.trusted_from = min(self.trusted_from, self.size)
         try:
             return sound and self._read_tail()
         except (KafkaError, DamagedIndexError):
@@ -165,28 +118,6 @@ class Segment:
         self.index.write_pending()
         self.time_index.write_pending()
         self.txn_index.write_pending()
-
-    def release(self) -> None:
-        """Let go of the files. Readers that hold slices keep theirs."""
-        self._file, self._fd = None, -1
-        self.index.release()
-        self.time_index.release()
-        self.txn_index.release()
-
-    def file(self) -> FileHandle:
-        self.touched = True
-        if self._file is None:
-            self._file = self._disk.open(self.path(names.LOG))
-            self._fd = self._file.fd
-            if not self.active:
-                self.index.open()
-                self.time_index.open()
-        return self._file
-
-    def handles(self) -> list[FileHandle]:
-        """All files of the segment that a flush has to sync."""
-        opened = (self.file(), self.index.handle(), self.time_index.handle(), self.txn_index.handle())
-        return [handle for handle in opened if handle is not None]
 
     # -- appending
 
@@ -269,69 +200,6 @@ class Segment:
             waited = now_ms - self.created_ms
         return waited > self.roll_ms or size > self.size_limit - self.size or last_offset > self.offset_limit
 
-    # -- searching
-
-    def locate(self, offset: int) -> tuple[int, int, int] | None:
-        """(position, size, last offset) of the first batch that ends at or after `offset`; None past the
-        end."""
-        position = self._index_position(offset - self.base_offset)
-        floor = self.base_offset - 1
-        while position < self.size:
-            chunk = self._disk.pread(self._fd, min(LOCATE_CHUNK_BYTES, self.size - position), position)
-            state, step, size, last = find_batch(chunk, offset, floor)
-            if state == FOUND:
-                if size > self.size - position - step:
-                    break
-                return position + step, size, last
-            if state == CORRUPT or step == 0:
-                break
-            position += step
-            floor = last
-        if position >= self.size:
-            return None
-        raise KafkaError(
-            ErrorCode.CORRUPT_MESSAGE, f"{self.path(names.LOG).name} is damaged near byte {position}"
-        )
-
-    def _index_position(self, relative_offset: int) -> int:
-        self.file()
-        entry = self.index.floor(relative_offset)
-        if entry is None:
-            return 0
-        last_offset = self.base_offset + entry[0]
-        position = entry[1]
-        if 0 <= position < self.size:
-            head = self._disk.pread(self._fd, _ENDS_AT.size, position)
-            if len(head) == _ENDS_AT.size:
-                base, delta = _ENDS_AT.unpack(head)
-                if base + delta == last_offset or self._may_start_at(position, last_offset):
-                    return position
-        raise DamagedIndexError(f"{self.path(names.INDEX)} points at byte {position}, where no such batch is")
-
-    def _may_start_at(self, position: int, last_offset: int) -> bool:
-        """Older Kafka indexed several batches with one entry: the first one's position, the last one's
-        offset."""
-        window = self.window()
-        header = window.header(position)
-        if header is None or not self.base_offset <= header.base_offset <= header.last_offset <= last_offset:
-            return False
-        return crc_is_valid(window.at(position, header.size), 0, header.size)
-
-    def offset_above(self, position: int) -> int | None:
-        """An offset, from the index, that all batches before `position` are below."""
-        self.file()
-        entry = self.index.first_with_value_from(position)
-        return None if entry is None else self.base_offset + entry[0]
-
-    def window(self, bytes_each: int = HEADER_WINDOW_BYTES) -> Window:
-        return Window(self._disk, self.file(), self.size, bytes_each)
-
-    def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-        return headers(self.window(), position, self.bad)
-
-    def read_batch(self, position: int, size: int) -> bytes:
-        return self._disk.pread(self.file().fd, size, position)
-
     # -- being rebuilt
 
     def adopt(self, size: int, next_offset: int, bad: list[CorruptRange]) -> None:
@@ -344,6 +212,7 @@ class Segment:
             )
             self._disk.truncate(file.fd, size)
         self.size, self.next_offset, self.bad = size, next_offset, bad
+        self.trusted_from = 0
         self.hint = (self.base_offset, 0)
         self._bytes_since_index = 0
 
@@ -392,9 +261,3 @@ class Segment:
         start = self.index.floor(self.max_timestamp_offset - self.base_offset) if newest else None
         for _, header in self.headers(start[1] if start else 0):
             self._note_timestamp(header.max_timestamp, header.last_offset)
-
-    def moved_to(self, directory: Path) -> None:
-        self._directory = directory
-        self.index.moved_to(self.path(names.INDEX))
-        self.time_index.moved_to(self.path(names.TIME_INDEX))
-        self.txn_index.moved_to(self.path(names.TXN_INDEX))

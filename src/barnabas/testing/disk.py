@@ -12,7 +12,8 @@ from barnabas.log.disk import Data, FileHandle, RealDisk
 
 @dataclass(slots=True)
 class Fault:
-    """Fail `operation` with `code` once `after` calls have passed. With `keep`, a write stores that many bytes."""
+    """Fail `operation` with `code` once `after` calls have passed. With `keep`, a write stores that many
+    bytes."""
 
     operation: str
     code: int
@@ -70,7 +71,7 @@ class FaultyDisk(RealDisk):
             raise OSError(fault.code, os.strerror(fault.code))
         return os.pwrite(fd, memoryview(data)[: fault.keep], position)
 
-    def pread(self, fd: int, size: int, position: int, /) -> bytes:  # type: ignore[override]
+    def pread(self, fd: int, size: int, position: int, /) -> bytes:
         self._call("pread", self._paths.get(fd))
         return os.pread(fd, size, position)
 
@@ -79,7 +80,7 @@ class FaultyDisk(RealDisk):
         state = os.fstat(fd)
         self._synced[state.st_ino] = state.st_size
 
-    def truncate(self, fd: int, size: int, /) -> None:  # type: ignore[override]
+    def truncate(self, fd: int, size: int, /) -> None:
         self._call("truncate", self._paths.get(fd))
         os.ftruncate(fd, size)
 

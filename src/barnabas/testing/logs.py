@@ -1,4 +1,5 @@
-"""A single log in a directory, for tests: append by a few words, read back as records, stop cleanly or not."""
+"""A single log in a directory, for tests: append by a few words, read back as records, stop cleanly or
+not."""
 
 import os
 from collections.abc import Iterator
@@ -31,7 +32,8 @@ class Read(NamedTuple):
 
 
 class LogBench:
-    """`log` is open; `stop` and `start` are what happens to it. Not a context manager: abandoning is allowed."""
+    """`log` is open; `stop` and `start` are what happens to it. Not a context manager: abandoning is
+    allowed."""
 
     def __init__(self, directory: Path, config: TopicConfig = SMALL, disk: Disk | None = None) -> None:
         self.directory = directory / str(PARTITION)

@@ -1,0 +1,195 @@
+"""The files of one segment and how they are searched: <base>.log with its sparse indexes beside it.
+
+An index entry is believed only if the batch it points at agrees. Files are opened when they are first read
+and stay open until release()."""
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+from barnabas.config.topic import TopicConfig
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.kernels.index import CORRUPT, FOUND, find_batch
+from barnabas.log import names
+from barnabas.log.disk import Disk, FileHandle
+from barnabas.log.errors import DamagedIndexError
+from barnabas.log.index import OffsetIndex, TimeIndex
+from barnabas.log.scan import HEADER_WINDOW_BYTES, CorruptRange, Window, headers
+from barnabas.log.txn_index import TransactionIndex
+from barnabas.records.batch import BatchHeader, crc_is_valid
+
+LONG_MAX = 2**63 - 1
+LOCATE_CHUNK_BYTES = 4096 + 128
+
+_ENDS_AT = struct.Struct(">q15xi")
+
+
+class StoredSegment:
+    __slots__ = (
+        "_directory",
+        "_disk",
+        "_fd",
+        "_file",
+        "active",
+        "bad",
+        "base_offset",
+        "hint",
+        "index",
+        "next_offset",
+        "size",
+        "time_index",
+        "touched",
+        "trusted",
+        "trusted_from",
+        "txn_index",
+    )
+
+    def __init__(self, disk: Disk, directory: Path, base_offset: int, config: TopicConfig) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._file: FileHandle | None = None
+        self._fd = -1
+        self.base_offset = base_offset
+        self.next_offset = base_offset
+        self.size = 0
+        self.index = OffsetIndex(disk, self.path(names.INDEX), config.segment_index_bytes)
+        self.time_index = TimeIndex(disk, self.path(names.TIME_INDEX), config.segment_index_bytes)
+        self.txn_index = TransactionIndex(disk, self.path(names.TXN_INDEX))
+        self.active = False
+        self.bad: list[CorruptRange] = []
+        # Whether the files were used since somebody last looked; see LogState.release_idle.
+        self.touched = False
+        # A batch boundary that the next fetch is likely to ask for: (offset, position).
+        self.hint = (base_offset, 0)
+        # Bytes whose headers are known to be in order: what this process wrote or examined, and one range.
+        self.trusted_from = LONG_MAX
+        self.trusted = (0, 0)
+
+    def __repr__(self) -> str:
+        return f"Segment({self.path(names.LOG)}, size={self.size})"
+
+    def path(self, suffix: str) -> Path:
+        return names.segment_file(self._directory, self.base_offset, suffix)
+
+    # -- files
+
+    def open(self) -> None:
+        """Learn the size of an existing segment; nothing stays open."""
+        file = self._disk.open(self.path(names.LOG))
+        self.size = self._disk.size(file.fd)
+
+    def file(self) -> FileHandle:
+        self.touched = True
+        if self._file is None:
+            self._file = self._disk.open(self.path(names.LOG))
+            self._fd = self._file.fd
+            if not self.active:
+                self.index.open()
+                self.time_index.open()
+        return self._file
+
+    def handles(self) -> list[FileHandle]:
+        """All files of the segment that a flush has to sync."""
+        opened = (self.file(), self.index.handle(), self.time_index.handle(), self.txn_index.handle())
+        return [handle for handle in opened if handle is not None]
+
+    def release(self) -> None:
+        """Let go of the files. Readers that hold slices keep theirs."""
+        self._file, self._fd = None, -1
+        self.index.release()
+        self.time_index.release()
+        self.txn_index.release()
+
+    def moved_to(self, directory: Path) -> None:
+        self._directory = directory
+        self.index.moved_to(self.path(names.INDEX))
+        self.time_index.moved_to(self.path(names.TIME_INDEX))
+        self.txn_index.moved_to(self.path(names.TXN_INDEX))
+
+    # -- contents
+
+    def window(self, bytes_each: int = HEADER_WINDOW_BYTES) -> Window:
+        return Window(self._disk, self.file(), self.size, bytes_each)
+
+    def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+        return headers(self.window(), position, self.bad)
+
+    def read_batch(self, position: int, size: int) -> bytes:
+        return self._disk.pread(self.file().fd, size, position)
+
+    def locate(self, offset: int) -> tuple[int, int, int] | None:
+        """(position, size, last offset) of the first batch that ends at or after `offset`; None past the
+        end."""
+        position = self._index_position(offset - self.base_offset)
+        for corrupt in self.bad:
+            if corrupt.first_offset <= offset < corrupt.next_offset:
+                return corrupt.start, corrupt.end - corrupt.start, corrupt.next_offset - 1
+            if corrupt.next_offset <= offset:
+                position = max(position, corrupt.end)
+        floor = self.base_offset - 1
+        while position < self.size:
+            chunk = self._disk.pread(self._fd, min(LOCATE_CHUNK_BYTES, self.size - position), position)
+            state, step, size, last = find_batch(chunk, offset, floor)
+            if state == FOUND:
+                if size > self.size - position - step:
+                    break
+                return position + step, size, last
+            if state == CORRUPT or step == 0:
+                break
+            position += step
+            floor = last
+        if position >= self.size:
+            return None
+        raise self._damaged(position)
+
+    def offset_above(self, position: int) -> int | None:
+        """An offset, from the index, that all batches before `position` are below."""
+        self.file()
+        entry = self.index.first_with_value_from(position)
+        return None if entry is None else self.base_offset + entry[0]
+
+    def check_order(self, start: int, end: int) -> None:
+        """Follow the headers from `start` past `end`: the checksum does not cover offsets, so a client would
+        believe a damaged one. CORRUPT_MESSAGE where they are not in order."""
+        low, high = self.trusted
+        if low <= start and end <= high:
+            return
+        position, floor = start, self.base_offset - 1
+        while position < self.size and position <= end:
+            chunk = self._disk.pread(self._fd, min(LOCATE_CHUNK_BYTES, self.size - position), position)
+            state, step, _, floor = find_batch(chunk, LONG_MAX, floor)
+            if state == CORRUPT or step == 0 or floor >= self.next_offset:
+                raise self._damaged(position)
+            position += step
+            if any(position == corrupt.start for corrupt in self.bad):
+                break
+        self.trusted = (low, end) if low <= start <= high else (start, end)
+
+    def _index_position(self, relative_offset: int) -> int:
+        self.file()
+        entry = self.index.floor(relative_offset)
+        if entry is None:
+            return 0
+        last_offset = self.base_offset + entry[0]
+        position = entry[1]
+        if 0 <= position < self.size:
+            head = self._disk.pread(self._fd, _ENDS_AT.size, position)
+            if len(head) == _ENDS_AT.size:
+                base, delta = _ENDS_AT.unpack(head)
+                if base + delta == last_offset or self._may_start_at(position, last_offset):
+                    return position
+        raise DamagedIndexError(f"{self.path(names.INDEX)} points at byte {position}, where no such batch is")
+
+    def _may_start_at(self, position: int, last_offset: int) -> bool:
+        """Older Kafka indexed several batches with one entry: the first one's position, the last one's
+        offset."""
+        window = self.window()
+        header = window.header(position)
+        if header is None or not self.base_offset <= header.base_offset <= header.last_offset <= last_offset:
+            return False
+        return crc_is_valid(window.at(position, header.size), 0, header.size)
+
+    def _damaged(self, position: int) -> KafkaError:
+        return KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"{self.path(names.LOG).name} is damaged near byte {position}"
+        )
