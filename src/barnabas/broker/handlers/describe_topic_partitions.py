@@ -67,7 +67,7 @@ class Page:
         self.response.topics.append(_topic(topic, partitions))
         self._room -= len(partitions)
         end = start + len(partitions)
-        if partitions and end < len(topic.partitions):
+        if end < len(topic.partitions):
             self.response.next_cursor = Cursor(topic_name=name, partition_index=end)
             return False
         return True
