@@ -147,7 +147,7 @@ def reframed(data):
 
 def test_a_directory_that_cannot_be_made_is_told_in_one_sentence(tmp_path):
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(StoreError, match="cannot be opened: .*Not a directory"):
+    with pytest.raises(StoreError, match=r"cannot be opened: .*Not a directory"):
         asyncio.run(EmbeddedStore.open(tmp_path / "file" / "m"))
 
 

@@ -170,5 +170,5 @@ def test_a_broker_that_leaves_is_a_difference() -> None:
     ],
 )
 def test_a_record_that_does_not_fit_is_refused_with_its_offset(record: MetadataRecord) -> None:
-    with pytest.raises(InconsistentLog, match="^metadata record 2 "):
+    with pytest.raises(InconsistentLog, match=r"^metadata record 2 "):
         image_of(*topic("a", 1), record)

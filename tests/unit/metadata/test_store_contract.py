@@ -87,9 +87,12 @@ class Watching:
 
 
 async def eventually(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():
-            await asyncio.sleep(0.001)
+    """Wait until the condition holds: a store may tell its watchers some time after the write."""
+    for _ in range(10_000):
+        if condition():
+            return
+        await asyncio.sleep(0.001)
+    pytest.fail("what was waited for did not come")
 
 
 def with_store(harness: StoreHarness, story: Callable[[MetadataStore], Coroutine[Any, Any, None]]) -> None:
