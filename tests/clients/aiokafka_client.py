@@ -9,8 +9,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import BrokerResponseError
-
-from tests.clients.client import CODECS, BrokerSaid, ClusterView, Message, Reading, Sending
+from tests.clients.client import CODECS, READING, SENDING, BrokerSaid, ClusterView, Message, Reading, Sending
 
 T = TypeVar("T")
 
@@ -33,7 +32,7 @@ class AiokafkaClient:
         self.bootstrap = bootstrap
 
     def produce(
-        self, topic: str, messages: Iterable[Message], sending: Sending = Sending()
+        self, topic: str, messages: Iterable[Message], sending: Sending = SENDING
     ) -> list[int | None]:
         async def work() -> list[int | None]:
             async with self._producer(sending) as producer:
@@ -79,7 +78,7 @@ class AiokafkaClient:
         )
 
     def read(
-        self, topic: str, count: int, offset: int = 0, partition: int = 0, reading: Reading = Reading()
+        self, topic: str, count: int, offset: int = 0, partition: int = 0, reading: Reading = READING
     ) -> list[Message]:
         async def work() -> list[Message]:
             async with self._consumer(reading) as consumer:
@@ -191,4 +190,5 @@ class AiokafkaAdmin:
         nodes = {broker["node_id"]: f"{broker['host']}:{broker['port']}" for broker in found["brokers"]}
         return ClusterView(found["cluster_id"], found["controller_id"], nodes)
 
-
+    def close(self) -> None:
+        """Nothing to do: every call opens and closes its own client."""

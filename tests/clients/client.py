@@ -50,6 +50,10 @@ class Reading:
     bytes_max: int = 1_000_000
 
 
+SENDING = Sending()
+READING = Reading()
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterView:
     cluster_id: str
@@ -72,11 +76,11 @@ class Client(Protocol):
     codecs: frozenset[str]
 
     def produce(
-        self, topic: str, messages: Iterable[Message], sending: Sending = Sending()
+        self, topic: str, messages: Iterable[Message], sending: Sending = SENDING
     ) -> list[int | None]: ...
 
     def read(
-        self, topic: str, count: int, offset: int = 0, partition: int = 0, reading: Reading = Reading()
+        self, topic: str, count: int, offset: int = 0, partition: int = 0, reading: Reading = READING
     ) -> list[Message]: ...
 
     def offset_range(self, topic: str, partition: int = 0) -> tuple[int, int]: ...
@@ -106,6 +110,8 @@ class Admin(Protocol):
     def delete_records(self, topic: str, before: int) -> int: ...
 
     def cluster(self) -> ClusterView: ...
+
+    def close(self) -> None: ...
 
 
 def contents(messages: Sequence[Message]) -> list[tuple[bytes | None, bytes | None, Headers]]:

@@ -9,8 +9,7 @@ from typing import Any
 import confluent_kafka
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
-
-from tests.clients.client import CODECS, BrokerSaid, ClusterView, Message, Reading, Sending
+from tests.clients.client import CODECS, READING, SENDING, BrokerSaid, ClusterView, Message, Reading, Sending
 
 
 def _said(error: confluent_kafka.KafkaError) -> BrokerSaid:
@@ -47,7 +46,7 @@ class ConfluentClient:
         )
 
     def produce(
-        self, topic: str, messages: Iterable[Message], sending: Sending = Sending()
+        self, topic: str, messages: Iterable[Message], sending: Sending = SENDING
     ) -> list[int | None]:
         producer = self.producer(sending)
         outcomes: dict[int, int | BrokerSaid | None] = {}
@@ -80,7 +79,7 @@ class ConfluentClient:
         )
 
     def read(
-        self, topic: str, count: int, offset: int = 0, partition: int = 0, reading: Reading = Reading()
+        self, topic: str, count: int, offset: int = 0, partition: int = 0, reading: Reading = READING
     ) -> list[Message]:
         consumer = self.consumer(reading)
         try:
@@ -195,3 +194,6 @@ class ConfluentAdmin:
         found = answered(self.library.describe_cluster())
         nodes = {node.id: f"{node.host}:{node.port}" for node in found.nodes}
         return ClusterView(found.cluster_id, found.controller.id, nodes)
+
+    def close(self) -> None:
+        """Nothing to do: the library closes when the object goes."""

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tests.clients.client import BrokerSaid, ClusterView, Message, Reading, Sending
+from tests.clients.client import READING, SENDING, BrokerSaid, ClusterView, Message, Reading, Sending
 
 with warnings.catch_warnings():
     # It reads its schemas by a call that Python 3.11 deprecates; our warnings are errors, theirs are not.
@@ -59,7 +59,7 @@ class KafkaPythonClient:
         )
 
     def produce(
-        self, topic: str, messages: Iterable[Message], sending: Sending = Sending()
+        self, topic: str, messages: Iterable[Message], sending: Sending = SENDING
     ) -> list[int | None]:
         producer = self.producer(sending)
         try:
@@ -93,7 +93,7 @@ class KafkaPythonClient:
         )
 
     def read(
-        self, topic: str, count: int, offset: int = 0, partition: int = 0, reading: Reading = Reading()
+        self, topic: str, count: int, offset: int = 0, partition: int = 0, reading: Reading = READING
     ) -> list[Message]:
         consumer = self.consumer(reading)
         try:
@@ -182,6 +182,9 @@ class KafkaPythonAdmin:
         found = self.library.describe_cluster()
         nodes = {broker["broker_id"]: f"{broker['host']}:{broker['port']}" for broker in found["brokers"]}
         return ClusterView(found["cluster_id"], found["controller_id"], nodes)
+
+    def close(self) -> None:
+        self.library.close()
 
     def _call(self, method: Any, *arguments: Any, **options: Any) -> Any:
         try:

@@ -1,7 +1,6 @@
 """Topics, configs, records and the cluster through each library's admin client."""
 
 import pytest
-
 from tests.clients.client import Admin, Message, Sending, numbered, wait_until
 from tests.clients.confluent_client import ConfluentClient
 from tests.clients.conftest import MakeTopic
@@ -85,31 +84,35 @@ def test_cluster_names_its_one_node(admin: Admin, bootstrap: str) -> None:
     assert cluster.controller in cluster.nodes
 
 
-@pytest.fixture
-def library(bootstrap: str) -> KafkaPythonAdmin:
-    """kafka-python's admin client has the most calls of all."""
-    return KafkaPythonAdmin(bootstrap)
+def _incremental(admin: KafkaPythonAdmin, topic: str, changes: dict[str, object]) -> None:
+    admin.library.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, changes)], incremental=True)
 
 
-def _incremental(library: KafkaPythonAdmin, topic: str, changes: dict[str, object]) -> None:
-    library.library.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, changes)], incremental=True)
-
-
-def test_incremental_changes_leave_the_rest(library: KafkaPythonAdmin, make_topic: MakeTopic) -> None:
+def test_incremental_changes_leave_the_rest(
+    kafka_python_admin: KafkaPythonAdmin, make_topic: MakeTopic
+) -> None:
     topic = make_topic(configs={"segment.ms": "7777777", "retention.ms": "5000", "cleanup.policy": "delete"})
-    changes = {"retention.ms": ("DELETE", None), "cleanup.policy": ("APPEND", "compact"), "segment.bytes": "2000000"}
-    _incremental(library, topic, changes)
-    wait_until(lambda: library.topic_config(topic)["segment.bytes"] == "2000000", "the change")
-    config = library.topic_config(topic)
+    changes = {
+        "retention.ms": ("DELETE", None),
+        "cleanup.policy": ("APPEND", "compact"),
+        "segment.bytes": "2000000",
+    }
+    _incremental(kafka_python_admin, topic, changes)
+    wait_until(lambda: kafka_python_admin.topic_config(topic)["segment.bytes"] == "2000000", "the change")
+    config = kafka_python_admin.topic_config(topic)
     assert (config["segment.ms"], config["retention.ms"]) == ("7777777", "604800000")
     assert config["cleanup.policy"] == "delete,compact"
-    _incremental(library, topic, {"cleanup.policy": ("SUBTRACT", "delete")})
-    wait_until(lambda: library.topic_config(topic)["cleanup.policy"] == "compact", "the subtraction")
+    _incremental(kafka_python_admin, topic, {"cleanup.policy": ("SUBTRACT", "delete")})
+    wait_until(
+        lambda: kafka_python_admin.topic_config(topic)["cleanup.policy"] == "compact", "the subtraction"
+    )
 
 
-def test_describe_log_dirs_counts_the_bytes(library: KafkaPythonAdmin, topic: str, bootstrap: str) -> None:
+def test_describe_log_dirs_counts_the_bytes(
+    kafka_python_admin: KafkaPythonAdmin, topic: str, bootstrap: str
+) -> None:
     ConfluentClient(bootstrap).produce(topic, numbered(100))
-    (answer,) = library.library.describe_log_dirs([topic])
+    (answer,) = kafka_python_admin.library.describe_log_dirs([topic])
     (log_dir,) = [each for each in answer["log_dirs"] if each["topics"]]
     assert log_dir["error_code"] == 0
     (partition,) = log_dir["topics"][0]["partitions"]
@@ -118,31 +121,33 @@ def test_describe_log_dirs_counts_the_bytes(library: KafkaPythonAdmin, topic: st
 
 
 def test_describe_producers_shows_the_idempotent_one(
-    library: KafkaPythonAdmin, topic: str, bootstrap: str
+    kafka_python_admin: KafkaPythonAdmin, topic: str, bootstrap: str
 ) -> None:
     ConfluentClient(bootstrap).produce(topic, numbered(3), Sending(idempotent=True))
-    (state,) = library.library.describe_producers([TopicPartition(topic, 0)]).values()
+    (state,) = kafka_python_admin.library.describe_producers([TopicPartition(topic, 0)]).values()
     (producer,) = state.active_producers
     assert producer.last_sequence == 2
     assert producer.producer_epoch == 0
 
 
-def test_describe_topic_partitions(library: KafkaPythonAdmin, make_topic: MakeTopic) -> None:
+def test_describe_topic_partitions(kafka_python_admin: KafkaPythonAdmin, make_topic: MakeTopic) -> None:
     topic = make_topic(partitions=4)
-    answer = library.library.describe_topic_partitions([topic])
+    answer = kafka_python_admin.library.describe_topic_partitions([topic])
     (described,) = answer["topics"]
     assert [partition["partition_index"] for partition in described["partitions"]] == [0, 1, 2, 3]
     assert all(partition["isr_nodes"] == partition["replica_nodes"] for partition in described["partitions"])
 
 
-def test_list_config_resources_knows_the_topic(library: KafkaPythonAdmin, make_topic: MakeTopic) -> None:
+def test_list_config_resources_knows_the_topic(
+    kafka_python_admin: KafkaPythonAdmin, make_topic: MakeTopic
+) -> None:
     topic = make_topic(configs={"retention.ms": "99999"})
-    assert topic in str(library.library.list_config_resources(["TOPIC"]))
+    assert topic in str(kafka_python_admin.library.list_config_resources(["TOPIC"]))
 
 
-def test_maximum_timestamp_offset(library: KafkaPythonAdmin, topic: str, bootstrap: str) -> None:
+def test_maximum_timestamp_offset(kafka_python_admin: KafkaPythonAdmin, topic: str, bootstrap: str) -> None:
     times = (1_700_000_000_000, 1_700_000_009_000, 1_700_000_001_000)
     ConfluentClient(bootstrap).produce(topic, [Message(b"v", timestamp_ms=at) for at in times])
     where = TopicPartition(topic, 0)
-    found = library.library.list_partition_offsets({where: OffsetSpec.MAX_TIMESTAMP})[where]
+    found = kafka_python_admin.library.list_partition_offsets({where: OffsetSpec.MAX_TIMESTAMP})[where]
     assert (found.offset, found.timestamp) == (1, 1_700_000_009_000)

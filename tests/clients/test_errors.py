@@ -2,7 +2,6 @@
 
 import pytest
 from confluent_kafka import TopicCollection
-
 from tests.clients.client import Admin, BrokerSaid, Client, Message, Sending
 from tests.clients.confluent_client import ConfluentAdmin, ConfluentClient, answered
 from tests.clients.conftest import MakeTopic

@@ -4,7 +4,6 @@ import threading
 
 import pytest
 from confluent_kafka import TopicPartition
-
 from tests.clients.client import Client, Message, Reading, Sending, contents, numbered
 from tests.clients.confluent_client import ConfluentClient
 from tests.clients.conftest import MakeTopic

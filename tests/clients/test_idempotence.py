@@ -1,7 +1,6 @@
 """Each record exactly once, although acknowledgements are lost on the way."""
 
 import pytest
-
 from tests.clients.client import Client, Message, Sending, numbered
 from tests.clients.confluent_client import ConfluentClient
 from tests.clients.conftest import CLIENTS

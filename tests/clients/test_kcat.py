@@ -5,7 +5,6 @@ import shutil
 import subprocess
 
 import pytest
-
 from tests.clients.client import Message, Sending, numbered
 from tests.clients.confluent_client import ConfluentClient
 from tests.clients.kafka_python_client import KafkaPythonAdmin
@@ -28,12 +27,16 @@ def test_lines_go_in_and_come_out(bootstrap: str, topic: str, codec: str) -> Non
     assert kcat(bootstrap, "-C", "-t", topic, "-p", "0", "-K", "\t", "-e", "-q") == lines
 
 
-def test_this_librdkafka_does_compress(bootstrap: str, topic: str) -> None:
+def test_this_librdkafka_does_compress(
+    bootstrap: str, topic: str, kafka_python_admin: KafkaPythonAdmin
+) -> None:
     """Some versions silently send plain text unless the advertised Produce versions begin at 0."""
     text = "the same again and again " * 2000
     kcat(bootstrap, "-P", "-t", topic, "-p", "0", "-z", "gzip", stdin=text + "\n")
-    answer = KafkaPythonAdmin(bootstrap).library.describe_log_dirs([topic])[0]
-    sizes = [part["partition_size"] for d in answer["log_dirs"] for t in d["topics"] for part in t["partitions"]]
+    answer = kafka_python_admin.library.describe_log_dirs([topic])[0]
+    sizes = [
+        part["partition_size"] for d in answer["log_dirs"] for t in d["topics"] for part in t["partitions"]
+    ]
     assert 0 < sum(sizes) < len(text) / 10
 
 

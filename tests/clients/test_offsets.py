@@ -3,7 +3,6 @@
 import time
 
 import pytest
-
 from tests.clients.client import BrokerSaid, Client, Message, Reading, Sending, contents, numbered
 from tests.clients.confluent_client import ConfluentAdmin, ConfluentClient
 

@@ -3,7 +3,6 @@
 import time
 
 import pytest
-
 from tests.clients.client import CODECS, Client, Message, Reading, Sending, contents, numbered
 from tests.clients.confluent_client import ConfluentClient
 from tests.clients.conftest import MakeTopic
@@ -112,7 +111,9 @@ def test_partitions_keep_their_own_order(client: Client, make_topic: MakeTopic) 
     client.produce(topic, sent)
     for partition in (0, 11, 23):
         received = client.read(topic, 10, partition=partition)
-        assert [message.value for message in received] == [b"%d" % (partition + 24 * turn) for turn in range(10)]
+        assert [message.value for message in received] == [
+            b"%d" % (partition + 24 * turn) for turn in range(10)
+        ]
 
 
 def test_value_of_megabytes_with_a_higher_limit(client: Client, make_topic: MakeTopic) -> None:

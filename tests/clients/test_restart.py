@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator
 
 import pytest
-
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.client import Message, Sending, contents, numbered
 from tests.clients.confluent_client import ConfluentAdmin, ConfluentClient

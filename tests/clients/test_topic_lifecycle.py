@@ -2,7 +2,6 @@
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
-
 from tests.clients.client import Client, Message, Reading, Sending, contents, numbered, wait_until
 from tests.clients.confluent_client import ConfluentAdmin, ConfluentClient
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.clients.broker_process import BrokerProcess
 from tests.java.jvm import JavaMissing, class_path, compiled_sources, run_java
 from tests.java.kafka_server import KafkaServer, running_kafka

@@ -65,7 +65,9 @@ def compiled_sources() -> Path:
     return classes
 
 
-def java_command(main_class: str, arguments: Sequence[str], options: Sequence[str] = TOOL_OPTIONS) -> list[str]:
+def java_command(
+    main_class: str, arguments: Sequence[str], options: Sequence[str] = TOOL_OPTIONS
+) -> list[str]:
     path = f"{TARGET / 'classes'}:{class_path()}"
     return ["java", *options, "-cp", path, main_class, *arguments]
 

@@ -47,15 +47,17 @@ class KafkaServer:
 
     def start(self) -> None:
         """Return once the broker takes connections (the advertised listener opens last)."""
-        if not self.properties.exists():
-            self._format()
+        self.format_once()
         with (self.directory / "server.err").open("ab") as errors:
             command = java_command("kafka.Kafka", [str(self.properties)], SERVER_OPTIONS)
             environment = {**os.environ, "LOG_DIR": str(self.directory)}
             self.process = subprocess.Popen(command, stdout=errors, stderr=errors, env=environment)
         self._wait_for_listener()
 
-    def _format(self) -> None:
+    def format_once(self) -> None:
+        """Write the configuration and format the log directory, unless that was done before."""
+        if self.properties.exists():
+            return
         self.directory.mkdir(parents=True, exist_ok=True)
         controller = f"127.0.0.1:{self.controller_port}"
         properties = {
@@ -87,7 +89,9 @@ class KafkaServer:
         deadline = time.monotonic() + START_SECONDS_MAX
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
-                raise AssertionError(f"Kafka ended at start:\n{(self.directory / 'server.err').read_text()[-4000:]}")
+                raise AssertionError(
+                    f"Kafka ended at start:\n{(self.directory / 'server.err').read_text()[-4000:]}"
+                )
             with contextlib.suppress(OSError), socket.create_connection((host, int(port)), timeout=1):
                 return
             time.sleep(0.02)

@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.client import Message, Sending, numbered
 from tests.clients.confluent_client import ConfluentClient

@@ -5,7 +5,6 @@ import signal
 from pathlib import Path
 
 import pytest
-
 from tests.clients.client import CODECS
 from tests.java.conftest import MakeServer, server_class
 from tests.java.jvm import run_java

@@ -6,7 +6,6 @@ import uuid
 from pathlib import Path
 
 import pytest
-
 from tests.java.jvm import run_java
 
 pytestmark = pytest.mark.java
@@ -53,14 +52,18 @@ def tools(bootstrap: str) -> Tools:
 @pytest.fixture
 def topic(tools: Tools) -> str:
     name = f"tools-{uuid.uuid4().hex[:8]}"
-    tools("kafka-topics", "--create", "--topic", name, "--partitions", "2", "--config", "retention.ms=86400000")
+    tools(
+        "kafka-topics", "--create", "--topic", name, "--partitions", "2", "--config", "retention.ms=86400000"
+    )
     return name
 
 
 def test_topics(tools: Tools, topic: str) -> None:
     assert topic in tools("kafka-topics", "--list").split()
     described = tools("kafka-topics", "--describe", "--topic", topic)
-    assert re.search(r"PartitionCount:\s*2\s+ReplicationFactor:\s*1\s+Configs:.*retention.ms=86400000", described)
+    assert re.search(
+        r"PartitionCount:\s*2\s+ReplicationFactor:\s*1\s+Configs:.*retention.ms=86400000", described
+    )
     assert re.search(r"Partition: 1\s+Leader: \d+\s+Replicas: \d+\s+Isr: \d+", described)
     tools("kafka-topics", "--alter", "--topic", topic, "--partitions", "5")
     assert "PartitionCount: 5" in tools("kafka-topics", "--describe", "--topic", topic)
@@ -72,7 +75,13 @@ def test_topics(tools: Tools, topic: str) -> None:
 
 def test_topic_configs(tools: Tools, topic: str) -> None:
     entity = ("--entity-type", "topics", "--entity-name", topic)
-    tools("kafka-configs", "--alter", *entity, "--add-config", "segment.ms=777777,cleanup.policy=[compact,delete]")
+    tools(
+        "kafka-configs",
+        "--alter",
+        *entity,
+        "--add-config",
+        "segment.ms=777777,cleanup.policy=[compact,delete]",
+    )
     described = tools("kafka-configs", "--describe", *entity)
     assert "segment.ms=777777" in described
     assert "cleanup.policy=compact,delete" in described
@@ -93,7 +102,15 @@ def test_console_producer_and_consumer(tools: Tools, topic: str) -> None:
     lines = "".join(f"key{number}:line {number}\n" for number in range(20))
     keyed = ("--reader-property", "parse.key=true", "--reader-property", "key.separator=:")
     tools("kafka-topics", "--create", "--topic", f"{topic}-one", "--partitions", "1")
-    tools("kafka-console-producer", "--topic", f"{topic}-one", *keyed, "--compression-codec", "zstd", stdin=lines)
+    tools(
+        "kafka-console-producer",
+        "--topic",
+        f"{topic}-one",
+        *keyed,
+        "--compression-codec",
+        "zstd",
+        stdin=lines,
+    )
     where = ("--topic", f"{topic}-one", "--partition", "0")
     shown = ("--formatter-property", "print.key=true", "--formatter-property", "key.separator=:")
     whole = tools("kafka-console-consumer", *where, "--offset", "earliest", "--max-messages", "20", *shown)
@@ -106,7 +123,9 @@ def test_offsets_and_deletion(tools: Tools, topic: str, tmp_path: Path) -> None:
     tools("kafka-console-producer", "--topic", topic, stdin="".join(f"{number}\n" for number in range(30)))
     rows = dict(line.rsplit(":", 1) for line in tools("kafka-get-offsets", "--topic", topic).split())
     assert sum(int(end) for end in rows.values()) == 30
-    partition, end = next((int(name.rsplit(":", 1)[1]), int(end)) for name, end in rows.items() if int(end) > 1)
+    partition, end = next(
+        (int(name.rsplit(":", 1)[1]), int(end)) for name, end in rows.items() if int(end) > 1
+    )
     wish = tmp_path / "delete.json"
     entry = {"topic": topic, "partition": partition, "offset": end - 1}
     wish.write_text(json.dumps({"partitions": [entry], "version": 1}))
@@ -118,7 +137,9 @@ def test_offsets_and_deletion(tools: Tools, topic: str, tmp_path: Path) -> None:
 def test_log_dirs(tools: Tools, topic: str) -> None:
     output = tools("kafka-log-dirs", "--describe", "--topic-list", topic)
     answer = json.loads(output.strip().splitlines()[-1])
-    partitions = [part["partition"] for node in answer["brokers"] for d in node["logDirs"] for part in d["partitions"]]
+    partitions = [
+        part["partition"] for node in answer["brokers"] for d in node["logDirs"] for part in d["partitions"]
+    ]
     assert sorted(partitions) == [f"{topic}-0", f"{topic}-1"]
     assert all(d["error"] is None for node in answer["brokers"] for d in node["logDirs"])
 
@@ -126,21 +147,37 @@ def test_log_dirs(tools: Tools, topic: str) -> None:
 def test_broker_api_versions(tools: Tools, bootstrap: str) -> None:
     output = tools("kafka-broker-api-versions")
     assert output.startswith(bootstrap)
-    for row in ("Produce(0): 0 to 13", "Fetch(1): 4 to 18", "ListOffsets(2): 1 to 11", "Metadata(3): 0 to 13"):
+    for row in (
+        "Produce(0): 0 to 13",
+        "Fetch(1): 4 to 18",
+        "ListOffsets(2): 1 to 11",
+        "Metadata(3): 0 to 13",
+    ):
         assert row in output
     # Answered half, telemetry makes clients ask without end: it is not offered at all.
     assert "GetTelemetrySubscriptions(71): UNSUPPORTED" in output
 
 
 def test_cluster_id(tools: Tools) -> None:
-    assert re.search(r"Cluster ID: \S+", tools.bare("kafka-cluster", "cluster-id", "--bootstrap-server", tools.bootstrap))
+    assert re.search(
+        r"Cluster ID: \S+", tools.bare("kafka-cluster", "cluster-id", "--bootstrap-server", tools.bootstrap)
+    )
 
 
 @pytest.mark.parametrize("codec", ["none", "lz4"])
 def test_producer_perf_test(tools: Tools, topic: str, bootstrap: str, codec: str) -> None:
     output = tools.bare(
         "kafka-producer-perf-test",
-        *("--bootstrap-server", bootstrap, "--topic", topic, "--num-records", "20000", "--record-size", "100"),
+        *(
+            "--bootstrap-server",
+            bootstrap,
+            "--topic",
+            topic,
+            "--num-records",
+            "20000",
+            "--record-size",
+            "100",
+        ),
         *("--throughput", "-1", "--command-property", f"compression.type={codec}", "acks=all"),
     )
     assert "20000 records sent" in output

@@ -1,0 +1,79 @@
+"""`python -m tests.bench`: measure one broker, or two beside each other, and print the table."""
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from tests.bench.peers import PEERS, Peer
+from tests.bench.report import print_table, progress
+from tests.bench.rows import FULL, ROWS, Bench, Figure, Size, start_rows
+from tests.java.jvm import JavaMissing, class_path
+
+SHARED_MEMORY = Path("/dev/shm")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument(
+        "--peer",
+        action="append",
+        choices=sorted(PEERS),
+        help="what to measure; may be given twice to see both side by side (default: barnabas)",
+    )
+    parser.add_argument("--full", action="store_true", help="longer runs, 1 GB compacted, 10 GB in and out")
+    parser.add_argument(
+        "--row", action="append", choices=sorted(ROWS), help="only these rows; may be repeated"
+    )
+    parser.add_argument(
+        "--data-dir", type=Path, help="where the data goes (default: shared memory, else the temp directory)"
+    )
+    return parser.parse_args()
+
+
+def data_directory(wanted: Path | None) -> Path:
+    if wanted is None and SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK):
+        wanted = SHARED_MEMORY
+    if wanted is not None:
+        wanted.mkdir(parents=True, exist_ok=True)
+    return Path(tempfile.mkdtemp(prefix="barnabas-bench-", dir=wanted))
+
+
+def measure(peer: Peer, size: Size, rows: list[str], console: Console) -> list[Figure]:
+    bench = Bench(peer, size, lambda part: None)
+    try:
+        for name, row in {"start": start_rows, **{name: ROWS[name] for name in rows}}.items():
+            with progress(console, f"{peer.name}: {name}") as bench.tick:
+                bench.figures.extend(row(bench))
+    finally:
+        peer.stop()
+    return bench.figures
+
+
+def main() -> None:
+    options = arguments()
+    peers = options.peer or ["barnabas"]
+    if "kafka" in peers:
+        try:
+            class_path()
+        except JavaMissing as reason:
+            sys.exit(str(reason))
+    console = Console()
+    directory = data_directory(options.data_dir)
+    figures: dict[str, list[Figure]] = {}
+    try:
+        for name in peers:
+            peer = PEERS[name](directory / name)
+            rows = options.row or list(ROWS)
+            figures[name] = measure(peer, FULL if options.full else Size(), rows, console)
+    finally:
+        shutil.rmtree(directory)
+    print_table(console, peers, figures)
+    console.print("Figures move by a third from run to run on a shared machine: compare within one run.")
+
+
+if __name__ == "__main__":
+    main()
