@@ -1,7 +1,13 @@
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 class WireError(ValueError): ...
+
+class MessageBase:
+    NAMES: ClassVar[frozenset[str]]
+    ARRAYS: ClassVar[tuple[str, ...]]
+
+    def __init__(self, **values: Any) -> None: ...
 
 class StructPlan:
     def __init__(

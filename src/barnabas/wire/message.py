@@ -5,6 +5,8 @@ all the same (`dataclass_transform`): fields are keyword arguments, and all have
 
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar, cast, dataclass_transform
 
+from barnabas.kernels.codec import MessageBase
+
 # A version no API reaches: the start of a range that is empty.
 NEVER = 32767
 # The class-level default of arrays. Instances never show it: each gets a list of its own.
@@ -36,7 +38,7 @@ class Field(NamedTuple):
 
 
 @dataclass_transform(kw_only_default=True)
-class Message:
+class Message(MessageBase):
     FIELDS: ClassVar[tuple[Field, ...]] = ()
     NAMES: ClassVar[frozenset[str]] = frozenset()
     ARRAYS: ClassVar[tuple[str, ...]] = ()
@@ -45,14 +47,6 @@ class Message:
         cls.NAMES = frozenset([field.name for field in cls.FIELDS])
         arrays = [field.name for field in cls.FIELDS if field.array]
         cls.ARRAYS = tuple([name for name in arrays if getattr(cls, name) is EMPTY])
-
-    def __init__(self, **values: Any) -> None:
-        if not self.NAMES.issuperset(values):
-            raise TypeError(f"{type(self).__name__} has no field {sorted(values.keys() - self.NAMES)}")
-        for name in self.ARRAYS:
-            if name not in values:
-                values[name] = []
-        self.__dict__ = values
 
     def __eq__(self, other: object) -> bool:
         if not (isinstance(other, type(self)) or isinstance(self, type(other))):

@@ -1,0 +1,42 @@
+"""One broker for all pitfalls, connections to it, and the guard that no handler failed behind an answer."""
+
+import logging
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from barnabas.testing import Broker
+from barnabas.testing.raw_client import RawClient
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Broker]:
+    with Broker({"num.partitions": "4"}) as broker:
+        yield broker
+
+
+@pytest.fixture
+def connect(broker: Broker) -> Iterator[Callable[[], RawClient]]:
+    """Opens connections that are closed when the test ends."""
+    clients: list[RawClient] = []
+
+    def connect() -> RawClient:
+        clients.append(RawClient("127.0.0.1", broker.port))
+        return clients[-1]
+
+    yield connect
+    for client in clients:
+        client.close()
+
+
+@pytest.fixture
+def client(connect: Callable[[], RawClient]) -> RawClient:
+    return connect()
+
+
+@pytest.fixture(autouse=True)
+def no_handler_fails(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """A closed connection is the right answer to much of this, but never because of a traceback."""
+    caplog.set_level(logging.ERROR, logger="barnabas")
+    yield
+    assert [record.getMessage() for record in caplog.get_records("call")] == []

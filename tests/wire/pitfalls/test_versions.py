@@ -1,0 +1,237 @@
+"""Pitfalls 1, 2, 3, 20, 21, 22: headers, version ranges, what is refused and how."""
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from barnabas.broker.apis import ROWS
+from barnabas.errors import ErrorCode
+from barnabas.testing import Broker
+from barnabas.testing.raw_client import RawClient
+from barnabas.wire.apis import api_of
+from barnabas.wire.codec import decode_message, encode_message
+from barnabas.wire.messages.api_versions import ApiVersionsRequest
+from barnabas.wire.messages.describe_cluster import DescribeClusterRequest
+from barnabas.wire.messages.metadata import MetadataRequest
+
+API_VERSIONS = 18
+# From Kafka's schemas, by hand: the first version of each API whose header has tagged fields.
+FLEXIBLE_FROM = {
+    0: 9,
+    1: 12,
+    2: 6,
+    3: 9,
+    10: 3,
+    18: 3,
+    19: 5,
+    20: 4,
+    21: 2,
+    22: 2,
+    23: 4,
+    32: 4,
+    33: 2,
+    35: 2,
+    37: 2,
+    44: 1,
+    60: 0,
+    61: 0,
+    74: 0,
+    75: 0,
+}
+SERVED = [
+    (key, version) for key, row in ROWS.items() for version in range(row.versions[0], row.versions[1] + 1)
+]
+SOFTWARE = {"client_software_name": "raw", "client_software_version": "1.0"}
+
+
+def header(key: int, version: int, correlation_id: int = 77, client_id: str | None = "raw") -> bytes:
+    name = b"" if client_id is None else client_id.encode()
+    return struct.pack(">hhih", key, version, correlation_id, -1 if client_id is None else len(name)) + name
+
+
+def framed(data: bytes) -> bytes:
+    return struct.pack(">i", len(data)) + data
+
+
+def plain_request(key: int, version: int) -> Any:
+    """A request that is answered and changes nothing."""
+    api = api_of(key)
+    assert api is not None
+    request: Any = api.request()
+    if key == 0:
+        request.acks = 1
+    if key == 10:
+        request.key, request.coordinator_keys = "group", ["group"]
+    return request
+
+
+# ---- pitfall 1
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_1_the_response_header_of_api_versions_is_always_version_0(client: RawClient, version: int) -> None:
+    client.send(API_VERSIONS, version, ApiVersionsRequest(**SOFTWARE))
+    frame = client.receive_frame()
+    correlation_id, error = struct.unpack_from(">ih", frame)
+    assert (correlation_id, error) == (1, 0)
+    if version >= 3:
+        # No byte for tagged fields in between: next is the compact length of the array.
+        assert frame[6] == len(ROWS) + 1
+    else:
+        assert struct.unpack_from(">i", frame, 6) == (len(ROWS),)
+
+
+@pytest.mark.parametrize("version", [5, 99, 32767, -1])
+def test_1_a_version_nobody_knows_is_answered_in_version_0_with_our_range(
+    client: RawClient, version: int
+) -> None:
+    """KIP-511: the body of an unknown version is not even looked at, and the client may go on."""
+    client.send_bytes(framed(header(API_VERSIONS, version) + b"\xff\xfe\xfd what is this"))
+    expected = struct.pack(">ihi3h", 77, ErrorCode.UNSUPPORTED_VERSION, 1, API_VERSIONS, 0, 4)
+    assert client.receive_frame() == expected
+    assert client.call(API_VERSIONS, 4, ApiVersionsRequest(**SOFTWARE)).error_code == 0
+
+
+# ---- pitfall 2
+
+
+def test_2_the_table_below_covers_everything_that_is_served() -> None:
+    assert FLEXIBLE_FROM.keys() == ROWS.keys()
+
+
+@pytest.mark.parametrize(("key", "version"), SERVED, ids=lambda value: str(value))
+def test_2_headers_have_tagged_fields_exactly_where_the_version_is_flexible(
+    client: RawClient, key: int, version: int
+) -> None:
+    """A tag nobody knows is sent in flexible headers; the answer must be as long as header and body make it."""
+    is_flexible = version >= FLEXIBLE_FROM[key]
+    tags = b"\x01\x2a\x03abc" if is_flexible else b""
+    body = encode_message(plain_request(key, version), version, FLEXIBLE_FROM[key])
+    client.send_bytes(framed(header(key, version) + tags + body))
+    frame = client.receive_frame()
+    assert frame[:4] == struct.pack(">i", 77)
+    header_size = 5 if is_flexible and key != API_VERSIONS else 4
+    assert header_size == 4 or frame[4] == 0
+    api = api_of(key)
+    assert api is not None
+    response = decode_message(api.response, version, FLEXIBLE_FROM[key], frame[header_size:])
+    assert len(encode_message(response, version, FLEXIBLE_FROM[key])) == len(frame) - header_size
+
+
+# ---- pitfall 3
+
+
+@pytest.fixture
+def ranges(client: RawClient) -> dict[int, range]:
+    response = client.call(API_VERSIONS, 0, ApiVersionsRequest())
+    return {api.api_key: range(api.min_version, api.max_version + 1) for api in response.api_keys}
+
+
+@pytest.mark.parametrize(
+    ("key", "versions"),
+    [(0, (0, 3, 7)), (1, (4, 10)), (2, (1,)), (10, (0,)), (18, (0,)), (22, (0,))],
+    ids=["Produce", "Fetch", "ListOffsets", "FindCoordinator", "ApiVersions", "InitProducerId"],
+)
+def test_3_old_librdkafka_finds_the_versions_it_looks_for(
+    ranges: dict[int, range], key: int, versions: tuple[int, ...]
+) -> None:
+    for version in versions:
+        assert version in ranges[key]
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_3_produce_below_3_is_offered_but_not_served(connect: Callable[[], RawClient], version: int) -> None:
+    """acks, timeout, no topics: the whole request of those versions. The connection ends, no other does."""
+    other, client = connect(), connect()
+    client.send_bytes(framed(header(0, version) + struct.pack(">hii", -1, 1000, 0)))
+    assert client.is_closed_by_peer()
+    assert other.call(API_VERSIONS, 0, ApiVersionsRequest()).error_code == 0
+
+
+def test_3_every_version_offered_is_served_but_those(ranges: dict[int, range]) -> None:
+    offered = {(key, version) for key, versions in ranges.items() for version in versions}
+    assert offered - set(SERVED) == {(0, 0), (0, 1), (0, 2)}
+
+
+# ---- pitfall 20
+
+
+@pytest.mark.parametrize("client_id", [None, "", "ä水", "x" * 32767], ids=["null", "empty", "utf-8", "long"])
+def test_20_any_client_id_is_welcome(client: RawClient, client_id: str | None) -> None:
+    client.client_id = client_id if client_id is None else client_id[: 32767 // 1]
+    assert client.call(API_VERSIONS, 0, ApiVersionsRequest()).error_code == 0
+    assert client.call(3, 9, MetadataRequest(topics=[])).brokers
+
+
+@pytest.mark.parametrize("version", [3, 4])
+@pytest.mark.parametrize(
+    ("name", "is_valid"),
+    [
+        ("apache-kafka-java", True),
+        ("a", True),
+        ("librdkafka.2", True),
+        ("", False),
+        ("-raw", False),
+        ("raw.", False),
+        ("raw client", False),
+        ("räw", False),
+    ],
+)
+def test_20_the_name_of_the_software_is_checked(
+    client: RawClient, version: int, name: str, is_valid: bool
+) -> None:
+    for software in ((name, "1.0"), ("raw", name)):
+        request = ApiVersionsRequest(client_software_name=software[0], client_software_version=software[1])
+        response = client.call(API_VERSIONS, version, request)
+        assert response.error_code == (ErrorCode.NONE if is_valid else ErrorCode.INVALID_REQUEST)
+
+
+def test_20_nobody_is_throttled_without_quotas(client: RawClient) -> None:
+    assert client.call(3, 9, MetadataRequest(topics=[])).throttle_time_ms == 0
+
+
+# ---- pitfall 21
+
+
+@pytest.mark.parametrize("version", range(14))
+def test_21_the_advertised_address_is_an_ipv4_literal(
+    broker: Broker, client: RawClient, version: int
+) -> None:
+    (node,) = client.call(3, version, MetadataRequest(topics=[])).brokers
+    assert (node.host, node.port) == ("127.0.0.1", broker.port)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_21_describe_cluster_tells_the_same_address(broker: Broker, client: RawClient, version: int) -> None:
+    response = client.call(60, version, DescribeClusterRequest())
+    assert [(node.host, node.port) for node in response.brokers] == [("127.0.0.1", broker.port)]
+    assert response.controller_id == response.brokers[0].broker_id
+
+
+# ---- pitfall 22
+
+
+@pytest.mark.parametrize("key", [4, 5, 6, 7, 8, 9, 11, 12, 17, 36, 77, 999, 32767, -1])
+def test_22_an_unknown_api_closes_the_connection_and_no_other(
+    connect: Callable[[], RawClient], key: int
+) -> None:
+    assert key not in ROWS
+    other, client = connect(), connect()
+    client.send_bytes(framed(header(key, 0) + bytes(40)))
+    assert client.is_closed_by_peer()
+    assert other.call(API_VERSIONS, 0, ApiVersionsRequest()).error_code == 0
+
+
+@pytest.mark.parametrize("key", [key for key in ROWS if key != API_VERSIONS])
+def test_22_an_unknown_version_closes_the_connection(connect: Callable[[], RawClient], key: int) -> None:
+    for version in (ROWS[key].versions[1] + 1, -1, 32767):
+        client = connect()
+        client.send_bytes(framed(header(key, version) + bytes(40)))
+        assert client.is_closed_by_peer()
+
+
+def test_22_a_broken_body_closes_the_connection(client: RawClient) -> None:
+    client.send_bytes(framed(header(3, 9) + b"\x00\xff\xff\xff\xff\x0f"))
+    assert client.is_closed_by_peer()
