@@ -1,4 +1,5 @@
-"""A stop in the middle of a write: whatever the last batch has become, all before it is kept and nothing else."""
+"""A stop in the middle of a write: whatever the last batch has become, all before it is kept and nothing
+else."""
 
 import dataclasses
 import os

@@ -122,7 +122,7 @@ class Verifier:
             header = self._sound(position)
             if header is not None and self._credible(position, header):
                 self._floor = header.last_offset
-                self._epoch = max(self._epoch, header.leader_epoch)
+                self._epoch = header.leader_epoch
                 yield Verified(position, header)
                 position += header.size
                 continue
@@ -137,24 +137,24 @@ class Verifier:
         header = self._window.header(position)
         if header is None or not self._floor < header.base_offset <= header.last_offset < self._limit:
             return None
-        if header.leader_epoch < NO_EPOCH or NO_EPOCH < header.leader_epoch < self._epoch:
+        if header.leader_epoch < NO_EPOCH:
             return None
         data = self._window.at(position, header.size)
         return header if crc_is_valid(data, 0, header.size) else None
 
     def _credible(self, position: int, header: BatchHeader) -> bool:
-        """Do the offset and epoch of a sound batch agree with what follows it?"""
+        """Do the offset and epoch of a sound batch agree with its neighbours?"""
         gap = header.base_offset != self._floor + 1
-        if not gap and header.leader_epoch <= self._epoch:
+        if not gap and header.leader_epoch == self._epoch:
             return True
         following = position + header.size
         successor = self._sound(following) if following < self._window.end else None
         if successor is None:
             return not gap or self._gaps or self._floor < 0
-        return (
-            successor.base_offset > header.last_offset
-            and not NO_EPOCH < successor.leader_epoch < header.leader_epoch
-        )
+        # Neighbours with epochs in order, this one's not between them, show that it is the damaged one.
+        before, after = self._epoch, successor.leader_epoch
+        outlier = before <= after and not before <= header.leader_epoch <= after
+        return successor.base_offset > header.last_offset and not outlier
 
     def _resume(self, position: int, header: BatchHeader | None) -> int | None:
         """Where good batches go on after the bad bytes at `position`."""

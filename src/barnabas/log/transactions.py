@@ -1,7 +1,7 @@
 """Which transactions were aborted in a range of offsets, from the .txnindex files, made anew where one is
 lost.
 
-An entry counts only if the marker it names is in the log."""
+What is read from a file counts only if the batches it names are in the log."""
 
 import logging
 
@@ -11,6 +11,7 @@ from barnabas.log.rebuild import make_walkable
 from barnabas.log.segment import Segment
 from barnabas.log.state import LogState
 from barnabas.log.txn_index import AbortedTransaction
+from barnabas.records.batch import BatchHeader
 
 logger = logging.getLogger(__name__)
 
@@ -32,22 +33,41 @@ def aborted_transactions(log: LogState, from_offset: int, upto_offset: int) -> l
 
 
 def _entries(log: LogState, segment: Segment) -> list[AbortedTransaction]:
-    loaded = segment.txn_index.loaded
-    entries = segment.txn_index.entries()
-    if entries is None or not (loaded or all(_has_marker(log, segment, entry) for entry in entries)):
-        entries = rebuild_transaction_index(log, segment)
-    return entries
+    index = segment.txn_index
+    entries = index.entries()
+    if entries is not None and not index.verified:
+        index.verified = all(_is_in_the_log(log, segment, entry) for entry in entries)
+    return entries if entries is not None and index.verified else rebuild_transaction_index(log, segment)
 
 
-def _has_marker(log: LogState, segment: Segment, entry: AbortedTransaction) -> bool:
-    found = locate(log, segment, entry.last_offset)
-    header = segment.window().header(found[0]) if found else None
+def _is_in_the_log(log: LogState, segment: Segment, entry: AbortedTransaction) -> bool:
+    """The marker is where the entry says, and so are the first batch and the one that was the first open
+    then."""
+    marker = _batch_at(log, entry.last_offset) if entry.last_offset < segment.next_offset else None
+    if marker is None or not marker.is_control or marker.producer_id != entry.producer_id:
+        return False
+    first = _batch_at(log, entry.first_offset)
+    if entry.first_offset >= log.log_start_offset and (
+        first is None or first.producer_id != entry.producer_id
+    ):
+        return False
+    stable = entry.last_stable_offset
     return (
-        header is not None
-        and header.is_control
-        and header.base_offset == entry.last_offset
-        and header.producer_id == entry.producer_id
+        stable == entry.last_offset + 1 or stable < log.log_start_offset or _begins_a_transaction(log, stable)
     )
+
+
+def _begins_a_transaction(log: LogState, offset: int) -> bool:
+    header = _batch_at(log, offset)
+    return header is not None and header.is_transactional and not header.is_control
+
+
+def _batch_at(log: LogState, offset: int) -> BatchHeader | None:
+    """The header of the batch that begins at `offset`."""
+    segment = log.segments[log.segment_for(offset)]
+    found = locate(log, segment, offset)
+    header = segment.window().header(found[0]) if found else None
+    return header if header is not None and header.base_offset == offset else None
 
 
 def rebuild_transaction_index(log: LogState, segment: Segment) -> list[AbortedTransaction]:

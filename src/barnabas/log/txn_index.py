@@ -26,7 +26,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class TransactionIndex:
-    __slots__ = ("_disk", "_entries", "_file", "_path", "_written")
+    __slots__ = ("_disk", "_entries", "_file", "_path", "_written", "verified")
 
     def __init__(self, disk: Disk, path: Path) -> None:
         self._disk = disk
@@ -34,10 +34,8 @@ class TransactionIndex:
         self._entries: list[AbortedTransaction] | None = None
         self._written = 0
         self._file: FileHandle | None = None
-
-    @property
-    def loaded(self) -> bool:
-        return self._entries is not None
+        # Whether somebody compared what was loaded with the log; see transactions.py.
+        self.verified = False
 
     def entries(self) -> list[AbortedTransaction] | None:
         """What the file holds; None when it is missing or cannot be trusted."""
@@ -50,6 +48,7 @@ class TransactionIndex:
         self._file = self._disk.open(self._path, write=True, create=True)
         self._disk.truncate(self._file.fd, 0)
         self._entries = entries
+        self.verified = True
         self._written = 0
         self.write_pending()
 
@@ -81,7 +80,7 @@ class TransactionIndex:
         return self._file
 
     def release(self) -> None:
-        self._entries, self._written, self._file = None, 0, None
+        self._entries, self._written, self._file, self.verified = None, 0, None, False
 
     def moved_to(self, path: Path) -> None:
         self._path = path

@@ -90,7 +90,7 @@ class LogBench:
             )
         )
         marker = _checked_control(data)
-        result = self.log.append_as_leader(marker, 0, Origin.COORDINATOR)
+        result = self.log.append_as_leader(marker, self.log.latest_epoch, Origin.COORDINATOR)
         self.log.update_high_watermark(self.log.log_end_offset)
         return result
 
