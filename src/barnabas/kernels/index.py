@@ -44,9 +44,9 @@ def find_batch(
 ) -> tuple[cython.int, cython.Py_ssize_t, cython.longlong, cython.longlong]:
     """The first batch that ends at or after `offset`, in a buffer that begins with a batch.
 
-    Gives (FOUND, its position, its size, its last offset); (MORE, position of the first batch whose header is
-    not wholly in the buffer, 0, last offset before it); or (CORRUPT, position of the bad header, 0, likewise).
-    A batch that does not begin above `floor`, the last offset before the buffer, is corrupt."""
+    Gives (FOUND, its position, its size, its last offset); (MORE, position of the first batch whose header
+    is not wholly in the buffer, 0, last offset before it); or (CORRUPT, position of the bad header, 0,
+    likewise). A batch that does not begin above `floor`, the last offset before the buffer, is corrupt."""
     end: cython.Py_ssize_t = len(buffer)
     position: cython.Py_ssize_t = 0
     size: cython.longlong
@@ -56,7 +56,13 @@ def find_batch(
         base = _int64(buffer, position)
         size = _int32(buffer, position + 8) + 12
         delta = _int32(buffer, position + 23)
-        if size < 61 or buffer[position + 16] != 2 or delta < 0 or base <= floor or base >= 0x7FFFFFFF00000000:
+        if (
+            size < 61
+            or buffer[position + 16] != 2
+            or delta < 0
+            or base <= floor
+            or base >= 0x7FFFFFFF00000000
+        ):
             return CORRUPT, position, 0, floor
         floor = base + delta
         if floor >= offset:

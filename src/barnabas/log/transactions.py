@@ -53,13 +53,15 @@ def _is_in_the_log(log: LogState, segment: Segment, entry: AbortedTransaction) -
         return False
     stable = entry.last_stable_offset
     return (
-        stable == entry.last_offset + 1 or stable < log.log_start_offset or _begins_a_transaction(log, stable)
+        stable == entry.last_offset + 1 or stable < log.log_start_offset or _opens_another(log, stable, entry)
     )
 
 
-def _begins_a_transaction(log: LogState, offset: int) -> bool:
-    header = _batch_at(log, offset)
-    return header is not None and header.is_transactional and not header.is_control
+def _opens_another(log: LogState, offset: int, entry: AbortedTransaction) -> bool:
+    header = _batch_at(log, offset) if offset < entry.last_offset else None
+    if header is None or header.is_control or not header.is_transactional:
+        return False
+    return header.producer_id != entry.producer_id
 
 
 def _batch_at(log: LogState, offset: int) -> BatchHeader | None:
