@@ -132,21 +132,21 @@ class Broker:
 subprocess_Popen = subprocess.Popen[bytes]
 
 
-class _BrokerThread(threading.Thread):
-    """A broker with an event loop of its own, beside the test."""
+class _BrokerThread:
+    """A broker with an event loop of its own, in a thread beside the test."""
 
     def __init__(self, data_dir: Path, port: int, overrides: Mapping[str, str]) -> None:
-        super().__init__(name="barnabas-broker", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="barnabas-broker", daemon=True)
         self._arguments = (data_dir, port, overrides)
-        self._started = threading.Event()
+        self._ready = threading.Event()
         self._failure: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._port = 0
 
     def start_and_wait(self) -> int:
-        self.start()
-        self._started.wait(START_SECONDS_MAX)
+        self._thread.start()
+        self._ready.wait(START_SECONDS_MAX)
         if self._failure is not None:
             raise self._failure
         return self._port
@@ -154,17 +154,17 @@ class _BrokerThread(threading.Thread):
     def stop_and_wait(self) -> None:
         if self._loop is not None and self._stop is not None:
             self._loop.call_soon_threadsafe(self._stop.set)
-        self.join(START_SECONDS_MAX)
+        self._thread.join(START_SECONDS_MAX)
         if self._failure is not None:
             raise self._failure
 
-    def run(self) -> None:
+    def _run(self) -> None:
         try:
             asyncio.run(self._serve())
         except BaseException as error:  # handed to the test, which raises it
             self._failure = error
         finally:
-            self._started.set()
+            self._ready.set()
 
     async def _serve(self) -> None:
         from barnabas.broker.broker import Broker as RealBroker
@@ -175,6 +175,6 @@ class _BrokerThread(threading.Thread):
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         await broker.start()
         self._port = broker.endpoints[0].port
-        self._started.set()
+        self._ready.set()
         await self._stop.wait()
         await broker.stop()
