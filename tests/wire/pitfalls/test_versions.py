@@ -105,7 +105,7 @@ def test_2_the_table_below_covers_everything_that_is_served() -> None:
 def test_2_headers_have_tagged_fields_exactly_where_the_version_is_flexible(
     client: RawClient, key: int, version: int
 ) -> None:
-    """A tag nobody knows is sent in flexible headers; the answer must be as long as header and body make it."""
+    """Flexible headers carry a tag nobody knows; the answer is as long as header and body make it."""
     is_flexible = version >= FLEXIBLE_FROM[key]
     tags = b"\x01\x2a\x03abc" if is_flexible else b""
     body = encode_message(plain_request(key, version), version, FLEXIBLE_FROM[key])
