@@ -159,7 +159,7 @@ def _decompress_snappy(data: memoryview, bytes_max: int) -> memoryview:
 
 
 def _xerial_blocks(data: memoryview, bytes_max: int) -> list[memoryview]:
-    blocks = []
+    blocks: list[memoryview] = []
     position = len(_XERIAL_HEADER)
     if data[:position] != _XERIAL_HEADER:
         raise IndexError("the header is cut off or of an unknown version")
