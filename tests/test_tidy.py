@@ -10,7 +10,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted(
-    path for folder in ("src", "tests", "tools") for path in (ROOT / folder).rglob("*.py") if ".venv" not in path.parts
+    path
+    for folder in ("src", "tests", "tools")
+    for path in (ROOT / folder).rglob("*.py")
+    if ".venv" not in path.parts
 )
 MODULE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 70
@@ -42,7 +45,9 @@ def test_no_loose_ends_and_no_swallowed_exceptions(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [path for path in SOURCES if path.stat().st_size and path.is_relative_to(ROOT / "src")], ids=name_of
+    "path",
+    [path for path in SOURCES if path.stat().st_size and path.is_relative_to(ROOT / "src")],
+    ids=name_of,
 )
 def test_every_module_says_what_it_is(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text())), "no module docstring"

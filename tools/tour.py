@@ -35,7 +35,9 @@ def main() -> None:
             raise SystemExit("the records after the kill differ from those before it")
         step("every acknowledged record is still there, in order")
         show_files(broker.data_dir)
-    console.print("\nThe broker is stopped and its data removed. Next: [bold].venv/bin/barnabas start --help[/bold]")
+    console.print(
+        "\nThe broker is stopped and its data removed. Next: [bold].venv/bin/barnabas start --help[/bold]"
+    )
 
 
 def step(text: str) -> None:
@@ -53,7 +55,12 @@ def create_topic(bootstrap: str) -> None:
 
 def produce(bootstrap: str) -> None:
     producer = Producer(
-        {"bootstrap.servers": bootstrap, "enable.idempotence": True, "compression.type": "lz4", "linger.ms": 5}
+        {
+            "bootstrap.servers": bootstrap,
+            "enable.idempotence": True,
+            "compression.type": "lz4",
+            "linger.ms": 5,
+        }
     )
     failures: list[object] = []
 
@@ -91,7 +98,9 @@ def consume(bootstrap: str) -> int:
     """Read every partition to its end; a sum that depends on order and content."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "tour", "enable.auto.commit": False})
     try:
-        ends = [consumer.get_watermark_offsets(TopicPartition(TOPIC, index))[1] for index in range(PARTITIONS)]
+        ends = [
+            consumer.get_watermark_offsets(TopicPartition(TOPIC, index))[1] for index in range(PARTITIONS)
+        ]
         consumer.assign([TopicPartition(TOPIC, index, 0) for index in range(PARTITIONS)])
         seen, checksum = 0, 0
         last = [-1] * PARTITIONS

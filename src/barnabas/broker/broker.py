@@ -20,7 +20,6 @@ from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.server import Server
 from barnabas.broker.traffic import Traffic
 from barnabas.clock import Clock, SystemClock
-from barnabas.config.definition import ConfigError
 from barnabas.config.listeners import Listener
 from barnabas.config.topic import TopicConfig
 from barnabas.config.values import BrokerConfig
@@ -113,11 +112,6 @@ class Broker:
 
     async def _bind(self) -> None:
         """Take the ports; nothing is answered before everything is up."""
-        for listener in self.config.listeners:
-            if listener.protocol != "PLAINTEXT":
-                raise ConfigError(
-                    f"The listener {listener} asks for {listener.protocol}: only PLAINTEXT is served yet."
-                )
         ports = {listener.name: await self.server.bind(listener) for listener in self.config.listeners}
         self.endpoints = [
             listener if listener.port else listener._replace(port=ports[listener.name])

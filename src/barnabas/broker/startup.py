@@ -31,4 +31,19 @@ def broker_config(
         properties["listeners"] = f"PLAINTEXT://127.0.0.1:{port}"
         properties.pop("advertised.listeners", None)
     properties.update(overrides or {})
-    return BrokerConfig(properties)
+    config = BrokerConfig(properties)
+    _refuse_unprotected(config)
+    return config
+
+
+def _refuse_unprotected(config: BrokerConfig) -> None:
+    """A file that asks for protection we do not have must not start a broker without it."""
+    if config["authorizer.class.name"]:
+        raise ConfigError(
+            "authorizer.class.name is set, and there are no ACLs yet: remove it to start unprotected."
+        )
+    for listener in config.listeners:
+        if listener.protocol != "PLAINTEXT":
+            raise ConfigError(
+                f"The listener {listener} asks for {listener.protocol}: only PLAINTEXT is served yet."
+            )

@@ -51,6 +51,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         metavar="FILE",
         help="write host:port of the first listener to FILE once requests are answered",
     )
+    parser.add_argument(
+        "--metrics-port",
+        type=int,
+        metavar="PORT",
+        help="serve http://127.0.0.1:PORT/metrics for Prometheus; 0 takes a free port",
+    )
     parser.add_argument("--log-level", default="INFO", choices=["DEBUG", "INFO", "WARNING", "ERROR"])
     parser.add_argument(
         "--log-format",
@@ -69,9 +75,14 @@ def run(options: argparse.Namespace) -> int:
 
     configure_logging(options.log_level, options.log_format)
     try:
-        config = broker_config(options.config, options.data_dir, options.port, _overrides(options.override))
+        overrides = _overrides(options.override)
+        if options.metrics_port is not None:
+            overrides["barnabas.metrics.port"] = str(options.metrics_port)
+        config = broker_config(options.config, options.data_dir, options.port, overrides)
         for sentence in config.unknown_sentences():
             logger.warning("%s", sentence)
+        if config.without_effect:
+            logger.warning("these settings have no effect yet: %s", ", ".join(config.without_effect))
         asyncio.run(_serve(config, options.ready_file))
     except (KafkaError, LogDirError, StoreError, OSError) as error:
         print(f"barnabas: {error}", file=sys.stderr)

@@ -100,7 +100,9 @@ def test_pipelined_frames_are_answered_in_order_over_buffer_boundaries() -> None
     asyncio.run(story())
 
 
-@pytest.mark.parametrize("size", [BUFFER_BYTES - 4, BUFFER_BYTES - 3, BUFFER_BYTES, 3 * BUFFER_BYTES + 1, FRAME_BYTES_MAX])
+@pytest.mark.parametrize(
+    "size", [BUFFER_BYTES - 4, BUFFER_BYTES - 3, BUFFER_BYTES, 3 * BUFFER_BYTES + 1, FRAME_BYTES_MAX]
+)
 def test_a_frame_larger_than_the_buffer_arrives_whole_and_so_does_the_next(size: int) -> None:
     async def story() -> None:
         owner = Owner(lambda frame: [framed(frame[-8:])])
