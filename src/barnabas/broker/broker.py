@@ -18,12 +18,14 @@ from barnabas.broker.housekeeping import Housekeeping
 from barnabas.broker.metrics_server import MetricsServer
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.server import Server
+from barnabas.broker.strays import adopt_strays, set_strays_aside
 from barnabas.broker.traffic import Traffic
 from barnabas.clock import Clock, SystemClock
 from barnabas.config.listeners import Listener
 from barnabas.config.topic import TopicConfig
 from barnabas.config.values import BrokerConfig
 from barnabas.ids import random_uuid
+from barnabas.log.checkpoints import read_meta_properties
 from barnabas.log.disk import Disk, RealDisk
 from barnabas.log.manager import LogManager, LogSettings
 from barnabas.metadata.configs import ConfigRules
@@ -84,7 +86,7 @@ class Broker:
         _raise_file_limit()
         await self._bind()
         await self._join()
-        self._open_logs()
+        await self._open_logs()
         self._start_upkeep()
         await self._serve_metrics()
         await self.server.serve()
@@ -120,8 +122,12 @@ class Broker:
 
     async def _join(self) -> None:
         """Load the metadata and register; from here on there is an image."""
-        directory = Path(self.config.log_dirs[0]) / DIRECTORY_NAME
-        store = await EmbeddedStore.open(directory)
+        first = Path(self.config.log_dirs[0])
+        # A directory that belongs to a cluster already, such as one of Kafka's, gives a new store its id.
+        meta = read_meta_properties(self._disk, first)
+        store = await EmbeddedStore.open(
+            first / DIRECTORY_NAME, cluster_id=None if meta is None else meta.cluster_id
+        )
         registration = BrokerRegistration(
             self.id,
             random_uuid(),
@@ -141,12 +147,16 @@ class Broker:
         self._take_dynamic_config(self.image)
         self.producer_ids = ProducerIds(self.controller, self.id, self.metadata.broker_epoch)
 
-    def _open_logs(self) -> None:
-        image = self.image
+    async def _open_logs(self) -> None:
         settings = LogSettings(self.metadata.cluster_id, self.id, self.config["producer.id.expiration.ms"])
         directories = [Path(directory) for directory in self.config.log_dirs]
         self.logs = LogManager(directories, settings, clock=self.clock, disk=self._disk)
-        self.logs.load(lambda topic: self.topic_config(topic, image))
+        self.logs.load(lambda topic: self.topic_config(topic, self.image))
+        if self.config["barnabas.adopt.log.dirs"]:
+            await adopt_strays(self.logs, self.image, self.controller, self.id)
+        # From here to `listen` nothing may await, or a change of the metadata would be missed.
+        image = self.image
+        set_strays_aside(self.logs, image)
         self.replicas = Replicas(self.id, self.logs, self.topic_config)
         self.replicas.follow(image, image.difference(MetadataImage()))
         self.metadata.listen(self._follow)

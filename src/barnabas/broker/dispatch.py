@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Coroutine, Mapping
+from collections.abc import Awaitable, Mapping
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.broker.call import Api, Call
@@ -22,7 +23,6 @@ from barnabas.wire.codec import (
     decode_request_header,
     encode_response,
 )
-
 from barnabas.wire.message import Message
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Dispatcher:
     def _deliver(self, call: Call, row: Api, answer: Any, started: int) -> None:
         if isinstance(answer, Later):
             answer.then(lambda response: self._reply_guarded(call, row, response, started))
-        elif isinstance(answer, Coroutine):
+        elif isinstance(answer, CoroutineType):
             task = asyncio.get_running_loop().create_task(self._serve_later(call, row, answer, started))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)

@@ -144,6 +144,16 @@ class LogManager:
         if log is not None:
             log.delete()
 
+    def set_aside(self, partition: TopicPartition) -> Path:
+        """Close the log of a partition that no topic claims and rename its directory out of the way."""
+        log = self._logs.pop(partition)
+        directory = self._home.pop(partition)
+        log.close()
+        stray = directory.path / names.stray_directory_name(partition)
+        self._disk.rename(log.directory, stray)
+        self._disk.fsync_dir(directory.path)
+        return stray
+
     # -- periodic work
 
     def apply_retention(self) -> int:

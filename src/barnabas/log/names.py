@@ -33,7 +33,8 @@ _OFFSET_FILE = re.compile(
     r"(\d{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)(\.deleted|\.cleaned|\.swap)?"
 )
 _PARTITION_DIRECTORY = re.compile(r"(.+)-(\d+)")
-_DELETE_DIRECTORY = re.compile(r".+\.[0-9a-f]{32}-(delete|stray)")
+_DELETE_DIRECTORY = re.compile(r".+\.[0-9a-f]{32}-delete")
+_STRAY_DIRECTORY = re.compile(r".+\.[0-9a-f]{32}-stray")
 # Kafka cuts long topic names so that the renamed directory still fits in a file name.
 _DIRECTORY_LENGTH_MAX = 255
 
@@ -50,7 +51,9 @@ def parse_offset_file(name: str) -> tuple[int, str, str] | None:
 
 def parse_partition_directory(name: str) -> TopicPartition | None:
     match = _PARTITION_DIRECTORY.fullmatch(name)
-    return TopicPartition(match[1], int(match[2])) if match and not is_delete_directory(name) else None
+    if match is None or is_delete_directory(name) or _STRAY_DIRECTORY.fullmatch(name):
+        return None
+    return TopicPartition(match[1], int(match[2]))
 
 
 def is_delete_directory(name: str) -> bool:
@@ -58,5 +61,15 @@ def is_delete_directory(name: str) -> bool:
 
 
 def delete_directory_name(partition: TopicPartition) -> str:
-    suffix = f"-{partition.partition}.{uuid.uuid4().hex}-delete"
+    """A directory that is removed soon, or at the next start."""
+    return _renamed(partition, "delete")
+
+
+def stray_directory_name(partition: TopicPartition) -> str:
+    """A directory that belongs to no topic of the metadata; it is never opened and never removed."""
+    return _renamed(partition, "stray")
+
+
+def _renamed(partition: TopicPartition, fate: str) -> str:
+    suffix = f"-{partition.partition}.{uuid.uuid4().hex}-{fate}"
     return partition.topic[: _DIRECTORY_LENGTH_MAX - len(suffix)] + suffix

@@ -16,7 +16,7 @@ def leader_of(call: Call, topic: str, index: int) -> tuple[int, int]:
 
 
 def endpoints_of(call: Call, nodes: Iterable[int]) -> Iterator[tuple[int, str, int, str | None]]:
-    """Node, host, port and rack of the brokers that have an endpoint on the listener the client came through."""
+    """Node, host, port and rack of the living among these, on the listener the client came through."""
     for node in sorted(nodes):
         broker = call.broker.image.brokers.get(node)
         if broker is None or broker.fenced:

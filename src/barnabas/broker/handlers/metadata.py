@@ -16,9 +16,9 @@ from barnabas.broker.handlers.authorized import CLUSTER_OPERATIONS, NOT_ASKED, T
 from barnabas.broker.handlers.leaders import endpoints_of
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import ZERO_UUID, topic_name_problem
-from barnabas.metadata.topics import NewTopic
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.parts import PartitionImage, TopicImage
+from barnabas.metadata.topics import NewTopic
 from barnabas.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,

@@ -8,7 +8,8 @@ Not done:  transactional batches are refused until there is a transaction coordi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
+from types import CoroutineType
 from typing import Any, TypeAlias
 
 from barnabas.broker.call import Call
@@ -46,7 +47,7 @@ THREAD_BYTES_MIN = 32 * 1024
 
 # What a thread made of a partition's records, by their place in the request.
 Checked: TypeAlias = Mapping[tuple[int, int], CheckedBatch | KafkaError]
-Answer: TypeAlias = ProduceResponse | None | Coroutine[Any, Any, ProduceResponse | None]
+Answer: TypeAlias = ProduceResponse | CoroutineType[Any, Any, ProduceResponse | None] | None
 
 
 class Pending:
@@ -189,7 +190,7 @@ async def _check_in_threads(
     for place, records, rules in large:
         checked[place] = await asyncio.to_thread(_check, call, records, rules)
     answer = _append_all(call, request, checked)
-    return await answer if isinstance(answer, Coroutine) else answer
+    return await answer if isinstance(answer, CoroutineType) else answer
 
 
 def _check(call: Call, records: memoryview, rules: BatchRules) -> CheckedBatch | KafkaError:

@@ -1,0 +1,40 @@
+"""Partitions found on disk that the metadata does not know: taken in if told so, otherwise set aside.
+
+They are a Kafka broker's, or of a topic whose deletion was interrupted. Nothing of them is ever removed."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from barnabas.metadata.adoption import FoundTopic
+
+if TYPE_CHECKING:
+    from barnabas.log.manager import LogManager
+    from barnabas.metadata.controller import Controller
+    from barnabas.metadata.image import MetadataImage
+
+logger = logging.getLogger(__name__)
+
+
+async def adopt_strays(
+    logs: LogManager, image: MetadataImage, controller: Controller, broker_id: int
+) -> None:
+    found: dict[str, FoundTopic] = {}
+    for log in logs.logs():
+        topic = log.partition.topic
+        if topic not in image.topics:
+            known = found.setdefault(topic, FoundTopic(topic, log.topic_id, {}))
+            known.epochs[log.partition.partition] = log.leader_epochs.latest
+    if found:
+        taken = await controller.adopt_topics(list(found.values()), broker_id)
+        logger.info("adopted %d topics found on disk: %s", len(taken), ", ".join(sorted(taken)))
+
+
+def set_strays_aside(logs: LogManager, image: MetadataImage) -> None:
+    strays = [log.partition for log in logs.logs() if image.partition(*log.partition) is None]
+    for partition in strays:
+        path = logs.set_aside(partition)
+        logger.warning(
+            "%s belongs to no topic of this cluster; its directory is now %s", partition, path.name
+        )
