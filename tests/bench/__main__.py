@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rich.console import Console
@@ -47,10 +48,18 @@ def measure(peer: Peer, size: Size, rows: list[str], console: Console) -> list[F
     try:
         for name, row in {"start": start_rows, **{name: ROWS[name] for name in rows}}.items():
             with progress(console, f"{peer.name}: {name}") as bench.tick:
-                bench.figures.extend(row(bench))
+                _add_figures(bench, name, row)
     finally:
         peer.stop()
     return bench.figures
+
+
+def _add_figures(bench: Bench, name: str, row: Callable[[Bench], Iterator[Figure]]) -> None:
+    """A row that fails says so in the table and does not cost the others."""
+    try:
+        bench.figures.extend(row(bench))
+    except (OSError, RuntimeError) as failure:
+        bench.figures.append(Figure(name, "failed", (repr(failure),)))
 
 
 def main() -> None:

@@ -90,7 +90,7 @@ class Cleaning:
             self._smallest, self._shrunk = size, now
             self.seconds = now - self._begin
         self._tick(self._part_done(size))
-        # One copy of each key and the active segment stay; done once that is near and nothing shrinks any more.
+        # One copy of each key and the active segment stay: done when that is near and nothing shrinks.
         near = size < self._bytes_dirty / COPIES * 2 + 2 * SEGMENT_BYTES
         if near and now - self._shrunk > 2:
             return False

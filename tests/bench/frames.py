@@ -3,6 +3,7 @@
 Written by hand with struct: the broker under test must not be measured with its own codec."""
 
 import struct
+import time
 from collections.abc import Sequence
 
 from barnabas.records.builder import build_batch
@@ -16,14 +17,16 @@ RECORDS_IN_16K = 145
 RECORDS_IN_1M = 9200
 
 
-def value_batch(count: int, timestamp_ms: int = 1_700_000_000_000) -> bytes:
-    """A batch of records of 100 bytes, no keys."""
+def value_batch(count: int) -> bytes:
+    """A batch of records of 100 bytes, no keys; of today, or retention would take it away."""
+    timestamp_ms = int(time.time() * 1000)
     value = bytes(range(RECORD_BYTES))
     return bytes(build_batch([(timestamp_ms, None, value, ()) for _ in range(count)]))
 
 
-def keyed_batch(first_key: int, count: int, timestamp_ms: int = 1_700_000_000_000) -> bytes:
+def keyed_batch(first_key: int, count: int) -> bytes:
     """A batch of records whose keys are consecutive numbers."""
+    timestamp_ms = int(time.time() * 1000)
     value = bytes(range(RECORD_BYTES - 16))
     keys = (b"%016d" % number for number in range(first_key, first_key + count))
     return bytes(build_batch([(timestamp_ms, key, value, ()) for key in keys]))

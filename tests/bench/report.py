@@ -15,9 +15,11 @@ def print_table(console: Console, peers: list[str], figures: dict[str, list[Figu
     table = Table(title="one broker", title_justify="left")
     for column in ("row", "work", *peers, "goal"):
         table.add_column(column, overflow="fold")
-    for number, figure in enumerate(figures[peers[0]]):
-        cells = ["\n".join(figures[peer][number].figures) for peer in peers]
-        table.add_row(figure.row, figure.work, *cells, figure.goal)
+    by_line = {peer: {(each.row, each.work): each for each in figures[peer]} for peer in peers}
+    lines = {(each.row, each.work): each.goal for peer in peers for each in figures[peer]}
+    for line, goal in lines.items():
+        cells = ["\n".join(by_line[peer][line].figures) if line in by_line[peer] else "" for peer in peers]
+        table.add_row(*line, *cells, goal)
     console.print(table)
 
 
