@@ -1,4 +1,4 @@
-"""`barnabas <command>`: finds the command and runs it; a command's module is imported only when it is used."""
+"""`barnabas <command>`: finds the command and runs it."""
 
 import argparse
 import sys

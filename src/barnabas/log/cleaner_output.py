@@ -1,4 +1,4 @@
-"""The segment that compaction writes: <base>.log.cleaned with its three indexes, complete and synced at the end.
+"""The segment that compaction writes: <base>.log.cleaned with its three indexes, complete and synced at last.
 
 Part of the cleaner's own process; writes these files and nothing else."""
 
@@ -41,7 +41,7 @@ class CleanedSegment:
         return path.with_name(path.name + names.CLEANED)
 
     def remove(self) -> None:
-        """Unlink the files. A writer that still has one open, of a job that was given up, then does no harm."""
+        """Unlink the files; a job that was given up and still has them open then does no harm."""
         for suffix in names.SEGMENT_SUFFIXES:
             self._disk.unlink(self._path(suffix))
 
@@ -49,9 +49,7 @@ class CleanedSegment:
         """Add whole batches."""
         start = self.size
         if start + len(batches) > POSITION_MAX:
-            raise ValueError(
-                f"the segment at {self.base_offset} would grow beyond what an index can point at"
-            )
+            raise ValueError(f"the segment at {self.base_offset} would outgrow its index")
         for position, _, base_offset, last_offset_delta, max_timestamp in scan_batches(batches, 0):
             self._note(start + position, base_offset + last_offset_delta, max_timestamp)
         self._pending += batches
@@ -84,11 +82,10 @@ class CleanedSegment:
         self._write()
         self._disk.fsync(self._file.fd)
         self._note_time()
-        index_bytes = self._job.segment_index_bytes
-        self._write_index(OffsetIndex(self._disk, self._path(names.INDEX), index_bytes), self._entries)
-        self._write_index(
-            TimeIndex(self._disk, self._path(names.TIME_INDEX), index_bytes), self._time_entries
-        )
+        index = OffsetIndex(self._disk, self._path(names.INDEX), self._job.segment_index_bytes)
+        self._write_index(index, self._entries)
+        time_index = TimeIndex(self._disk, self._path(names.TIME_INDEX), self._job.segment_index_bytes)
+        self._write_index(time_index, self._time_entries)
         transactions = TransactionIndex(self._disk, self._path(names.TXN_INDEX))
         transactions.start(aborted)
         handle = transactions.handle()

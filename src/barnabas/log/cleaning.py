@@ -1,10 +1,9 @@
 """Compaction itself: the newest record of each key stays, at its offset.
 
 Two walks. The first, over the part written since the last cleaning, learns the newest offset of each key. The
-second, over the whole log up to there, writes every segment anew without the records that have a newer one,
-without tombstones and spent transaction markers whose delete horizon has passed, and without what was aborted.
-A tombstone gets its delete horizon (now + delete.retention.ms, in place of the batch's base timestamp) when it
-is first met. Runs in the cleaner's own process; reads segments, writes .cleaned files, swaps nothing."""
+second, over the whole log up to there, writes every segment anew without records that have a newer one, without
+tombstones and spent transaction markers whose delete horizon has passed, and without what was aborted. A
+tombstone gets its delete horizon (now + delete.retention.ms, in place of the base timestamp) when first met. Runs in the cleaner's own process; reads segments, writes .cleaned files, swaps nothing."""
 
 import mmap
 import secrets
@@ -14,18 +13,8 @@ import time
 from crc32c import crc32c
 
 from barnabas.errors import KafkaError
-from barnabas.kernels.compaction import (
-    ALL_FIT,
-    BROKEN,
-    END,
-    FULL,
-    MALFORMED,
-    OffsetMap,
-    filter_records,
-    index_batches,
-    index_records,
-    skim_batches,
-)
+from barnabas.kernels.compaction import ALL_FIT, MALFORMED, OffsetMap
+from barnabas.kernels.compaction_walk import BROKEN, END, FULL, index_batches, skim_batches
 from barnabas.log import names
 from barnabas.log.cleaner_job import CleanedGroup, CleaningJob, CleaningResult, SourceSegment
 from barnabas.log.cleaner_output import CleanedSegment
@@ -59,7 +48,7 @@ NOTHING_KNOWN = -1
 
 
 def clean(job: CleaningJob, disk: Disk, throttle: Throttle | None = None) -> CleaningResult:
-    """Write the cleaned segments of a log. DamagedSourceError, or KafkaError, for data that cannot be cleaned."""
+    """Write the cleaned segments of a log. DamagedSourceError or KafkaError for data that cannot be cleaned."""
     started = time.monotonic()
     throttle = throttle or Throttle(job.bytes_per_second)
     reader = SegmentReader(disk, job.directory, throttle)
@@ -150,7 +139,7 @@ class _Learner:
         if header.is_control or self._walk.is_void(header) or header.last_offset < self._start_offset:
             return
         payload = records_payload(batch, header)
-        result = index_records(self.offsets, payload, header.count, header.base_offset, self._start_offset)
+        result = self.offsets.learn(payload, header.count, header.base_offset, self._start_offset)
         if result == MALFORMED:
             raise _broken(header)
         if result != ALL_FIT:
@@ -210,10 +199,8 @@ class _Writer:
         self._offsets = offsets
         self._latest_offset = latest_offset
         self._walk = walk
-        self._staying = {last.last_offset for last in job.producers if last.last_offset >= 0}
-        self._staying_markers = {
-            (last.producer_id, last.epoch) for last in job.producers if last.last_offset < 0
-        }
+        self._staying = {one.last_offset for one in job.producers if one.last_offset >= 0}
+        self._staying_markers = {(one.producer_id, one.epoch) for one in job.producers if one.last_offset < 0}
         self._target = memoryview(bytearray(0))
         self._scratch = memoryview(bytearray(0))
         self._last_head = b""
@@ -287,12 +274,13 @@ class _Writer:
         if header.is_control:
             spent = self._walk.is_spent(batch, header)
             expired = header.has_delete_horizon and header.base_timestamp <= self._job.now_ms
-            if header.count and not (spent and expired):
-                return self._filtered(batch, header, NOTHING_KNOWN, spent) if spent else batch
-        elif header.count and not self._walk.is_void(header):
-            kept = self._filtered(batch, header, self._latest_offset, False)
-            if kept is not None:
-                return kept
+            gone = header.count == 0 or (spent and expired)
+            kept = None if gone else self._filtered(batch, header, NOTHING_KNOWN, spent)
+        else:
+            gone = self._walk.is_void(header) or header.count == 0
+            kept = None if gone else self._filtered(batch, header, self._latest_offset, False)
+        if kept is not None:
+            return kept
         if not self._must_stay(header):
             return b""
         return batch if header.count == 0 else _emptied(header)
@@ -333,14 +321,12 @@ class _Writer:
     def _run_filter(
         self, payload: memoryview, header: BatchHeader, rules: tuple[int, bool, int]
     ) -> tuple[int, int, int, int]:
-        room = len(payload) + RECORD_GROWTH_BYTES * header.count
-        if header.count > len(payload):
+        if not 0 <= header.count <= len(payload):
             raise _broken(header)
+        room = len(payload) + RECORD_GROWTH_BYTES * header.count
         if len(self._scratch) < room:
             self._scratch = memoryview(bytearray(room))
-        result = filter_records(
-            self._offsets, payload, header.count, header.base_offset, rules, self._scratch
-        )
+        result = self._offsets.filter(payload, header.count, header.base_offset, rules, self._scratch)
         if result[0] == MALFORMED:
             raise _broken(header)
         return result

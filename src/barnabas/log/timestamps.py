@@ -98,7 +98,8 @@ def _entry_position(log: LogState, segment: Segment, entry: tuple[int, int]) -> 
 
 def _search(log: LogState, segment: Segment, timestamp: int) -> TimestampOffset | None:
     start = 0
-    entry = segment.time_index.floor(timestamp)
+    # An entry for the very timestamp would do too, but a damaged one could name a later batch that has it as well.
+    entry = segment.time_index.floor(timestamp - 1)
     if entry is not None:
         try:
             start = _entry_position(log, segment, entry)

@@ -20,7 +20,7 @@ BUFFER_BYTES = 64 * 1024
 # A buffer is made as large as the announced frame up to here (untouched pages cost nothing), and
 # doubles beyond as bytes really arrive, so that an announced size alone never costs memory.
 RESERVE_BYTES_MAX = 8 * 1024 * 1024
-# Below this a pread and one send win over sendfile, as long as one reply copies no more than the second figure.
+# Below this a pread and one send win over sendfile, as long as one reply copies no more than the second.
 SENDFILE_BYTES_MIN = 64 * 1024
 COPIED_BYTES_MAX = 1024 * 1024
 # One turn of the loop sends at most this much to one peer, so that a large fetch delays nobody.

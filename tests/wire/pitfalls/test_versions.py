@@ -160,7 +160,7 @@ def test_3_every_version_offered_is_served_but_those(ranges: dict[int, range]) -
 
 @pytest.mark.parametrize("client_id", [None, "", "ä水", "x" * 32767], ids=["null", "empty", "utf-8", "long"])
 def test_20_any_client_id_is_welcome(client: RawClient, client_id: str | None) -> None:
-    client.client_id = client_id if client_id is None else client_id[: 32767 // 1]
+    client.client_id = client_id
     assert client.call(API_VERSIONS, 0, ApiVersionsRequest()).error_code == 0
     assert client.call(3, 9, MetadataRequest(topics=[])).brokers
 

@@ -8,8 +8,7 @@ Not done:  transactional batches are refused until there is a transaction coordi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from types import CoroutineType
+from collections.abc import Coroutine, Mapping
 from typing import Any, TypeAlias
 
 from barnabas.broker.call import Call
@@ -47,7 +46,7 @@ THREAD_BYTES_MIN = 32 * 1024
 
 # What a thread made of a partition's records, by their place in the request.
 Checked: TypeAlias = Mapping[tuple[int, int], CheckedBatch | KafkaError]
-Answer: TypeAlias = ProduceResponse | CoroutineType[Any, Any, ProduceResponse | None] | None
+Answer: TypeAlias = ProduceResponse | Coroutine[Any, Any, ProduceResponse | None] | None
 
 
 class Pending:
@@ -190,7 +189,7 @@ async def _check_in_threads(
     for place, records, rules in large:
         checked[place] = await asyncio.to_thread(_check, call, records, rules)
     answer = _append_all(call, request, checked)
-    return await answer if isinstance(answer, CoroutineType) else answer
+    return answer if answer is None or isinstance(answer, ProduceResponse) else await answer
 
 
 def _check(call: Call, records: memoryview, rules: BatchRules) -> CheckedBatch | KafkaError:
