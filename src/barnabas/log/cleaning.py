@@ -1,9 +1,10 @@
 """Compaction itself: the newest record of each key stays, at its offset.
 
 Two walks. The first, over the part written since the last cleaning, learns the newest offset of each key. The
-second, over the whole log up to there, writes every segment anew without records that have a newer one, without
-tombstones and spent transaction markers whose delete horizon has passed, and without what was aborted. A
-tombstone gets its delete horizon (now + delete.retention.ms, in place of the base timestamp) when first met. Runs in the cleaner's own process; reads segments, writes .cleaned files, swaps nothing."""
+second, over the whole log up to there, writes every segment anew without records that have a newer one,
+without tombstones and spent transaction markers whose delete horizon has passed, without what was aborted.
+A tombstone gets its delete horizon (now + delete.retention.ms, as the base timestamp) when it is first met.
+Runs in the cleaner's own process; reads segments, writes .cleaned files, swaps nothing."""
 
 import mmap
 import secrets
@@ -12,7 +13,6 @@ import time
 
 from crc32c import crc32c
 
-from barnabas.errors import KafkaError
 from barnabas.kernels.compaction import ALL_FIT, MALFORMED, OffsetMap
 from barnabas.kernels.compaction_walk import BROKEN, END, FULL, index_batches, skim_batches
 from barnabas.log import names
@@ -45,10 +45,11 @@ HORIZON_MAX = 1 << 62
 RELATIVE_OFFSET_MAX = 2**31 - 1
 RECORD_GROWTH_BYTES = 10
 NOTHING_KNOWN = -1
+NOTHING_EXPIRES = -1
 
 
 def clean(job: CleaningJob, disk: Disk, throttle: Throttle | None = None) -> CleaningResult:
-    """Write the cleaned segments of a log. DamagedSourceError or KafkaError for data that cannot be cleaned."""
+    """Write the cleaned segments of a log. DamagedSourceError or KafkaError for what cannot be cleaned."""
     started = time.monotonic()
     throttle = throttle or Throttle(job.bytes_per_second)
     reader = SegmentReader(disk, job.directory, throttle)
@@ -101,31 +102,37 @@ def _learn_offsets(
     learner = _Learner(_new_map(job), job.first_dirty_offset, transactions)
     for segment in job.segments:
         if segment.base_offset < upper_offset and segment.next_offset > job.first_dirty_offset:
-            reader.walk(segment, learner.process)
-            if learner.full_at is not None:
-                return learner.offsets, learner.full_at
+            try:
+                reader.walk(segment, learner.process)
+            except _MapFull as full:
+                return learner.offsets, full.offset
     return learner.offsets, max(upper_offset, job.first_dirty_offset)
+
+
+class _MapFull(Exception):
+    """No key fits any more; `offset` is the first that was not entered."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__(offset)
+        self.offset = offset
 
 
 class _Learner:
     def __init__(self, offsets: OffsetMap, start_offset: int, transactions: Transactions) -> None:
         self.offsets = offsets
-        # The first offset that found the map full; what comes after is not looked at.
-        self.full_at: int | None = None
         self._start_offset = start_offset
         self._walk = TransactionWalk(transactions)
 
     def process(self, window: memoryview) -> int:
         position = 0
-        while self.full_at is None:
+        while True:
             reason, position, offset = index_batches(
                 self.offsets, window, position, self._start_offset, crc32c
             )
             if reason == END:
                 return position
             if reason == FULL:
-                self.full_at = offset
-                break
+                raise _MapFull(offset)
             header = read_header(window, position)
             if reason == BROKEN:
                 raise _broken(header)
@@ -133,7 +140,6 @@ class _Learner:
             check_crc(batch, header)
             self._learn(batch, header)
             position += header.size
-        return len(window)
 
     def _learn(self, batch: memoryview, header: BatchHeader) -> None:
         if header.is_control or self._walk.is_void(header) or header.last_offset < self._start_offset:
@@ -143,7 +149,7 @@ class _Learner:
         if result == MALFORMED:
             raise _broken(header)
         if result != ALL_FIT:
-            self.full_at = result
+            raise _MapFull(result)
 
 
 def _broken(header: BatchHeader) -> DamagedSourceError:
@@ -199,6 +205,9 @@ class _Writer:
         self._offsets = offsets
         self._latest_offset = latest_offset
         self._walk = walk
+        # What a damaged segment holds cannot be removed, so that which hides it has to stay.
+        damaged = any(segment.bad for segment in job.segments)
+        self._expiry_ms = NOTHING_EXPIRES if damaged else job.now_ms
         self._staying = {one.last_offset for one in job.producers if one.last_offset >= 0}
         self._staying_markers = {(one.producer_id, one.epoch) for one in job.producers if one.last_offset < 0}
         self._target = memoryview(bytearray(0))
@@ -248,7 +257,7 @@ class _Writer:
         if len(self._target) < len(window):
             self._target = memoryview(bytearray(len(window)))
         position, filled = 0, 0
-        rules = (self._latest_offset, self._job.now_ms, self._staying)
+        rules = (self._latest_offset, self._expiry_ms, self._staying)
         while True:
             reason, position, filled, last = skim_batches(
                 self._offsets, window, self._target, (position, filled), rules, crc32c
@@ -273,7 +282,7 @@ class _Writer:
         """The batch as it is, or with fewer records, or empty; no bytes where it goes."""
         if header.is_control:
             spent = self._walk.is_spent(batch, header)
-            expired = header.has_delete_horizon and header.base_timestamp <= self._job.now_ms
+            expired = header.has_delete_horizon and header.base_timestamp <= self._expiry_ms
             gone = header.count == 0 or (spent and expired)
             kept = None if gone else self._filtered(batch, header, NOTHING_KNOWN, spent)
         else:
@@ -295,7 +304,7 @@ class _Writer:
         self, batch: memoryview, header: BatchHeader, latest_offset: int, spent_marker: bool
     ) -> bytes | bytearray | memoryview | None:
         payload = records_payload(batch, header)
-        keep_tombstones = not header.has_delete_horizon or self._job.now_ms < header.base_timestamp
+        keep_tombstones = not header.has_delete_horizon or self._expiry_ms < header.base_timestamp
         kept, size, tombstones, highest = self._run_filter(
             payload, header, (latest_offset, keep_tombstones, 0)
         )
@@ -336,8 +345,3 @@ def _emptied(header: BatchHeader) -> bytearray:
     """The batch without its records: it still tells its offsets and its producer's last sequence."""
     attributes = header.attributes & ~(COMPRESSION_MASK | DELETE_HORIZON_FLAG)
     return seal(header._replace(attributes=attributes, base_timestamp=NO_TIMESTAMP, count=0), b"")
-
-
-def data_fault(problem: Exception) -> bool:
-    """Is it the log's content that cannot be cleaned, so that trying again cannot help?"""
-    return isinstance(problem, DamagedSourceError | KafkaError | ValueError)
