@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -186,6 +187,44 @@ class BrokenFiles(RealFiles):
     def sync_directory(self, path):
         self._fail("sync_directory")
         super().sync_directory(path)
+
+
+class SlowFiles(RealFiles):
+    """Real files whose writes wait until they are let go."""
+
+    def __init__(self):
+        self.writing, self.go = threading.Event(), threading.Event()
+        self.go.set()
+
+    def write(self, descriptor, data, position):
+        self.writing.set()
+        assert self.go.wait(10)
+        super().write(descriptor, data, position)
+
+
+@pytest.mark.parametrize("after", ["append", "close"])
+def test_a_write_whose_caller_has_gone_is_finished_before_the_next_step(tmp_path, after):
+    async def story():
+        files = SlowFiles()
+        store = await EmbeddedStore.open(tmp_path / "m", files=files)
+        epoch = (await store.campaign(1)).epoch
+        files.go.clear()
+        files.writing.clear()
+        cancelled = asyncio.ensure_future(store.append(feature(1), 0, epoch))
+        await asyncio.to_thread(files.writing.wait, 10)
+        cancelled.cancel()
+        await asyncio.wait([cancelled])
+        step = store.append(feature(2), 1, epoch) if after == "append" else store.close()
+        following = asyncio.ensure_future(step)
+        await asyncio.sleep(0.01)
+        assert not following.done()
+        files.go.set()
+        await following
+        await store.close()
+        batches = [RecordBatch(0, tuple(feature(1))), RecordBatch(1, tuple(feature(2)))]
+        assert await reopened(tmp_path / "m") == batches[: 2 if after == "append" else 1]
+
+    asyncio.run(story())
 
 
 async def reopened(directory):

@@ -10,7 +10,7 @@ from barnabas.ids import random_uuid
 from barnabas.metadata.configs import ConfigRules
 from barnabas.metadata.embedded import EmbeddedStore
 from barnabas.metadata.node import MetadataNode
-from barnabas.metadata.records import NO_LEADER, Listener
+from barnabas.metadata.records import NO_LEADER, FeatureRecord, Listener
 from barnabas.metadata.store import BrokerIdTaken, BrokerRegistration, StoreUnavailable
 from barnabas.metadata.topics import NewTopic
 
@@ -75,6 +75,74 @@ def test_two_nodes_share_one_store_and_the_second_takes_over(tmp_path):
         assert second.controller.active
         await first.close()
         await second.close()
+
+    asyncio.run(story())
+
+
+class LateStore(EmbeddedStore):
+    """Tells watchers some time after the write, and takes time to end a session, as over a network."""
+
+    async def watch(self, from_offset, watcher):
+        loop = asyncio.get_running_loop()
+        watcher(self._updates(from_offset))
+        return await super().watch(self.end_offset, lambda updates: loop.call_later(0.01, watcher, updates))
+
+    async def register_broker(self, registration):
+        session = await super().register_broker(registration)
+        return LateSession(session)
+
+
+class LateSession:
+    def __init__(self, session):
+        self._session = session
+        self.lost = session.lost
+
+    async def close(self):
+        await self._session.close()
+        await asyncio.sleep(0.05)
+
+
+def test_an_answer_waits_for_the_image_however_late_the_store_tells(tmp_path):
+    async def story():
+        node = await start(await LateStore.open(tmp_path / "m"))
+        for number in range(3):
+            await node.controller.create_topics([NewTopic(f"topic-{number}")])
+            assert node.image.partition(f"topic-{number}", 0).leader == 1
+        await node.close()
+
+    asyncio.run(story())
+
+
+def test_a_conflict_waits_for_the_image_however_late_the_store_tells(tmp_path):
+    async def story():
+        store = await LateStore.open(tmp_path / "m")
+        node = await start(store)
+        append, offsets = store.append, []
+
+        async def overtaken_once(records, expected_offset, epoch):
+            offsets.append(expected_offset)
+            if len(offsets) == 1:
+                await append([FeatureRecord("f", 1)], expected_offset, epoch)
+            return await append(records, expected_offset, epoch)
+
+        store.append = overtaken_once
+        await node.controller.create_topics([NewTopic("a")])
+        # Two attempts: the second was made on an image that has what the first ran into.
+        assert offsets == [1, 2]
+        await node.close()
+
+    asyncio.run(story())
+
+
+def test_a_broker_that_leaves_does_not_fence_itself_on_the_way(tmp_path):
+    async def story():
+        node = await start(await LateStore.open(tmp_path / "m"))
+        await node.controller.create_topics([NewTopic("a")])
+        await node.close()
+        node = await start(await EmbeddedStore.open(tmp_path / "m"))
+        partition = node.image.partition("a", 0)
+        assert (partition.leader, partition.leader_epoch) == (1, 0)
+        await node.close()
 
     asyncio.run(story())
 

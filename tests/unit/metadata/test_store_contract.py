@@ -291,6 +291,25 @@ class TestSnapshot:
 
         with_store(harness, story)
 
+    def test_a_batch_outlives_one_snapshot_after_the_other(self, harness: StoreHarness) -> None:
+        async def write(store: MetadataStore) -> None:
+            epoch = (await store.campaign(1)).epoch
+            image = MetadataImage()
+            for offset in range(5):
+                await store.append(features(offset + 1), offset, epoch)
+            for offset in range(3):
+                image = image.apply(features(offset + 1))
+                await store.snapshot(image, epoch)
+            await check(store)
+
+        async def check(store: MetadataStore) -> None:
+            snapshot, *batches = await store.read(0)
+            assert snapshot == Snapshot(3, features(1, 2, 3))
+            assert batches == [RecordBatch(3, features(4)), RecordBatch(4, features(5))]
+
+        with_store(harness, write)
+        with_store(harness, check)
+
     def test_an_older_snapshot_does_not_bring_records_back(self, harness: StoreHarness) -> None:
         async def story(store: MetadataStore) -> None:
             epoch = (await store.campaign(1)).epoch
