@@ -154,6 +154,8 @@ class Broker:
         self.logs.load(lambda topic: self.topic_config(topic, self.image))
         if self.config["barnabas.adopt.log.dirs"]:
             await adopt_strays(self.logs, self.image, self.controller, self.id)
+        if not self.logs.were_clean:
+            await self.controller.begin_terms(self.id)
         # From here to `listen` nothing may await, or a change of the metadata would be missed.
         image = self.image
         set_strays_aside(self.logs, image)

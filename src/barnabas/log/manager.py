@@ -111,6 +111,11 @@ class LogManager:
             directory.release()
         self._logs.clear()
 
+    @property
+    def were_clean(self) -> bool:
+        """Whether every directory was closed in order when it was last used."""
+        return all(directory.was_clean for directory in self.directories)
+
     # -- finding, creating, deleting
 
     def get(self, partition: TopicPartition) -> Log | None:

@@ -4,8 +4,9 @@ Leader epochs. A broker that loses its session is fenced: each partition it lead
 replica of the ISR, or to nobody, and either way the leader epoch rises. A broker that registers takes the
 partitions that have no leader and count it in their ISR, and again the epoch rises. But a broker that comes
 back without having been fenced in between (the usual restart of a single broker) keeps its partitions and
-their epochs: nobody else can have led, and its log is the only one there is. Kafka, which always fences a
-stopped broker, would raise the epoch there."""
+their epochs: nobody else can have led, and its log is the only one there is. Only if it did not stop in order
+does it begin new terms (`begin_terms`): a power failure may have cost it records that consumers have read, and
+the epoch is how they see it. Kafka, which always fences a stopped broker, raises the epoch at every start."""
 
 from collections.abc import Iterator, Mapping
 
@@ -42,6 +43,17 @@ def fence_broker(image: MetadataImage, broker_id: int) -> Decision[None]:
     if broker.fenced:
         return Decision((), None)
     return Decision((*_leaves(image, broker_id), _as_record(broker, fenced=True)), None)
+
+
+def begin_terms(image: MetadataImage, broker_id: int) -> Decision[int]:
+    """A new term, and so a new epoch, for every partition the broker leads; how many there are."""
+    records = tuple(
+        PartitionChangeRecord(topic.id, index, leader=broker_id)
+        for topic in image.topics.values()
+        for index, partition in enumerate(topic.partitions)
+        if partition.leader == broker_id
+    )
+    return Decision(records, len(records))
 
 
 def unregister_broker(image: MetadataImage, broker_id: int) -> Decision[None]:

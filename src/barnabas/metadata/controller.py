@@ -134,6 +134,9 @@ class Controller:
     async def fence_broker(self, broker_id: int) -> None:
         await self._commit(lambda image: brokers.fence_broker(image, broker_id))
 
+    async def begin_terms(self, broker_id: int) -> int:
+        return await self._commit(lambda image: brokers.begin_terms(image, broker_id))
+
     async def unregister_broker(self, broker_id: int) -> None:
         await self._commit(lambda image: brokers.unregister_broker(image, broker_id))
 
