@@ -229,7 +229,8 @@ class Cleaner:
     def _cleaned_segment(self, log: Log, group: CleanedGroup) -> Segment:
         segment = Segment(log.disk, log.directory, group.bases[0], log.config, log.clock.now_ms())
         path = segment.path(names.LOG)
-        size = self._disk.size(self._disk.open(path.with_name(path.name + names.CLEANED)).fd)
+        file = self._disk.open(path.with_name(path.name + names.CLEANED))
+        size = self._disk.size(file.fd)
         if size != group.size:
             raise OSError(f"{path}{names.CLEANED} has {size} bytes instead of {group.size}")
         segment.size = size

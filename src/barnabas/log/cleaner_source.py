@@ -135,18 +135,26 @@ def _replay(window: memoryview, table: ProducerTable, aborted: list[AbortedTrans
     done = 0
     for position, header in iter_headers(window):
         done = position + header.size
-        if not header.is_transactional:
-            continue
-        if not header.is_control:
-            table.record_batch(header, header.base_offset)
-            continue
-        batch = window[position:done]
-        check_crc(batch, header)
-        marker = read_marker(batch) if header.count else None
-        completed = table.record_marker(header, marker, header.base_offset) if marker else None
-        if completed is not None and completed[0].aborted:
-            aborted.append(aborted_transaction(*completed))
+        if header.is_transactional:
+            batch = window[position:done]
+            check_crc(batch, header)
+            _apply(batch, header, table, aborted)
     return done
+
+
+def _apply(
+    batch: memoryview, header: BatchHeader, table: ProducerTable, aborted: list[AbortedTransaction]
+) -> None:
+    """Take a batch into the table; a transaction that it aborts goes to the list."""
+    if not header.is_transactional:
+        return
+    if not header.is_control:
+        table.record_batch(header, header.base_offset)
+        return
+    marker = read_marker(batch) if header.count else None
+    completed = table.record_marker(header, marker, header.base_offset) if marker else None
+    if completed is not None and completed[0].aborted:
+        aborted.append(aborted_transaction(*completed))
 
 
 class TransactionWalk:
@@ -157,7 +165,8 @@ class TransactionWalk:
         self._transactions = transactions
         self._seen_aborted: set[AbortedTransaction] = set()
         self._seen_committed: set[int] = set()
-        # Aborted transactions that still have a batch, for the index of the segment that is being written.
+        self._written = ProducerTable()
+        # Transactions whose abort marker was written, after a batch of theirs: the new segment's index.
         self.indexed: list[AbortedTransaction] = []
 
     def is_void(self, header: BatchHeader) -> bool:
@@ -178,22 +187,25 @@ class TransactionWalk:
             return header.count == 0
         if marker.kind == ABORT_MARKER:
             entry = self._transactions.aborted(header.producer_id, header.base_offset)
-            if entry not in self._seen_aborted or entry is None:
-                return True
-            self.indexed.append(entry)
-            return False
+            return entry not in self._seen_aborted
         if marker.kind == COMMIT_MARKER and header.producer_id in self._seen_committed:
             self._seen_committed.remove(header.producer_id)
             return False
         return True
+
+    def wrote(self, batch: memoryview) -> None:
+        """The batch is in the log that comes out, perhaps without its records."""
+        _apply(batch, read_header(batch), self._written, self.indexed)
 
     def pass_over(self, window: memoryview) -> int:
         """Walk batches that are left as they are."""
         done = 0
         for position, header in iter_headers(window):
             done = position + header.size
+            batch = window[position:done]
             if header.is_control:
-                self.is_spent(window[position:done], header)
+                self.is_spent(batch, header)
             else:
                 self.is_void(header)
+            self.wrote(batch)
         return done

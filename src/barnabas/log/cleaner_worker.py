@@ -1,4 +1,4 @@
-"""The cleaner's own process: a job as a line of JSON on stdin, its result as one on stdout, until stdin closes.
+"""The cleaner's own process: a job as a line of JSON on stdin, its result as one on stdout, until stdin ends.
 
 A thread of the broker would hold the interpreter lock for milliseconds at a time, and each produce would wait
 for it. The process is nice to others, and it ends at once when the broker does: one that a new broker starts

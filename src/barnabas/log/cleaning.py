@@ -251,7 +251,7 @@ class _Writer:
         if self._last_head:
             header = read_header(self._last_head)
             if header.next_offset > output.next_offset:
-                output.append(_emptied(header))
+                self._append(output, _emptied(header))
 
     def _process(self, window: memoryview, output: CleanedSegment) -> int:
         if len(self._target) < len(window):
@@ -274,31 +274,36 @@ class _Writer:
             filled = 0
             batch = window[position : position + header.size]
             check_crc(batch, header)
-            output.append(self._what_stays(batch, header))
+            self._append(output, self._what_stays(batch, header))
             self._last_head = bytes(batch[:HEADER_SIZE])
             position += header.size
+
+    def _append(self, output: CleanedSegment, batch: bytes | bytearray | memoryview) -> None:
+        if batch:
+            output.append(batch)
+            self._walk.wrote(memoryview(batch))
 
     def _what_stays(self, batch: memoryview, header: BatchHeader) -> bytes | bytearray | memoryview:
         """The batch as it is, or with fewer records, or empty; no bytes where it goes."""
         if header.is_control:
             spent = self._walk.is_spent(batch, header)
-            expired = header.has_delete_horizon and header.base_timestamp <= self._expiry_ms
-            gone = header.count == 0 or (spent and expired)
+            gone = header.count == 0 or (spent and self._may_go(header))
             kept = None if gone else self._filtered(batch, header, NOTHING_KNOWN, spent)
         else:
             gone = self._walk.is_void(header) or header.count == 0
             kept = None if gone else self._filtered(batch, header, self._latest_offset, False)
         if kept is not None:
             return kept
-        if not self._must_stay(header):
+        if header.producer_id < 0 or header.last_offset not in self._staying:
             return b""
         return batch if header.count == 0 else _emptied(header)
 
-    def _must_stay(self, header: BatchHeader) -> bool:
-        if header.producer_id < 0:
+    def _may_go(self, marker: BatchHeader) -> bool:
+        """Has the horizon passed? The last marker of a producer of which nothing else is left tells its
+        epoch, and only with its record."""
+        if (marker.producer_id, marker.producer_epoch) in self._staying_markers:
             return False
-        marker = (header.producer_id, header.producer_epoch)
-        return header.last_offset in self._staying or (header.is_control and marker in self._staying_markers)
+        return marker.has_delete_horizon and marker.base_timestamp <= self._expiry_ms
 
     def _filtered(
         self, batch: memoryview, header: BatchHeader, latest_offset: int, spent_marker: bool
