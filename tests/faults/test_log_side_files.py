@@ -170,6 +170,21 @@ def test_index_entries_that_were_never_written_are_made_again(tmp_path: Path) ->
     assert bench.file(".index").stat().st_size > 0
 
 
+@pytest.mark.parametrize("kind", [".index", ".timeindex"])
+def test_an_index_that_lost_its_last_entries(tmp_path: Path, kind: str) -> None:
+    """It is sound as far as it goes, so only the log itself can tell that something is missing."""
+    bench = _busy_log(tmp_path)
+    before = _answers(bench)
+    bench.close()
+    entry_size = {".index": 8, ".timeindex": 12}[kind]
+    for path in bench.directory.glob(f"*{kind}"):
+        path.write_bytes(path.read_bytes()[: entry_size * 2])
+    bench.start(clean=True)
+    assert _answers(bench) == before
+    bench.restart(clean=True)
+    assert _answers(bench) == before
+
+
 def test_leftovers_of_deletions_and_cleaning_are_removed_at_a_start(tmp_path: Path) -> None:
     bench = LogBench(tmp_path)
     bench.fill(3)

@@ -119,7 +119,8 @@ class _Loader:
         segment = log.segments[place]
         last = place == len(log.segments) - 1
         limit = segment.offset_limit + 1 if last else log.bases[place + 1]
-        found = examine(segment, limit, gaps=log.config.cleanup_compact, last=last)
+        # In an older segment the next one's base confirms its last batch.
+        found = examine(segment, limit, gaps=log.config.cleanup_compact or not last, last=last)
         self._report(segment, found)
         if found.bad != segment.bad:
             self._changed = True

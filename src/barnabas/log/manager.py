@@ -53,6 +53,13 @@ class LogManager:
 
     def load(self, topic_configs: Callable[[str], TopicConfig]) -> None:
         """Claim the directories and open every log in them. A directory that cannot be read goes offline."""
+        try:
+            self._load(topic_configs)
+        except LogDirError:
+            self._let_go()
+            raise
+
+    def _load(self, topic_configs: Callable[[str], TopicConfig]) -> None:
         for directory in self.directories:
             try:
                 directory.claim(self._settings.cluster_id, self._settings.node_id)
@@ -115,6 +122,13 @@ class LogManager:
     def were_clean(self) -> bool:
         """Whether every directory was closed in order when it was last used."""
         return all(directory.was_clean for directory in self.directories)
+
+    def _let_go(self) -> None:
+        """Give up locks and files without writing anything."""
+        for log in self._logs.values():
+            log.abandon()
+        for directory in self.directories:
+            directory.release()
 
     # -- finding, creating, deleting
 

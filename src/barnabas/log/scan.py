@@ -12,7 +12,8 @@ from barnabas.log.disk import Disk, FileHandle
 from barnabas.records.batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader, crc_is_valid
 
 WINDOW_BYTES = 1 << 20
-HEADER_WINDOW_BYTES = 1 << 16
+# Small, so that a walk by header does not read the large batches it steps over.
+HEADER_WINDOW_BYTES = 8192
 NO_EPOCH = -1
 
 

@@ -33,6 +33,7 @@ class Segment(StoredSegment):
         "offset_limit",
         "roll_ms",
         "size_limit",
+        "times_from",
         "timestamp_limit",
         "timestamps_known",
     )
@@ -54,6 +55,7 @@ class Segment(StoredSegment):
         self.max_timestamp_offset = base_offset
         # An inactive segment learns its timestamps when they are first asked for.
         self.timestamps_known = False
+        self.times_from = 0
 
     # -- opening and closing
 
@@ -97,12 +99,13 @@ class Segment(StoredSegment):
             if named is None or header is None or header.max_timestamp != newest[0]:
                 return False
             self.max_timestamp, self.max_timestamp_offset = newest[0], header.last_offset
-            start = min(start, named[0])
+            self.times_from = named[0]
         for _, header in self.headers(start):
             self.next_offset = header.next_offset
             self._note_timestamp(header.max_timestamp, header.last_offset)
         self._load_first_timestamp()
-        self.timestamps_known = True
+        # What lies between the two entries is looked at when somebody asks for times, not at every start.
+        self.timestamps_known = newest is None or self.times_from >= start
         return newest is not None or self.max_timestamp < 0 or last is None
 
     def finish(self) -> None:

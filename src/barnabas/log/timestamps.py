@@ -70,16 +70,12 @@ def largest_timestamp(log: LogState, segment: Segment) -> int:
 
 def _learn_timestamps(log: LogState, segment: Segment) -> None:
     """Take the last time index entry, if the log confirms it, and look at what lies after it."""
+    start, highest, highest_offset = segment.times_from, -1, segment.base_offset
     last = segment.time_index.last()
-    start, highest, highest_offset = 0, -1, segment.base_offset
-    if last is not None:
-        start, highest, highest_offset = (
-            _entry_position(log, segment, last),
-            last[0],
-            segment.base_offset + last[1],
-        )
-    elif segment.size:
+    if last is None and segment.size:
         raise DamagedIndexError(f"{segment} has no time index")
+    if last is not None and segment.max_timestamp < 0:
+        start = _entry_position(log, segment, last)
     for _, header in segment.headers(start):
         if header.max_timestamp > highest:
             highest, highest_offset = header.max_timestamp, header.last_offset
@@ -98,7 +94,7 @@ def _entry_position(log: LogState, segment: Segment, entry: tuple[int, int]) -> 
 
 def _search(log: LogState, segment: Segment, timestamp: int) -> TimestampOffset | None:
     start = 0
-    # An entry for the very timestamp would do too, but a damaged one could name a later batch that has it as well.
+    # An entry for the very timestamp would do, but a damaged one could name a later batch that has it.
     entry = segment.time_index.floor(timestamp - 1)
     if entry is not None:
         try:

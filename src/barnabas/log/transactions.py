@@ -46,6 +46,9 @@ def _is_in_the_log(log: LogState, segment: Segment, entry: AbortedTransaction) -
     marker = _batch_at(log, entry.last_offset) if entry.last_offset < segment.next_offset else None
     if marker is None or not marker.is_control or marker.producer_id != entry.producer_id:
         return False
+    if log.config.cleanup_compact:
+        # Compaction takes data batches away, so what began at these offsets may be gone.
+        return True
     first = _batch_at(log, entry.first_offset)
     if entry.first_offset >= log.log_start_offset and (
         first is None or first.producer_id != entry.producer_id

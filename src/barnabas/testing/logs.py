@@ -13,7 +13,7 @@ from barnabas.errors import KafkaError
 from barnabas.ids import TopicPartition
 from barnabas.log.disk import Disk, RealDisk
 from barnabas.log.loading import Marks, open_log
-from barnabas.log.log import AppendResult, Log
+from barnabas.log.log import AppendResult, Log, own_batch
 from barnabas.log.producers import Origin
 from barnabas.log.reading import LogSlice
 from barnabas.log.state import Identity, LogState, Services
@@ -80,17 +80,15 @@ class LogBench:
     def end_transaction(
         self, kind: int, producer_id: int, epoch: int = 0, coordinator_epoch: int = 0
     ) -> AppendResult:
-        data = memoryview(
-            control_batch(
-                kind,
-                coordinator_epoch,
-                producer_id=producer_id,
-                producer_epoch=epoch,
-                timestamp=self.clock.now_ms(),
-            )
+        """Append the marker that commits or aborts a producer's transaction."""
+        data = control_batch(
+            kind,
+            coordinator_epoch,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            timestamp=self.clock.now_ms(),
         )
-        marker = _checked_control(data)
-        result = self.log.append_as_leader(marker, self.log.latest_epoch, Origin.COORDINATOR)
+        result = self.log.append_as_leader(own_batch(data), self.log.latest_epoch, Origin.COORDINATOR)
         self.log.update_high_watermark(self.log.log_end_offset)
         return result
 
@@ -149,20 +147,3 @@ class LogBench:
 
     def file(self, suffix: str, base_offset: int = 0) -> Path:
         return self.directory / f"{base_offset:020d}{suffix}"
-
-
-def _checked_control(data: memoryview) -> CheckedBatch:
-    _, header = next(iter_headers(data))
-    return CheckedBatch(
-        data,
-        header.size,
-        header.count,
-        header.last_offset_delta,
-        header.base_timestamp,
-        header.max_timestamp,
-        0,
-        header.attributes,
-        header.producer_id,
-        header.producer_epoch,
-        header.base_sequence,
-    )

@@ -1,0 +1,78 @@
+"""The header walk, compiled and interpreted: equal answers on sound and on damaged batches."""
+
+import importlib.machinery
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.kernels import index as compiled
+from barnabas.records.builder import build_batch
+
+
+def _interpreted() -> ModuleType:
+    path = Path(str(compiled.__file__)).with_name("index.py")
+    loader = importlib.machinery.SourceFileLoader("interpreted_index", str(path))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+plain = _interpreted()
+
+
+def _log(sizes: list[int], first: int = 0) -> bytes:
+    """Batches of these many records, one after the other."""
+    data, offset = b"", first
+    for count in sizes:
+        data += build_batch([(0, None, b"v" * offset, [])] * count, base_offset=offset)
+        offset += count
+    return data
+
+
+sizes = st.lists(st.integers(1, 4), min_size=1, max_size=8)
+
+
+@given(sizes, st.integers(0, 40), st.integers(0, 200))
+def test_the_batch_that_holds_an_offset_is_found(counts: list[int], offset: int, cut: int) -> None:
+    data = _log(counts)
+    ends = [sum(counts[: number + 1]) for number in range(len(counts))]
+    state, position, size, last = compiled.find_batch(data, offset, -1)
+    if offset < ends[-1]:
+        place = next(number for number, end in enumerate(ends) if offset < end)
+        assert (state, position, last) == (compiled.FOUND, len(_log(counts[:place])), ends[place] - 1)
+        assert size == len(_log(counts[: place + 1])) - position
+    else:
+        assert (state, position, size, last) == (compiled.MORE, len(data), 0, ends[-1] - 1)
+    assert plain.find_batch(data, offset, -1) == (state, position, size, last)
+    short = data[: max(0, len(data) - cut)]
+    assert plain.find_batch(short, offset, -1) == compiled.find_batch(short, offset, -1)
+
+
+@given(sizes, st.data(), st.integers(-1, 40), st.integers(-(2**62), 2**62))
+def test_damaged_bytes_never_lead_astray(
+    counts: list[int], data: st.DataObject, offset: int, floor: int
+) -> None:
+    damaged = bytearray(_log(counts, first=5))
+    for _ in range(data.draw(st.integers(1, 3))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    answer = compiled.find_batch(bytes(damaged), offset, floor)
+    assert answer == plain.find_batch(bytes(damaged), offset, floor)
+    state, position, size, _ = answer
+    assert position >= 0
+    assert state != compiled.FOUND or (size >= 61 and position < len(damaged))
+
+
+def test_offsets_that_do_not_rise_are_corrupt() -> None:
+    data = _log([2, 2])
+    assert compiled.find_batch(data + data, 100, -1)[:2] == (compiled.CORRUPT, len(data))
+    assert compiled.find_batch(data, 0, 0)[0] == compiled.CORRUPT
+
+
+def test_a_header_that_is_not_all_there_asks_for_more() -> None:
+    assert compiled.find_batch(b"", 0, -1) == (compiled.MORE, 0, 0, -1)
+    assert compiled.find_batch(_log([1])[:60], 0, -1) == (compiled.MORE, 0, 0, -1)

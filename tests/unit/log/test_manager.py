@@ -1,0 +1,198 @@
+"""All logs of a broker: where they live, what survives a restart, and what a start refuses."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from barnabas.clock import FakeClock
+from barnabas.config.topic import TopicConfig
+from barnabas.ids import TopicPartition, random_uuid
+from barnabas.log import names
+from barnabas.log.disk import RealDisk
+from barnabas.log.errors import LogDirError
+from barnabas.log.manager import LogManager, LogSettings
+from barnabas.records.builder import build_batch
+from barnabas.records.validation import BatchRules, validate
+
+CONFIG = TopicConfig(segment_bytes=1000, file_delete_delay_ms=1000)
+SETTINGS = LogSettings("cluster-a", 1)
+TP = TopicPartition("orders", 0)
+
+
+def _manager(*paths: Path, settings: LogSettings = SETTINGS) -> LogManager:
+    manager = LogManager(list(paths), settings, RealDisk(), FakeClock())
+    manager.load(lambda topic: CONFIG)
+    return manager
+
+
+def _append(manager: LogManager, partition: TopicPartition, count: int) -> None:
+    log = manager.get(partition)
+    assert log is not None
+    for _ in range(count):
+        data = build_batch([(1_700_000_000_000, None, b"value", [])])
+        log.append_as_leader(validate(memoryview(data), BatchRules.of(CONFIG), 1_700_000_000_000), 0)
+        log.update_high_watermark(log.log_end_offset)
+
+
+def _kill(manager: LogManager) -> None:
+    """What the operating system does for a killed process: locks and files go, nothing is written."""
+    for log in manager.logs():
+        log.abandon()
+    for directory in manager.directories:
+        directory.release()
+
+
+def test_a_clean_restart_keeps_everything(tmp_path: Path) -> None:
+    manager = _manager(tmp_path)
+    topic_id = random_uuid()
+    manager.get_or_create(TP, topic_id, CONFIG)
+    _append(manager, TP, 40)
+    log = manager.get(TP)
+    assert log is not None
+    log.delete_records_before(17)
+    manager.shutdown()
+    for name in (names.RECOVERY_POINTS, names.HIGH_WATERMARKS, names.LOG_STARTS, names.CLEAN_SHUTDOWN):
+        assert (tmp_path / name).exists()
+    assert (tmp_path / names.RECOVERY_POINTS).read_text() == "0\n1\norders 0 40\n"
+    assert (tmp_path / names.LOG_STARTS).read_text() == "0\n1\norders 0 17\n"
+    again = _manager(tmp_path)
+    found = again.get(TP)
+    assert found is not None
+    assert (found.log_start_offset, found.log_end_offset, found.high_watermark) == (17, 40, 40)
+    assert (found.topic_id, found.recovery_point) == (topic_id, 40)
+    assert not (tmp_path / names.CLEAN_SHUTDOWN).exists()
+    again.shutdown()
+
+
+def test_a_killed_process_loses_nothing_that_was_appended(tmp_path: Path) -> None:
+    manager = _manager(tmp_path)
+    manager.get_or_create(TP, None, CONFIG)
+    _append(manager, TP, 25)
+    manager.flush_dirty()
+    manager.checkpoint()
+    _append(manager, TP, 25)
+    _kill(manager)
+    again = _manager(tmp_path)
+    found = again.get(TP)
+    assert found is not None and found.log_end_offset == 50
+    assert 0 < found.recovery_point < 50
+    again.shutdown()
+
+
+def test_partitions_spread_over_the_directories(tmp_path: Path) -> None:
+    manager = _manager(tmp_path / "a", tmp_path / "b", tmp_path / "c")
+    for number in range(6):
+        manager.get_or_create(TopicPartition("t", number), None, CONFIG)
+    homes = [log.directory.parent.name for log in manager.logs()]
+    assert sorted(homes) == ["a", "a", "b", "b", "c", "c"]
+    assert manager.get_or_create(TopicPartition("t", 0), None, CONFIG) is manager.get(TopicPartition("t", 0))
+    manager.shutdown()
+
+
+def test_a_deleted_partition_is_gone_at_once_and_its_files_after_the_delay(tmp_path: Path) -> None:
+    clock = FakeClock()
+    manager = LogManager([tmp_path], SETTINGS, RealDisk(), clock)
+    manager.load(lambda topic: CONFIG)
+    manager.get_or_create(TP, None, CONFIG)
+    _append(manager, TP, 30)
+    manager.delete(TP)
+    assert manager.get(TP) is None and not (tmp_path / "orders-0").exists()
+    assert len(list(tmp_path.glob("orders-0.*-delete"))) == 1
+    new = manager.get_or_create(TP, None, CONFIG)
+    assert new.log_end_offset == 0
+    assert manager.delete_scheduled() == 0
+    clock.advance(1000)
+    assert manager.delete_scheduled() == 1
+    assert not list(tmp_path.glob("*-delete"))
+    manager.shutdown()
+
+
+def test_a_deletion_that_a_crash_cut_short_is_finished_at_the_next_start(tmp_path: Path) -> None:
+    manager = _manager(tmp_path)
+    manager.get_or_create(TP, None, CONFIG)
+    manager.delete(TP)
+    _kill(manager)
+    again = _manager(tmp_path)
+    assert again.get(TP) is None and not list(tmp_path.glob("*-delete"))
+    again.shutdown()
+
+
+def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
+    code = (
+        "import fcntl, sys, time; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX);"
+        "print('locked', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path / names.LOCK)], stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == "locked\n"
+        with pytest.raises(LogDirError, match="in use"):
+            _manager(tmp_path)
+        holder.kill()
+    _manager(tmp_path).shutdown()
+
+
+def test_a_directory_of_another_cluster_or_node_is_refused(tmp_path: Path) -> None:
+    _manager(tmp_path).shutdown()
+    for other in (LogSettings("cluster-b", 1), LogSettings("cluster-a", 2)):
+        with pytest.raises(LogDirError, match="belongs to node 1 of cluster cluster-a"):
+            _manager(tmp_path, settings=other)
+
+
+def test_a_partition_in_two_directories_is_refused(tmp_path: Path) -> None:
+    manager = _manager(tmp_path / "a")
+    manager.get_or_create(TP, None, CONFIG)
+    manager.shutdown()
+    (tmp_path / "b" / "orders-0").mkdir(parents=True)
+    with pytest.raises(LogDirError, match="remove one of them"):
+        _manager(tmp_path / "a", tmp_path / "b")
+
+
+def test_a_directory_keeps_its_id(tmp_path: Path) -> None:
+    manager = _manager(tmp_path)
+    first = manager.directories[0].directory_id
+    manager.shutdown()
+    again = _manager(tmp_path)
+    assert again.directories[0].directory_id == first
+    again.shutdown()
+
+
+def test_upkeep_applies_retention_and_forgets_idle_producers(tmp_path: Path) -> None:
+    clock = FakeClock()
+    manager = LogManager([tmp_path], SETTINGS, RealDisk(), clock)
+    manager.load(lambda topic: CONFIG)
+    log = manager.get_or_create(TP, None, CONFIG)
+    data = build_batch([(clock.now_ms(), None, b"v", [])], producer_id=3, producer_epoch=0, base_sequence=0)
+    log.append_as_leader(validate(memoryview(data), BatchRules.of(CONFIG), clock.now_ms()), 0)
+    log.update_high_watermark(1)
+    assert manager.apply_retention() == 0 and 3 in log.producers.entries
+    clock.advance(CONFIG.retention_ms + 1)
+    assert manager.apply_retention() == 1
+    assert log.log_start_offset == 1 and not log.producers.entries
+    manager.shutdown()
+
+
+def test_many_partitions_open_without_reading_their_data(tmp_path: Path) -> None:
+    """After a clean stop a start looks at the end of each log only."""
+    manager = _manager(tmp_path)
+    for number in range(10):
+        log = manager.get_or_create(TopicPartition("t", number), None, TopicConfig())
+        for _ in range(60):
+            data = build_batch([(1_700_000_000_000, None, b"v" * 5000, [])])
+            log.append_as_leader(validate(memoryview(data), BatchRules.of(CONFIG), 1_700_000_000_000), 0)
+    manager.shutdown()
+    read: list[int] = []
+
+    class CountingDisk(RealDisk):
+        def pread(self, fd: int, size: int, position: int, /) -> bytes:
+            data = RealDisk.pread(fd, size, position)
+            read.append(len(data))
+            return data
+
+    again = LogManager([tmp_path], SETTINGS, CountingDisk(), FakeClock())
+    again.load(lambda topic: CONFIG)
+    total = sum(log.size for log in again.logs())
+    assert sum(read) < total / 10 and total > 3_000_000
+    again.shutdown()
