@@ -12,6 +12,7 @@ from pathlib import Path
 
 from barnabas.broker.apis import ROWS
 from barnabas.broker.call import Api
+from barnabas.broker.cleaning import CleanerDriver
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.housekeeping import Housekeeping
@@ -24,8 +25,9 @@ from barnabas.clock import Clock, SystemClock
 from barnabas.config.listeners import Listener
 from barnabas.config.topic import TopicConfig
 from barnabas.config.values import BrokerConfig
-from barnabas.ids import random_uuid
+from barnabas.ids import TopicPartition, random_uuid
 from barnabas.log.checkpoints import read_meta_properties
+from barnabas.log.cleaner import Cleaner, CleanerSettings
 from barnabas.log.disk import Disk, RealDisk
 from barnabas.log.manager import LogManager, LogSettings
 from barnabas.metadata.configs import ConfigRules
@@ -51,6 +53,7 @@ class Broker:
     metadata: MetadataNode
     logs: LogManager
     replicas: Replicas
+    cleaner: Cleaner
     producer_ids: ProducerIds
 
     def __init__(self, config: BrokerConfig, clock: Clock | None = None, disk: Disk | None = None) -> None:
@@ -68,6 +71,7 @@ class Broker:
         self.metrics_port: int | None = None
         self._metrics = MetricsServer(self)
         self._housekeeping: Housekeeping | None = None
+        self._cleaning: CleanerDriver | None = None
         self._is_stopped = False
 
     @property
@@ -99,6 +103,8 @@ class Broker:
         await self.server.close()
         await self.dispatcher.drain()
         await self._metrics.stop()
+        if self._cleaning is not None:
+            await self._cleaning.stop()
         if self._housekeeping is not None:
             await self._housekeeping.stop()
         if hasattr(self, "logs"):
@@ -166,6 +172,11 @@ class Broker:
     def _start_upkeep(self) -> None:
         self._housekeeping = Housekeeping(self)
         self._housekeeping.start()
+        self.cleaner = Cleaner(self.logs.logs, self._disk, CleanerSettings.of(self.config))
+        if self.config["log.cleaner.enable"]:
+            backoff_seconds = self.config["log.cleaner.backoff.ms"] / 1000
+            self._cleaning = CleanerDriver(self.cleaner, backoff_seconds, self.clock)
+            self._cleaning.start()
 
     async def _serve_metrics(self) -> None:
         port = self.config["barnabas.metrics.port"]
@@ -182,6 +193,8 @@ class Broker:
             self._take_dynamic_config(new)
         for topic in difference.topics_deleted:
             self.traffic.forget(topic.name)
+            for index in range(len(topic.partitions)):
+                self.cleaner.forget(TopicPartition(topic.name, index))
         self.replicas.follow(new, difference)
 
     def _take_dynamic_config(self, image: MetadataImage) -> None:

@@ -221,20 +221,24 @@ class Reading:
         loop = asyncio.get_running_loop()
 
         def answer(this: Round) -> None:
-            timer.cancel()
-            self._unpark()
+            give_up()
             later.resolve(self.respond(this))
 
         def woken() -> None:
             self._unpark()
             this = self.read()
-            if self._call.connection.is_closed or self.is_enough(this):
+            if self.is_enough(this):
                 answer(this)
             else:
                 self._wait_for_more(woken)
 
+        def give_up() -> None:
+            timer.cancel()
+            self._unpark()
+
         timer = loop.call_later(self._request.max_wait_ms / 1000, lambda: answer(self.read()))
         self._wait_for_more(woken)
+        self._call.connection.when_abandoned = give_up
         return later
 
     def _wait_for_more(self, woken: Callable[[], None]) -> None:
