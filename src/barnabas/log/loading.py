@@ -187,7 +187,8 @@ class _Loader:
                 for _, header in segment.headers():
                     if header.leader_epoch > epochs.latest:
                         epochs.assign(header.leader_epoch, header.base_offset, save=False)
-            epochs.save()
+            if epochs.entries:
+                epochs.save()
         epochs.truncate_from_end(log.log_end_offset)
         epochs.truncate_from_start(log.log_start_offset)
 

@@ -70,13 +70,14 @@ class TransactionIndex:
     def write_pending(self) -> None:
         if self._entries is None or self._written == len(self._entries):
             return
-        if self._file is None:
-            self._file = self._disk.open(self._path, write=True, create=True)
         data = b"".join([_ENTRY.pack(VERSION, *entry) for entry in self._entries[self._written :]])
-        write_fully(self._disk, self._file.fd, data, self._written * _ENTRY.size)
+        write_fully(self._disk, self.handle().fd, data, self._written * _ENTRY.size)
         self._written = len(self._entries)
 
-    def handle(self) -> FileHandle | None:
+    def handle(self) -> FileHandle:
+        """The file, for a flush."""
+        if self._file is None:
+            self._file = self._disk.open(self._path, write=True, create=True)
         return self._file
 
     def release(self) -> None:
