@@ -1,0 +1,40 @@
+"""The journal port: one partition of an internal topic, as its coordinator writes and reads it.
+
+The broker implements it on a partition; tests with a list. Coordinators never see logs or offsets beyond this."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
+
+from barnabas.coordination.step import JournalRecord, Producer
+from barnabas.errors import KafkaError
+
+
+class Entry(NamedTuple):
+    """A record as it is found again."""
+
+    record: JournalRecord
+    producer: Producer | None
+
+
+class Marker(NamedTuple):
+    """The end of a client's transaction on this partition."""
+
+    producer: Producer
+    is_commit: bool
+
+
+Replayed: TypeAlias = Entry | Marker
+
+
+class Journal(Protocol):
+    def append(self, records: Sequence[JournalRecord], producer: Producer | None) -> int:
+        """Write the records as one batch, all or nothing; the offset after it. Raises KafkaError."""
+        ...
+
+    def when_committed(self, end_offset: int, callback: Callable[[KafkaError | None], None]) -> None:
+        """Call back, perhaps at once, when all below `end_offset` is committed, or with why it never will be."""
+        ...
+
+    def replay(self) -> Iterator[list[Replayed]]:
+        """Everything from the start of the log, a bounded portion at a time."""
+        ...
