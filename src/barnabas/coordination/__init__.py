@@ -1,1 +1,1 @@
-"""The runtime of replicated state machines: decide, journal, apply, answer; with timers that come back as calls."""
+"""Replicated state machines: decide, journal, apply, answer; timers come back as calls."""

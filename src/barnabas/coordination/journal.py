@@ -1,6 +1,6 @@
 """The journal port: one partition of an internal topic, as its coordinator writes and reads it.
 
-The broker implements it on a partition; tests with a list. Coordinators never see logs or offsets beyond this."""
+The broker implements it on a partition, tests on a list. Coordinators see nothing of logs beyond this."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
@@ -32,7 +32,7 @@ class Journal(Protocol):
         ...
 
     def when_committed(self, end_offset: int, callback: Callable[[KafkaError | None], None]) -> None:
-        """Call back, perhaps at once, when all below `end_offset` is committed, or with why it never will be."""
+        """Call back, perhaps at once, when all below `end_offset` is committed, or with why it cannot be."""
         ...
 
     def replay(self) -> Iterator[list[Replayed]]:
