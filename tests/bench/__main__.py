@@ -5,13 +5,12 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rich.console import Console
 from tests.bench.peers import PEERS, Peer
 from tests.bench.report import print_table, progress
-from tests.bench.rows import FULL, ROWS, Bench, Figure, Size, start_rows
+from tests.bench.rows import FULL, ROWS, WARMING, Bench, Figure, Row, Size, start_rows
 from tests.java.jvm import JavaMissing, class_path
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -46,20 +45,31 @@ def data_directory(wanted: Path | None) -> Path:
 def measure(peer: Peer, size: Size, rows: list[str], console: Console) -> list[Figure]:
     bench = Bench(peer, size, lambda part: None)
     try:
-        for name, row in {"start": start_rows, **{name: ROWS[name] for name in rows}}.items():
-            with progress(console, f"{peer.name}: {name}") as bench.tick:
-                _add_figures(bench, name, row)
+        _measure_row(bench, "start", start_rows, console)
+        if peer.warms_up:
+            _warm_up(bench, console)
+        for name in rows:
+            _measure_row(bench, name, ROWS[name], console)
     finally:
         peer.stop()
     return bench.figures
 
 
-def _add_figures(bench: Bench, name: str, row: Callable[[Bench], Iterator[Figure]]) -> None:
+def _measure_row(bench: Bench, name: str, row: Row, console: Console) -> None:
     """A row that fails says so in the table and does not cost the others."""
-    try:
-        bench.figures.extend(row(bench))
-    except (OSError, RuntimeError) as failure:
-        bench.figures.append(Figure(name, "failed", (repr(failure),)))
+    with progress(console, f"{bench.peer.name}: {name}") as bench.tick:
+        try:
+            bench.figures.extend(row(bench))
+        except (OSError, RuntimeError) as failure:
+            bench.figures.append(Figure(name, "failed", (repr(failure),)))
+
+
+def _warm_up(bench: Bench, console: Console) -> None:
+    """A virtual machine compiles what it sees often: a whole round whose figures are thrown away."""
+    for name in WARMING:
+        with progress(console, f"{bench.peer.name}: warming up, {name}") as bench.tick:
+            for _ in ROWS[name](bench):
+                pass
 
 
 def main() -> None:

@@ -54,6 +54,9 @@ class Bench:
         return Limits(self.size.seconds, self.size.bytes_max)
 
 
+Row = Callable[[Bench], Iterator[Figure]]
+
+
 def _throughput(load: Load) -> tuple[str, ...]:
     return (
         f"{load.megabytes_per_second:,.0f} MB/s",
@@ -71,7 +74,6 @@ def _produce(bench: Bench, row: str, records: int, partitions: int = 1) -> Load:
     topic = f"bench-{row}"
     create_topic(bench.peer.bootstrap, topic, partitions)
     batch = frames.value_batch(records)
-    # A whole round before the one that counts: a virtual machine compiles what it sees often.
     loads.produce(bench.peer, topic, batch, bench.limits, bench.tick, partitions)
     load = loads.produce(bench.peer, topic, batch, bench.limits, bench.tick, partitions)
     delete_topic(bench.peer.bootstrap, topic)
@@ -190,7 +192,9 @@ def compaction_rows(bench: Bench) -> Iterator[Figure]:
     yield Figure("ack-compact", f"same while {size} are compacted beside it", beside, "like ack-alone")
 
 
-ROWS: dict[str, Callable[[Bench], Iterator[Figure]]] = {
+# What a peer that warms up goes through once before anything is measured.
+WARMING = ("p16k", "p1m", "p8x16k", "small", "fetch", "latency")
+ROWS: dict[str, Row] = {
     "p16k": produce_16k,
     "p1m": produce_1m,
     "p8x16k": produce_8x16k,

@@ -74,6 +74,7 @@ class Client(Protocol):
 
     name: str
     codecs: frozenset[str]
+    bootstrap: str
 
     def produce(
         self, topic: str, messages: Iterable[Message], sending: Sending = SENDING

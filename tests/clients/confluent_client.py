@@ -52,7 +52,6 @@ class ConfluentClient:
         outcomes: dict[int, int | BrokerSaid | None] = {}
         for number, message in enumerate(messages):
             outcomes[number] = None
-            given = {} if message.timestamp_ms is None else {"timestamp": message.timestamp_ms}
             producer.produce(
                 topic,
                 message.value,
@@ -60,7 +59,7 @@ class ConfluentClient:
                 partition=message.partition,
                 headers=list(message.headers),
                 on_delivery=_note(outcomes, number, sending.acks),
-                **given,
+                timestamp=message.timestamp_ms or 0,  # 0 lets the library take the time
             )
             producer.poll(0)
         assert producer.flush(60) == 0, "librdkafka still holds messages"
@@ -90,8 +89,8 @@ class ConfluentClient:
                 record = consumer.poll(0.1)
                 if record is None:
                     continue
-                if record.error() is not None:
-                    raise _reset_error(record.error())
+                if (error := record.error()) is not None:
+                    raise _reset_error(error)
                 received.append(_received(record))
             return received
         finally:
@@ -138,7 +137,7 @@ def _reset_error(error: confluent_kafka.KafkaError) -> BrokerSaid:
     return _said(error)
 
 
-def _received(record: confluent_kafka.Message) -> Message:
+def _received(record: Any) -> Message:
     kind, timestamp_ms = record.timestamp()
     return Message(
         record.value(),

@@ -18,8 +18,14 @@ from tests.clients.client import Admin, Client
 from tests.clients.confluent_client import ConfluentAdmin, ConfluentClient
 from tests.clients.kafka_python_client import KafkaPythonAdmin, KafkaPythonClient
 
-CLIENTS = {each.name: each for each in (ConfluentClient, KafkaPythonClient, AiokafkaClient)}
-ADMINS = {"confluent-kafka": ConfluentAdmin, "kafka-python": KafkaPythonAdmin, "aiokafka": AiokafkaAdmin}
+CLIENTS: dict[str, Callable[[str], Client]] = {
+    each.name: each for each in (ConfluentClient, KafkaPythonClient, AiokafkaClient)
+}
+ADMINS: dict[str, Callable[[str], Admin]] = {
+    "confluent-kafka": ConfluentAdmin,
+    "kafka-python": KafkaPythonAdmin,
+    "aiokafka": AiokafkaAdmin,
+}
 FOREIGN_BOOTSTRAP = os.environ.get("BARNABAS_TEST_BOOTSTRAP")
 
 MakeTopic = Callable[..., str]

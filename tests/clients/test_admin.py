@@ -1,5 +1,7 @@
 """Topics, configs, records and the cluster through each library's admin client."""
 
+from collections.abc import Mapping
+
 import pytest
 from tests.clients.client import Admin, Message, Sending, numbered, wait_until
 from tests.clients.confluent_client import ConfluentClient
@@ -84,7 +86,7 @@ def test_cluster_names_its_one_node(admin: Admin, bootstrap: str) -> None:
     assert cluster.controller in cluster.nodes
 
 
-def _incremental(admin: KafkaPythonAdmin, topic: str, changes: dict[str, object]) -> None:
+def _incremental(admin: KafkaPythonAdmin, topic: str, changes: Mapping[str, object]) -> None:
     admin.library.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, changes)], incremental=True)
 
 

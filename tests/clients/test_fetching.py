@@ -59,7 +59,7 @@ def test_one_consumer_of_all_partitions(bootstrap: str, make_topic: MakeTopic, p
     client.produce(topic, [Message(b"%d" % number, partition=number % partitions) for number in range(400)])
     consumer = client.consumer(Reading())
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
-    values: set[bytes] = set()
+    values: set[bytes | None] = set()
     try:
         for _ in range(200):
             values.update(record.value() for record in consumer.consume(400, timeout=0.1))

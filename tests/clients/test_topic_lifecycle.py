@@ -59,7 +59,7 @@ def test_running_consumer_reads_the_recreated_topic(
         assert len(consumer.consume(5, timeout=20)) == 5
         _recreate(plain_admin, topic)
         client.produce(topic, [Message(b"reborn")])
-        values: list[bytes] = []
+        values: list[bytes | None] = []
 
         def reborn() -> bool:
             values.extend(record.value() for record in consumer.consume(1, timeout=0.1) if not record.error())
