@@ -1,0 +1,35 @@
+"""The configuration values that groups and their offsets follow; the defaults are Kafka's."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+# Whether a group may change between the classic and the consumer protocol while it has members.
+MigrationPolicy: TypeAlias = Literal["bidirectional", "upgrade", "downgrade", "disabled"]
+
+_INT32_MAX = 2**31 - 1
+_WEEK_MS = 7 * 24 * 3600 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    # Classic protocol.
+    min_session_timeout_ms: int = 6_000
+    max_session_timeout_ms: int = 1_800_000
+    initial_rebalance_delay_ms: int = 3_000
+    max_size: int = _INT32_MAX
+
+    # Offsets.
+    offset_metadata_max_bytes: int = 4_096
+    offsets_retention_ms: int = _WEEK_MS
+
+    # The protocol of KIP-848.
+    consumer_session_timeout_ms: int = 45_000
+    consumer_min_session_timeout_ms: int = 45_000
+    consumer_max_session_timeout_ms: int = 60_000
+    consumer_heartbeat_interval_ms: int = 5_000
+    consumer_min_heartbeat_interval_ms: int = 5_000
+    consumer_max_heartbeat_interval_ms: int = 15_000
+    consumer_max_size: int = _INT32_MAX
+    consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    consumer_regex_refresh_interval_ms: int = 600_000
+    migration_policy: MigrationPolicy = "bidirectional"
