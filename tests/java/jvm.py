@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 POM = HERE / "pom.xml"
 TARGET = HERE / "target"
 SOURCES = HERE / "src"
-NEEDS = "needs Java 17 or newer (java, javac) and Maven (mvn) with access to Maven Central"
+NEEDS = "need Java 17 or newer (java, javac) and Maven (mvn) with access to Maven Central"
 # Short-lived tools: one compiler tier and the serial collector start twice as fast on a busy machine.
 TOOL_OPTIONS = (
     "-XX:TieredStopAtLevel=1",
@@ -50,7 +50,9 @@ def _resolve(answer: Path) -> None:
         return
     online = subprocess.run(command, capture_output=True, text=True)
     if online.returncode != 0:
-        raise JavaMissing(f"mvn could not resolve Kafka's jars; {NEEDS}:\n{online.stdout[-2000:]}")
+        raise JavaMissing(
+            f"mvn could not resolve Kafka's jars; the Java tests {NEEDS}:\n{online.stdout[-2000:]}"
+        )
 
 
 @functools.cache
