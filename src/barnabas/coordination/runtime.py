@@ -66,7 +66,7 @@ class Shard(Generic[M]):
     # ---- calls
 
     def run(self, decide: Callable[[M, int], Step[Any]], waiter: Waiter | None = None) -> None:
-        """Decide and carry out a step; `waiter` gets its reply or a KafkaError. Raises what `decide` raises."""
+        """Decide and carry out a step; `waiter` gets the reply or a KafkaError. Raises what `decide` does."""
         if not self.is_active:
             code = ErrorCode.NOT_COORDINATOR if self._is_closed else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             raise KafkaError(code)

@@ -8,6 +8,7 @@ from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import TopicPartition, Uuid
 from barnabas.log.log import AppendResult, Log
+from barnabas.log.producers import Origin
 from barnabas.metadata.parts import PartitionImage
 from barnabas.records.validation import BatchRules, CheckedBatch
 from barnabas.replication.waiters import Waiters
@@ -55,9 +56,9 @@ class Partition:
         self.log.update_config(config)
         self.rules = BatchRules.of(config)
 
-    def append(self, batch: CheckedBatch) -> AppendResult:
-        """Append a validated client batch as the leader, and let what waits for it go on."""
-        result = self.log.append_as_leader(batch, self.leader_epoch)
+    def append(self, batch: CheckedBatch, origin: Origin = Origin.CLIENT) -> AppendResult:
+        """Append a validated batch as the leader, and let what waits for it go on."""
+        result = self.log.append_as_leader(batch, self.leader_epoch, origin)
         if not result.duplicate:
             self.appended.advance(result.last_offset + 1)
             self._advance_high_watermark()
