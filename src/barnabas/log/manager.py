@@ -138,6 +138,15 @@ class LogManager:
     def logs(self) -> Iterable[Log]:
         return self._logs.values()
 
+    @property
+    def highest_producer_id(self) -> int:
+        """The highest id of which a log remembers sequences, -1 for none; ids given out must be above it.
+
+        A log directory taken over from another broker may hold ids that our metadata never gave out."""
+        return max(
+            (producer_id for log in self._logs.values() for producer_id in log.producers.entries), default=-1
+        )
+
     def get_or_create(self, partition: TopicPartition, topic_id: Uuid | None, config: TopicConfig) -> Log:
         """The partition's log; a new one goes to the directory that has the fewest."""
         log = self._logs.get(partition)

@@ -167,10 +167,10 @@ def test_upkeep_applies_retention_and_forgets_idle_producers(tmp_path: Path) -> 
     data = build_batch([(clock.now_ms(), None, b"v", [])], producer_id=3, producer_epoch=0, base_sequence=0)
     log.append_as_leader(validate(memoryview(data), BatchRules.of(CONFIG), clock.now_ms()), 0)
     log.update_high_watermark(1)
-    assert manager.apply_retention() == 0 and 3 in log.producers.entries
+    assert manager.apply_retention() == 0 and manager.highest_producer_id == 3
     clock.advance(CONFIG.retention_ms + 1)
     assert manager.apply_retention() == 1
-    assert log.log_start_offset == 1 and not log.producers.entries
+    assert log.log_start_offset == 1 and manager.highest_producer_id == -1
     manager.shutdown()
 
 
