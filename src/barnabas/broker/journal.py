@@ -33,9 +33,7 @@ class PartitionJournal:
             transactional=producer is not None,
         )
         if len(batch) > self._partition.log.config.max_message_bytes:
-            raise KafkaError(
-                ErrorCode.RECORD_LIST_TOO_LARGE, "the coordinator's record is too large to be kept"
-            )
+            raise KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE, "the coordinator's record is too large")
         self._partition.check_enough_in_sync()
         return self._partition.append(trusted(batch), Origin.COORDINATOR).last_offset + 1
 

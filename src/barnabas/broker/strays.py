@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from barnabas.metadata.adoption import FoundTopic
+from barnabas.metadata.adoption import FoundTopic, FoundTopics
 
 if TYPE_CHECKING:
     from barnabas.log.manager import LogManager
@@ -27,7 +27,8 @@ async def adopt_strays(
             known = found.setdefault(topic, FoundTopic(topic, log.topic_id, {}))
             known.epochs[log.partition.partition] = log.leader_epochs.latest
     if found:
-        taken = await controller.adopt_topics(list(found.values()), broker_id)
+        topics = FoundTopics(list(found.values()), logs.highest_producer_id)
+        taken = await controller.adopt_topics(topics, broker_id)
         logger.info("adopted %d topics found on disk: %s", len(taken), ", ".join(sorted(taken)))
 
 

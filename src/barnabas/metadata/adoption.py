@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from barnabas.ids import Uuid, random_uuid, topic_name_problem
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.records import MetadataRecord, PartitionRecord, TopicRecord
+from barnabas.metadata.records import MetadataRecord, PartitionRecord, ProducerIdsRecord, TopicRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,20 +18,33 @@ class FoundTopic:
     epochs: dict[int, int]
 
 
-def adopt_topics(image: MetadataImage, found: Sequence[FoundTopic], broker_id: int) -> Decision[list[str]]:
+@dataclass(frozen=True, slots=True)
+class FoundTopics:
+    """All there is on disk; `producer_id_max` is the largest id that wrote any of it."""
+
+    topics: Sequence[FoundTopic]
+    producer_id_max: int = -1
+
+
+def adopt_topics(image: MetadataImage, found: FoundTopics, broker_id: int) -> Decision[list[str]]:
     """Make each of them a topic led by this broker; the names taken in.
 
-    A new term begins above every epoch in the logs. A partition missing between others is made, empty."""
+    A new term begins above every epoch in the logs, and new producer ids above every id in them: a producer
+    that got an old one would be taken for its former holder. A partition missing between others is made, empty."""
     records: list[MetadataRecord] = []
     taken: list[str] = []
-    for topic in found:
-        if topic.name in image.topics or topic.id in image.topic_names or topic_name_problem(topic.name):
-            continue
+    ids = set(image.topic_names)
+    for topic in found.topics:
         topic_id = topic.id or random_uuid()
+        if topic.name in image.topics or topic_id in ids or topic_name_problem(topic.name):
+            continue
+        ids.add(topic_id)
         records.append(TopicRecord(topic.name, topic_id))
         for index in range(max(topic.epochs) + 1):
             epoch = topic.epochs.get(index, -1) + 1
             replicas = (broker_id,)
             records.append(PartitionRecord(topic_id, index, replicas, replicas, broker_id, epoch))
         taken.append(topic.name)
+    if found.producer_id_max >= image.next_producer_id:
+        records.append(ProducerIdsRecord(broker_id, -1, found.producer_id_max + 1))
     return Decision(tuple(records), taken)

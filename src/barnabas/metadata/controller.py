@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.metadata import brokers, configs, topics
-from barnabas.metadata.adoption import FoundTopic, adopt_topics
+from barnabas.metadata.adoption import FoundTopics, adopt_topics
 from barnabas.metadata.configs import ConfigChange, ConfigRules
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.follower import Follower
@@ -102,7 +102,7 @@ class Controller:
             lambda image: topics.create_partitions(image, requests, self._topic_rules), validate_only
         )
 
-    async def adopt_topics(self, found: Sequence[FoundTopic], broker_id: int) -> list[str]:
+    async def adopt_topics(self, found: FoundTopics, broker_id: int) -> list[str]:
         return await self._commit(lambda image: adopt_topics(image, found, broker_id))
 
     async def alter_configs(

@@ -1,14 +1,16 @@
 """Topics found on disk become topics of the cluster."""
 
 from barnabas.ids import random_uuid
-from barnabas.metadata.adoption import FoundTopic, adopt_topics
+from barnabas.metadata.adoption import FoundTopic, FoundTopics, adopt_topics
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.records import TopicRecord
 
 
 def test_a_found_topic_keeps_its_id_and_begins_a_term_above_the_epochs_of_its_logs() -> None:
     topic_id = random_uuid()
-    decision = adopt_topics(MetadataImage(), [FoundTopic("orders", topic_id, {0: 4, 2: -1})], broker_id=7)
+    decision = adopt_topics(
+        MetadataImage(), FoundTopics([FoundTopic("orders", topic_id, {0: 4, 2: -1})]), broker_id=7
+    )
     image = MetadataImage().apply(decision.records)
     assert decision.result == ["orders"]
     topic = image.topic("orders")
@@ -26,13 +28,21 @@ def test_topics_that_are_known_or_have_impossible_names_are_left_alone() -> None
         FoundTopic("same-id", known, {0: 0}),
         FoundTopic("bad name", other, {0: 0}),
     ]
-    decision = adopt_topics(image, found, broker_id=1)
+    decision = adopt_topics(image, FoundTopics(found), broker_id=1)
     assert decision.records == ()
     assert decision.result == []
 
 
 def test_a_topic_without_an_id_gets_one() -> None:
-    decision = adopt_topics(MetadataImage(), [FoundTopic("old", None, {0: -1})], broker_id=1)
+    decision = adopt_topics(MetadataImage(), FoundTopics([FoundTopic("old", None, {0: -1})]), broker_id=1)
     topic = MetadataImage().apply(decision.records).topic("old")
     assert topic is not None
     assert len(topic.id) == 16 and any(topic.id)
+
+
+def test_new_producer_ids_are_above_those_in_the_logs() -> None:
+    found = FoundTopics([FoundTopic("orders", None, {0: 0})], producer_id_max=4711)
+    image = MetadataImage().apply(adopt_topics(MetadataImage(), found, broker_id=1).records)
+    assert image.next_producer_id == 4712
+    again = adopt_topics(image, FoundTopics([], producer_id_max=12), broker_id=1)
+    assert again.records == ()
