@@ -90,6 +90,13 @@ class CompactionBench(LogBench):
             for record in read_records(batch)
         ]
 
+    def pairs(self) -> list[tuple[int, bytes | None]]:
+        """Offset and value of what is in the data batches."""
+        return [(record.offset, record.value) for record in self.all_records()]
+
+    def headers(self) -> list[BatchHeader]:
+        return [header for header, _ in self.batches()]
+
     def committed(self) -> list[Record]:
         """What a consumer with read_committed gets."""
         end = self.log.log_end_offset

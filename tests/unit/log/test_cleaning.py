@@ -1,19 +1,16 @@
 """What compaction keeps of a log, record by record and batch by batch."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from barnabas.log.cleaner_job import CleaningJob
-from barnabas.log.cleaner_source import DamagedSourceError, Throttle
+from barnabas.log.cleaner_source import Throttle
 from barnabas.log.cleaning import clean
 from barnabas.log.disk import RealDisk
 from barnabas.log.rebuild import examine
-from barnabas.log.scan import CorruptRange
-from barnabas.records.batch import NO_TIMESTAMP, BatchHeader
-from barnabas.records.builder import ABORT_MARKER, COMMIT_MARKER, Record, read_records
+from barnabas.records.batch import NO_TIMESTAMP
 from barnabas.testing.compaction import COMPACTED, CompactionBench
 
 ROOMY = replace(COMPACTED, segment_bytes=100_000)
@@ -24,20 +21,12 @@ def bench(tmp_path: Path) -> CompactionBench:
     return CompactionBench(tmp_path, ROOMY)
 
 
-def pairs(records: Sequence[Record]) -> list[tuple[int, bytes | None]]:
-    return [(record.offset, record.value) for record in records]
-
-
-def headers(bench: CompactionBench) -> list[BatchHeader]:
-    return [header for header, _ in bench.batches()]
-
-
 def test_the_latest_value_of_each_key_stays_at_its_offset(bench: CompactionBench) -> None:
     bench.put((b"a", b"1"), (b"b", b"1"))
     bench.put((b"a", b"2"), (b"c", b"1"))
     bench.put((b"a", b"3"))
     result = bench.clean()
-    assert pairs(bench.all_records()) == [(1, b"1"), (3, b"1"), (4, b"3")]
+    assert bench.pairs() == [(1, b"1"), (3, b"1"), (4, b"3")]
     assert result is not None and result.end_offset == 5
     assert bench.log.log_end_offset == 5
 
@@ -47,7 +36,7 @@ def test_the_active_segment_is_left_alone(bench: CompactionBench) -> None:
     bench.log.roll()
     bench.put((b"a", b"2"), (b"a", b"3"))
     bench.clean(roll=False)
-    assert pairs(bench.all_records()) == [(0, b"1"), (1, b"2"), (2, b"3")]
+    assert bench.pairs() == [(0, b"1"), (1, b"2"), (2, b"3")]
 
 
 def test_what_was_cleaned_before_gives_way_to_newer_records(bench: CompactionBench) -> None:
@@ -55,7 +44,7 @@ def test_what_was_cleaned_before_gives_way_to_newer_records(bench: CompactionBen
     bench.clean()
     bench.put((b"a", b"2"))
     bench.clean()
-    assert pairs(bench.all_records()) == [(1, b"1"), (2, b"2")]
+    assert bench.pairs() == [(1, b"1"), (2, b"2")]
 
 
 @pytest.mark.parametrize("codec", range(5))
@@ -82,10 +71,10 @@ def test_a_batch_that_loses_records_keeps_its_fields(
         bench.config = replace(ROOMY, message_timestamp_type="LogAppendTime")
     bench.put(*rows, compression=codec, producer_id=9, producer_epoch=3, base_sequence=17)
     bench.put((b"z", b"end"))
-    before = headers(bench)[0]
+    before = bench.headers()[0]
     bench.clean()
-    after = headers(bench)[0]
-    assert pairs(bench.all_records())[:2] == [(1, b"2" * 50), (2, b"3" * 50)]
+    after = bench.headers()[0]
+    assert bench.pairs()[:2] == [(1, b"2" * 50), (2, b"3" * 50)]
     assert after.count == 2
     assert after._replace(length=0, crc=0, count=0) == before._replace(length=0, crc=0, count=0)
     assert after.compression == codec
@@ -100,7 +89,7 @@ def test_max_timestamp_is_that_of_what_is_left(bench: CompactionBench) -> None:
     bench.put((b"b", b"2"))
     bench.put((b"z", b"end"))
     bench.clean()
-    assert [header.max_timestamp - start for header in headers(bench)] == [0, -1000, -1000]
+    assert [header.max_timestamp - start for header in bench.headers()] == [0, -1000, -1000]
     assert bench.log.segments[0].max_timestamp == start
     found = bench.log.max_timestamp_offset()
     assert found is not None and found.offset == 0
@@ -110,7 +99,7 @@ def test_records_without_key_are_dropped(bench: CompactionBench) -> None:
     bench.put((None, b"no place here"), (b"a", b"1"))
     bench.put((b"z", b"end"))
     bench.clean()
-    assert pairs(bench.all_records()) == [(1, b"1"), (2, b"end")]
+    assert bench.pairs() == [(1, b"1"), (2, b"end")]
 
 
 # -- tombstones
@@ -123,23 +112,23 @@ def test_a_tombstone_stays_until_its_horizon_and_then_goes(bench: CompactionBenc
     bench.put((b"z", b"end"))
     bench.clock.advance(10)
     bench.clean()
-    marked = headers(bench)[1]
+    marked = bench.headers()[1]
     assert marked.has_delete_horizon
     assert marked.base_timestamp == tombstone_at + 10 + ROOMY.delete_retention_ms
     assert marked.max_timestamp == tombstone_at
     assert [record.timestamp for record in bench.all_records()] == [tombstone_at] * 3
-    assert pairs(bench.all_records()) == [(1, b"1"), (2, None), (3, b"end")]
+    assert bench.pairs() == [(1, b"1"), (2, None), (3, b"end")]
 
     bench.clock.advance(ROOMY.delete_retention_ms - 1)
     bench.put((b"y", b"1"))
     bench.clean()
-    assert (2, None) in pairs(bench.all_records())
-    assert headers(bench)[1] == marked, "the horizon is set once"
+    assert (2, None) in bench.pairs()
+    assert bench.headers()[1] == marked, "the horizon is set once"
 
     bench.clock.advance(1)
     bench.put((b"x", b"1"))
     bench.clean()
-    assert pairs(bench.all_records()) == [(1, b"1"), (3, b"end"), (4, b"1"), (5, b"1")]
+    assert bench.pairs() == [(1, b"1"), (3, b"end"), (4, b"1"), (5, b"1")]
 
 
 @pytest.mark.parametrize("codec", range(5))
@@ -149,7 +138,7 @@ def test_a_horizon_does_not_change_the_records_beside_the_tombstone(tmp_path: Pa
     before = bench.all_records()
     bench.clean()
     assert bench.all_records() == before
-    assert headers(bench)[0].has_delete_horizon
+    assert bench.headers()[0].has_delete_horizon
 
 
 def test_an_endless_delete_retention_keeps_tombstones(tmp_path: Path) -> None:
@@ -158,7 +147,7 @@ def test_an_endless_delete_retention_keeps_tombstones(tmp_path: Path) -> None:
         bench.put((b"a", None), (b"b", b"%d" % number))
         bench.clean()
         bench.clock.advance(10**12)
-    assert pairs(bench.all_records())[0] == (4, None)
+    assert bench.pairs()[0] == (4, None)
 
 
 def test_a_newer_value_outlives_its_key_s_tombstone(bench: CompactionBench) -> None:
@@ -166,7 +155,7 @@ def test_a_newer_value_outlives_its_key_s_tombstone(bench: CompactionBench) -> N
     bench.put((b"a", None))
     bench.put((b"a", b"2"))
     bench.clean()
-    assert pairs(bench.all_records()) == [(2, b"2")]
+    assert bench.pairs() == [(2, b"2")]
 
 
 # -- the map
@@ -177,10 +166,10 @@ def test_a_map_that_is_full_cleans_as_far_as_it_got(bench: CompactionBench) -> N
     bench.put((b"a", b"1"), (b"b", b"1"), (b"a", b"2"), (b"c", b"1"), (b"c", b"2"), (b"a", b"3"))
     first = bench.clean()
     assert first is not None and first.end_offset == 3
-    assert pairs(bench.all_records()) == [(1, b"1"), (2, b"2"), (3, b"1"), (4, b"2"), (5, b"3")]
+    assert bench.pairs() == [(1, b"1"), (2, b"2"), (3, b"1"), (4, b"2"), (5, b"3")]
     second = bench.clean()
     assert second is not None and second.end_offset == 6
-    assert pairs(bench.all_records()) == [(1, b"1"), (4, b"2"), (5, b"3")]
+    assert bench.pairs() == [(1, b"1"), (4, b"2"), (5, b"3")]
     assert bench.clean() is None
 
 
@@ -192,7 +181,7 @@ def test_the_last_batch_of_a_producer_stays_if_empty(bench: CompactionBench) -> 
     bench.put((b"a", b"2"), (b"b", b"2"), producer_id=5, producer_epoch=2, base_sequence=2, compression=1)
     bench.put((b"a", b"3"), (b"b", b"3"))
     bench.clean()
-    empty, full = headers(bench)
+    empty, full = bench.headers()
     assert (empty.base_offset, empty.last_offset, empty.count, empty.compression) == (2, 3, 0, 0)
     assert (empty.producer_id, empty.producer_epoch, empty.last_sequence) == (5, 2, 3)
     assert empty.base_timestamp == NO_TIMESTAMP
@@ -214,131 +203,10 @@ def test_an_emptied_batch_goes_once_its_producer_has_written_more(bench: Compact
     bench.put((b"a", b"1"), producer_id=5, producer_epoch=0, base_sequence=0)
     bench.put((b"a", b"2"))
     bench.clean()
-    assert [header.base_offset for header in headers(bench)] == [0, 1]
+    assert [header.base_offset for header in bench.headers()] == [0, 1]
     bench.put((b"b", b"2"), producer_id=5, producer_epoch=0, base_sequence=1)
     bench.clean()
-    assert [header.base_offset for header in headers(bench)] == [1, 2]
-
-
-# -- transactions
-
-
-def in_transaction(
-    bench: CompactionBench, *rows: tuple[bytes, bytes | None], producer: int, sequence: int
-) -> None:
-    bench.put(*rows, producer_id=producer, producer_epoch=0, base_sequence=sequence, transactional=True)
-
-
-def test_aborted_records_go_and_do_not_hide_committed_ones(bench: CompactionBench) -> None:
-    bench.put((b"a", b"committed"))
-    in_transaction(bench, (b"a", b"aborted"), producer=5, sequence=0)
-    bench.end_transaction(ABORT_MARKER, 5)
-    bench.put((b"b", b"end"))
-    bench.clean()
-    assert pairs(bench.all_records()) == [(0, b"committed"), (3, b"end")]
-    assert bench.latest()[b"a"] == (0, b"committed")
-
-
-def test_an_abort_marker_stays_until_its_data_is_gone_and_its_horizon_has_passed(
-    bench: CompactionBench,
-) -> None:
-    in_transaction(bench, (b"a", b"1"), producer=5, sequence=0)
-    bench.end_transaction(ABORT_MARKER, 5)
-    in_transaction(bench, (b"b", b"1"), producer=5, sequence=1)
-    bench.end_transaction(COMMIT_MARKER, 5)
-
-    def markers() -> list[tuple[int, bool]]:
-        return [
-            (header.base_offset, header.has_delete_horizon) for header in headers(bench) if header.is_control
-        ]
-
-    bench.clean()
-    assert markers() == [(1, False), (3, False)], "the data was still there when the walk came by"
-    bench.put((b"x", b"1"))
-    bench.clean()
-    assert markers() == [(1, True), (3, False)]
-    bench.clock.advance(ROOMY.delete_retention_ms)
-    bench.put((b"x", b"2"))
-    bench.clean()
-    assert markers() == [(3, False)], "the data of the committed transaction is still there"
-    assert bench.log.aborted_transactions(0, 100) == []
-
-
-def test_a_commit_marker_goes_after_its_data(bench: CompactionBench) -> None:
-    in_transaction(bench, (b"a", b"1"), producer=5, sequence=0)
-    bench.end_transaction(COMMIT_MARKER, 5)
-    in_transaction(bench, (b"a", b"2"), producer=6, sequence=0)
-    bench.end_transaction(COMMIT_MARKER, 6)
-    in_transaction(bench, (b"b", b"1"), producer=5, sequence=1)
-    bench.end_transaction(COMMIT_MARKER, 5)
-    for round_number in range(3):
-        bench.put((b"x", b"%d" % round_number))
-        bench.clean()
-        bench.clock.advance(ROOMY.delete_retention_ms)
-    assert [header.base_offset for header in headers(bench) if header.is_control] == [3, 5]
-    assert bench.latest().keys() == {b"a", b"b", b"x"}
-
-
-def test_the_last_marker_of_a_producer_without_data_stays_for_its_epoch(bench: CompactionBench) -> None:
-    in_transaction(bench, (b"a", b"1"), producer=5, sequence=0)
-    bench.end_transaction(ABORT_MARKER, 5, epoch=1)
-    for round_number in range(4):
-        bench.put((b"x", b"%d" % round_number))
-        bench.clean()
-        bench.clock.advance(ROOMY.delete_retention_ms)
-    bench.restart(clean=False)
-    assert bench.log.producers.entries[5].epoch == 1
-
-
-def test_an_open_transaction_is_not_touched(bench: CompactionBench) -> None:
-    bench.put((b"a", b"1"))
-    bench.log.roll()
-    in_transaction(bench, (b"a", b"open"), producer=5, sequence=0)
-    bench.log.roll()
-    bench.put((b"a", b"2"))
-    bench.clean()
-    assert pairs(bench.all_records()) == [(0, b"1"), (1, b"open"), (2, b"2")]
-    bench.end_transaction(COMMIT_MARKER, 5)
-    bench.clean()
-    assert pairs(bench.all_records()) == [(2, b"2")]
-
-
-def test_a_transaction_that_ends_beyond_the_cleaned_part_is_known_to_be_aborted(
-    bench: CompactionBench,
-) -> None:
-    """The marker of 5 lies after the start of 6's open transaction, so its segment cannot be cleaned yet."""
-    bench.put((b"a", b"committed"))
-    in_transaction(bench, (b"a", b"aborted"), producer=5, sequence=0)
-    bench.log.roll()
-    in_transaction(bench, (b"b", b"open"), producer=6, sequence=0)
-    bench.end_transaction(ABORT_MARKER, 5)
-    bench.clean()
-    assert (0, b"committed") in pairs(bench.all_records())
-    assert bench.latest() == {b"a": (0, b"committed")}
-
-
-def test_a_lost_transaction_index_does_not_bring_aborted_records_back(bench: CompactionBench) -> None:
-    bench.put((b"a", b"committed"))
-    in_transaction(bench, (b"a", b"aborted"), producer=5, sequence=0)
-    bench.end_transaction(ABORT_MARKER, 5)
-    bench.log.roll()
-    bench.file(".txnindex").unlink()
-    bench.clean()
-    assert bench.latest() == {b"a": (0, b"committed")}
-
-
-def test_the_new_transaction_index_needs_no_rebuilding(
-    bench: CompactionBench, caplog: pytest.LogCaptureFixture
-) -> None:
-    in_transaction(bench, (b"a", b"1"), producer=5, sequence=0)
-    in_transaction(bench, (b"b", b"1"), producer=6, sequence=0)
-    bench.end_transaction(ABORT_MARKER, 5)
-    bench.end_transaction(ABORT_MARKER, 6)
-    bench.clean()
-    bench.restart(clean=True)
-    found = bench.log.aborted_transactions(0, 100)
-    assert [entry.producer_id for entry in found] == [5, 6], "their emptied last batches are still there"
-    assert not caplog.records
+    assert [header.base_offset for header in bench.headers()] == [1, 2]
 
 
 # -- segments
@@ -418,73 +286,6 @@ def test_a_batch_larger_than_the_window_is_cleaned(tmp_path: Path) -> None:
         (0, 3 << 20),
         (2, 1),
     ]
-
-
-# -- damage
-
-
-def test_a_flipped_bit_is_never_cleaned_away(bench: CompactionBench) -> None:
-    bench.put((b"a", b"1"), (b"b", b"1"))
-    bench.put((b"a", b"2"))
-    bench.log.roll()
-    path = bench.file(".log")
-    data = bytearray(path.read_bytes())
-    data[70] ^= 1
-    path.write_bytes(data)
-    job = bench.job()
-    assert job is not None
-    with pytest.raises(DamagedSourceError, match="offset 0"):
-        clean(job, RealDisk())
-    assert path.read_bytes() == bytes(data)
-
-
-def test_segments_with_known_damage_are_left_as_they_are(tmp_path: Path) -> None:
-    bench = CompactionBench(tmp_path, ROOMY)
-    bench.put((b"a", b"1"))
-    bench.put((b"lost", b"1"))
-    bench.put((b"a", b"2"))
-    bench.log.roll()
-    bench.put((b"a", None))
-    bench.put((b"b", b"1"), (b"b", b"2"))
-    damaged = bench.log.segments[0]
-    (_, _), (start, _), (end, _) = damaged.headers()
-    damaged.bad = [CorruptRange(0, start, end, 1, 2)]
-    path = bench.file(".log")
-    data = bytearray(path.read_bytes())
-    data[start:end] = bytes(end - start)
-    path.write_bytes(data)
-    for _ in range(3):
-        bench.clean()
-        bench.clock.advance(ROOMY.delete_retention_ms)
-        bench.put((b"c", b"1"))
-    assert path.read_bytes() == bytes(data)
-    records = [record for header, batch in _sound(bench) for record in _records(batch)]
-    assert (3, None) in records, "without the tombstone the value in the damaged segment would come back"
-    assert (4, b"1") not in records
-    assert bench.log.corrupt_ranges
-
-
-def _sound(bench: CompactionBench) -> list[tuple[BatchHeader, bytes]]:
-    found = []
-    for segment in bench.log.segments:
-        for position, header in segment.headers():
-            found.append((header, segment.read_batch(position, header.size)))
-    return found
-
-
-def _records(batch: bytes) -> list[tuple[int, bytes | None]]:
-    return pairs(read_records(batch))
-
-
-def test_a_batch_cut_off_at_the_end_is_damage(bench: CompactionBench) -> None:
-    bench.put((b"a", b"1"))
-    bench.log.roll()
-    job = bench.job()
-    assert job is not None
-    first, active = job.segments
-    cut = replace(job, segments=(first._replace(size=first.size - 1), active))
-    with pytest.raises(DamagedSourceError, match="no whole batch"):
-        clean(cut, RealDisk())
 
 
 # -- the rest
