@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from barnabas.kernels.batches import scan_batches
 from barnabas.log import names
 from barnabas.log.cleaner_job import CleaningJob, SourceSegment
 from barnabas.log.disk import Disk
@@ -37,7 +38,7 @@ class Throttle:
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._bytes_per_second = bytes_per_second
+        self._bytes_per_second = max(1.0, bytes_per_second)
         self._monotonic = monotonic
         self._sleep = sleep
         self._free_at = monotonic()
@@ -59,10 +60,12 @@ class SegmentReader:
     def walk(self, segment: SourceSegment, process: Process) -> None:
         """Show `process` all batches of the segment, in windows; ranges known to be bad are left out."""
         file = self._disk.open(names.segment_file(self._directory, segment.base_offset, names.LOG))
+        floor = segment.base_offset - 1
         for start, end in _good_ranges(segment):
             position, wanted = start, WINDOW_BYTES
             while position < end:
                 window = memoryview(read_range(self._disk, file, position, min(wanted, end - position)))
+                floor = _check_offsets(segment, window, floor)
                 done = process(window)
                 if done == 0:
                     wanted = self._needed(segment, window, position, end)
@@ -79,6 +82,16 @@ class SegmentReader:
                 f"no whole batch is at byte {position} of {segment.base_offset:020d}{names.LOG}"
             )
         return size
+
+
+def _check_offsets(segment: SourceSegment, window: memoryview, floor: int) -> int:
+    """The last offset in the window. Checksums do not cover offsets, and a wrong one would make a record pass
+    for the newest of its key: they have to rise, and to stay in their segment."""
+    for _, _, base_offset, last_offset_delta, _ in scan_batches(window, 0):
+        if not floor < base_offset <= base_offset + last_offset_delta < segment.next_offset:
+            raise DamagedSourceError(f"offset {base_offset} cannot follow offset {floor} in this segment")
+        floor = base_offset + last_offset_delta
+    return floor
 
 
 def _good_ranges(segment: SourceSegment) -> Iterator[tuple[int, int]]:

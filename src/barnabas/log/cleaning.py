@@ -90,9 +90,10 @@ def _new_map(job: CleaningJob) -> OffsetMap:
     if hasattr(mmap, "MADV_HUGEPAGE"):
         # The map is read at random: with small pages most of the time would go to address translation.
         memory.madvise(mmap.MADV_HUGEPAGE)
-    limit = int(size // ENTRY_BYTES * job.map_load_factor)
+    slots = size // ENTRY_BYTES
+    limit = max(1, min(int(slots * job.map_load_factor), slots - 1))
     secret = (secrets.randbits(64), secrets.randbits(64))
-    return OffsetMap(memoryview(memory).cast("Q"), secret, max(1, limit))
+    return OffsetMap(memoryview(memory).cast("Q"), secret, limit)
 
 
 def _learn_offsets(

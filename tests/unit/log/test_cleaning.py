@@ -173,6 +173,13 @@ def test_a_map_that_is_full_cleans_as_far_as_it_got(bench: CompactionBench) -> N
     assert bench.clean() is None
 
 
+def test_a_map_always_has_a_free_entry(bench: CompactionBench) -> None:
+    bench.cleaner.settings = replace(bench.cleaner.settings, map_bytes=24 * 3, map_load_factor=1.0)
+    bench.put((b"a", b"1"), (b"b", b"1"), (b"a", b"2"))
+    result = bench.clean()
+    assert result is not None and result.end_offset == 3
+
+
 # -- producers
 
 
@@ -223,6 +230,19 @@ def test_segments_are_joined_up_to_the_size_of_one(tmp_path: Path) -> None:
     assert len(bench.log.segments) <= 3
     assert all(segment.size <= 400 for segment in bench.log.segments)
     assert bench.latest().keys() == {b"key-0", b"key-1", b"again"}
+
+
+def test_the_last_batch_of_a_segment_stays_if_empty(tmp_path: Path) -> None:
+    """A start in the middle of the swap learns from it which segments the new one replaces."""
+    bench = CompactionBench(tmp_path, replace(COMPACTED, segment_bytes=250))
+    for number in range(6):
+        bench.put((b"a", b"%d" % number * 50), (b"a", b"%d" % number * 50))
+    before = [segment.base_offset for segment in bench.log.segments]
+    assert len(before) == 6
+    bench.clean()
+    assert [(header.base_offset, header.last_offset, header.count) for header in bench.headers()] == [
+        (base, base + 1, 0 if base < 10 else 1) for base in before
+    ]
 
 
 def test_joined_segments_stay_within_relative_offsets(tmp_path: Path) -> None:

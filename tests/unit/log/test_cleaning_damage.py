@@ -35,6 +35,22 @@ def test_a_flipped_bit_is_never_cleaned_away(bench: CompactionBench) -> None:
     assert path.read_bytes() == bytes(data)
 
 
+@pytest.mark.parametrize("place", range(8))
+def test_a_wrong_offset_is_found_although_no_checksum_covers_it(bench: CompactionBench, place: int) -> None:
+    """It would make the older of two values pass for the newer one."""
+    bench.put((b"a", b"older"))
+    bench.put((b"a", b"newer"))
+    bench.log.roll()
+    path = bench.file(".log")
+    data = bytearray(path.read_bytes())
+    data[place] ^= 0x02
+    path.write_bytes(data)
+    job = bench.job()
+    assert job is not None
+    with pytest.raises(DamagedSourceError, match="cannot follow"):
+        clean(job, RealDisk())
+
+
 def test_segments_with_known_damage_are_left_as_they_are(tmp_path: Path) -> None:
     bench = CompactionBench(tmp_path, ROOMY)
     bench.put((b"a", b"1"))
