@@ -13,18 +13,17 @@ import os
 import socket
 import struct
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias, cast
 
 BUFFER_BYTES = 64 * 1024
-# A buffer is made as large as the announced frame up to here (untouched pages cost nothing), and
-# doubles beyond as bytes really arrive, so that an announced size alone never costs memory.
-RESERVE_BYTES_MAX = 8 * 1024 * 1024
 # Below this a pread and one send win over sendfile, as long as one reply copies no more than the second.
 SENDFILE_BYTES_MIN = 64 * 1024
 COPIED_BYTES_MAX = 1024 * 1024
 # One turn of the loop sends at most this much to one peer, so that a large fetch delays nobody.
 TURN_BYTES_MAX = 8 * 1024 * 1024
+# One turn of the loop answers the requests of one peer for about so long; those it has piled up wait.
+TURN_SECONDS_MAX = 0.01
 # Request key and version, correlation id: a shorter frame cannot be a request.
 FRAME_BYTES_MIN = 8
 
@@ -80,6 +79,8 @@ class Connection(asyncio.BufferedProtocol):
         self._slice_sent = 0
         self._writer_armed = False
         self.is_closed = False
+        # Called if the peer goes away before the frame in hand is answered; forgotten with the reply.
+        self.when_abandoned: Callable[[], None] | None = None
         self.last_active = loop.time()
         self.peer_host = ""
         self.peer_port = 0
@@ -101,8 +102,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, count: int) -> None:
         self._end += count
-        self.last_active = self._loop.time()
         if not self._busy:
+            # Only then: a peer that sends on, but does not read its reply, is as good as idle.
+            self.last_active = self._loop.time()
             self._take_frames()
         if self._busy and self._end == len(self._buffer) and not self._paused:
             self._paused = True
@@ -117,6 +119,7 @@ class Connection(asyncio.BufferedProtocol):
         """Answer the frame in hand (None: it has no answer) and go on to the next one."""
         if self.is_closed:
             return
+        self.when_abandoned = None
         if chunks is not None:
             try:
                 self._output.extend(_coalesce(chunks))
@@ -144,7 +147,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def _take_frames(self) -> None:
         self._taking = True
+        began = self.last_active
         while not self._busy and not self.is_closed:
+            if self.last_active - began > TURN_SECONDS_MAX:
+                # As if a frame were in hand: whatever arrives waits behind what is in the buffer already.
+                self._busy = True
+                self._loop.call_soon(self._take_more)
+                break
             available = self._end - self._start
             if available < 4:
                 self._make_room(4)
@@ -168,18 +177,25 @@ class Connection(asyncio.BufferedProtocol):
             self._paused = False
             self._transport.resume_reading()
 
+    def _take_more(self) -> None:
+        if not self.is_closed:
+            self._busy = False
+            self._take_frames()
+
     def _make_room(self, needed: int) -> None:
-        """Room after `_end` for a frame of `needed` bytes that begins at `_start`."""
+        """Room after `_end` for more of a frame of `needed` bytes that begins at `_start`.
+
+        A buffer doubles when it is full of bytes that really arrived: an announced size costs no memory."""
         capacity = len(self._buffer)
         pending = self._end - self._start
-        if pending == 0 and needed <= capacity:
+        if pending == 0:
             self._start = self._end = 0
-        elif self._start + needed > capacity or self._end == capacity:
-            if needed <= capacity:
+        elif needed <= capacity:
+            if self._start + needed > capacity:
                 self._view[:pending] = self._view[self._start : self._end]
                 self._start, self._end = 0, pending
-            else:
-                self._replace_buffer(min(needed, max(2 * capacity, RESERVE_BYTES_MAX)))
+        elif self._end == capacity:
+            self._replace_buffer(min(needed, 2 * capacity))
 
     def _replace_buffer(self, capacity: int) -> None:
         pending = self._end - self._start
@@ -261,6 +277,12 @@ class Connection(asyncio.BufferedProtocol):
         self._disarm_writer()
         self._output.clear()
         self._socket.close()
+        # Whoever still holds this connection need not hold its memory.
+        self._buffer = bytearray()
+        self._view = memoryview(self._buffer)
+        abandoned, self.when_abandoned = self.when_abandoned, None
+        if abandoned is not None:
+            abandoned()
         self._owner.closed(self)
 
 
