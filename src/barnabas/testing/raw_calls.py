@@ -3,6 +3,7 @@
 Each takes the version to speak: by name where the version names topics, by id where it wants ids."""
 
 import itertools
+import time
 from typing import NamedTuple, Unpack, cast
 
 from barnabas.records.builder import BatchFields, build_batch
@@ -10,7 +11,8 @@ from barnabas.testing.raw_client import RawClient
 from barnabas.wire.messages import create_topics, fetch, list_offsets, produce
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, CREATE_TOPICS = 0, 1, 2, 3, 19
-TIMESTAMP = 1_700_000_000_000
+# A minute ago: recent enough that no retention takes the records away while a test runs.
+TIMESTAMP = time.time_ns() // 1_000_000 - 60_000
 _TOPIC_NUMBERS = itertools.count()
 
 
