@@ -5,7 +5,10 @@ log and a few renames happen on the event loop. A process that dies costs its jo
 
 import asyncio
 import logging
+import os
+import signal
 import sys
+from contextlib import suppress
 
 from barnabas.clock import Clock, SystemClock
 from barnabas.log.cleaner import Cleaner, Fault
@@ -65,10 +68,15 @@ class CleanerWorker:
         if process is None:
             return None
         if kill and process.returncode is None:
-            process.kill()
+            # Not process.kill(): that reaps a process which has just died, and its exit status is lost.
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
         if process.stdin is not None:
             process.stdin.close()
-        return await process.wait()
+            with suppress(ConnectionError):
+                await process.stdin.wait_closed()
+        await process.communicate()
+        return process.returncode
 
 
 class CleanerDriver:

@@ -9,7 +9,7 @@ from barnabas.log.cleaner_source import DamagedSourceError
 from barnabas.log.cleaning import clean
 from barnabas.log.disk import RealDisk
 from barnabas.log.scan import CorruptRange
-from barnabas.records.builder import read_records
+from barnabas.records.builder import ABORT_MARKER, read_records
 from barnabas.testing.compaction import COMPACTED, CompactionBench
 
 ROOMY = replace(COMPACTED, segment_bytes=100_000)
@@ -80,6 +80,20 @@ def test_segments_with_known_damage_are_left_as_they_are(tmp_path: Path) -> None
     assert (3, None) in records, "without the tombstone the value in the damaged segment would come back"
     assert (4, b"1") not in records
     assert bench.log.corrupt_ranges
+
+
+def test_a_transaction_whose_end_is_damaged_holds_cleaning_back(bench: CompactionBench) -> None:
+    """Nobody can tell any more whether it was aborted: taken for committed, it would hide what was."""
+    bench.put((b"a", b"committed"))
+    bench.log.roll()
+    bench.put((b"a", b"aborted"), producer_id=5, producer_epoch=0, base_sequence=0, transactional=True)
+    bench.log.roll()
+    bench.end_transaction(ABORT_MARKER, 5)
+    bench.log.roll()
+    marker = bench.log.segments[2]
+    marker.bad = [CorruptRange(2, 0, marker.size, 2, 3)]
+    bench.clean()
+    assert bench.pairs() == [(0, b"committed"), (1, b"aborted")]
 
 
 def test_a_batch_cut_off_at_the_end_is_damage(bench: CompactionBench) -> None:

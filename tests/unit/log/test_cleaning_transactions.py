@@ -105,8 +105,8 @@ def test_a_transaction_that_ends_beyond_the_cleaned_part_is_known_to_be_aborted(
     bench.log.roll()
     in_transaction(bench, (b"b", b"open"), producer=6, sequence=0)
     bench.end_transaction(ABORT_MARKER, 5)
-    bench.clean()
-    assert (0, b"committed") in bench.pairs()
+    bench.clean(roll=False)
+    assert bench.pairs() == [(0, b"committed"), (2, b"open")]
     assert bench.latest() == {b"a": (0, b"committed")}
 
 
