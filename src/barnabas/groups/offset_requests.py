@@ -224,5 +224,4 @@ def delete(
 
 
 def _id_of(topics: TopicsView, name: str) -> Uuid:
-    topic = topics.topic(name)
-    return ZERO_UUID if topic is None else topic.id
+    return topics.topic_id(name) or ZERO_UUID

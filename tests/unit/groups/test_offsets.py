@@ -16,7 +16,6 @@ from barnabas.groups.offsets import (
 )
 from barnabas.groups.record_schemas import OffsetCommitKey, OffsetCommitValue
 from barnabas.groups.records import decode
-from barnabas.groups.topics import TopicInfo
 from barnabas.ids import ZERO_UUID, TopicPartition, Uuid
 from barnabas.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -46,11 +45,14 @@ RETENTION_MS = 1000
 class Topics:
     """A view of one topic."""
 
-    def topic(self, name: str) -> TopicInfo | None:
-        return TopicInfo("topic", TOPIC_ID, 2) if name == "topic" else None
+    def partition_count(self, topic: str) -> int | None:
+        return 2 if topic == "topic" else None
 
-    def topic_by_id(self, topic_id: Uuid) -> TopicInfo | None:
-        return self.topic("topic") if topic_id == TOPIC_ID else None
+    def topic_id(self, topic: str) -> Uuid | None:
+        return TOPIC_ID if topic == "topic" else None
+
+    def topic_name(self, topic_id: Uuid) -> str | None:
+        return "topic" if topic_id == TOPIC_ID else None
 
     def names(self) -> list[str]:
         return ["topic"]
