@@ -61,7 +61,9 @@ class Housekeeping:
         self._logs.apply_retention()
 
     async def _checkpoint(self) -> None:
-        self._logs.checkpoint()
+        task = self._logs.plan_checkpoint()
+        await asyncio.to_thread(task.write)
+        self._logs.install_checkpoint(task)
 
     async def _flush(self) -> None:
         for log, task in self._logs.flush_tasks():

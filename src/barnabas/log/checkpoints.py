@@ -21,9 +21,13 @@ META_PROPERTIES_VERSION = 1
 
 
 def write_checkpoint(disk: Disk, path: Path, lines: Iterable[str]) -> None:
+    replace_file(disk, path, _checkpoint_bytes(lines))
+
+
+def _checkpoint_bytes(lines: Iterable[str]) -> bytes:
     entries = list(lines)
     text = "".join(f"{line}\n" for line in (CHECKPOINT_VERSION, len(entries), *entries))
-    replace_file(disk, path, text.encode())
+    return text.encode()
 
 
 def read_checkpoint(disk: Disk, path: Path, fields: int) -> list[tuple[str, ...]] | None:
@@ -47,7 +51,11 @@ def read_checkpoint(disk: Disk, path: Path, fields: int) -> list[tuple[str, ...]
 
 
 def write_offsets(disk: Disk, path: Path, offsets: Mapping[TopicPartition, int]) -> None:
-    write_checkpoint(disk, path, (f"{tp.topic} {tp.partition} {offset}" for tp, offset in offsets.items()))
+    replace_file(disk, path, offsets_bytes(offsets))
+
+
+def offsets_bytes(offsets: Mapping[TopicPartition, int]) -> bytes:
+    return _checkpoint_bytes(f"{tp.topic} {tp.partition} {offset}" for tp, offset in offsets.items())
 
 
 def read_offsets(disk: Disk, path: Path) -> dict[TopicPartition, int]:

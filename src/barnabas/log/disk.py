@@ -120,15 +120,20 @@ def read_file(disk: Disk, path: Path) -> bytes | None:
 def replace_file(disk: Disk, path: Path, data: bytes) -> None:
     """Replace a small file so that a crash leaves the old content or the new, never a mixture."""
     temporary = path.with_name(path.name + ".tmp")
-    handle = disk.open(temporary, write=True, create=True)
+    write_durably(disk, temporary, data)
+    disk.rename(temporary, path)
+    disk.fsync_dir(path.parent)
+
+
+def write_durably(disk: Disk, path: Path, data: bytes) -> None:
+    """Write a small file and have it on stable storage; a crash may leave any part of it."""
+    handle = disk.open(path, write=True, create=True)
     try:
         disk.truncate(handle.fd, 0)
         write_fully(disk, handle.fd, data, 0)
         disk.fsync(handle.fd)
     finally:
         handle.close()
-    disk.rename(temporary, path)
-    disk.fsync_dir(path.parent)
 
 
 def copy_prefix(disk: Disk, source: FileHandle, target: FileHandle, size: int) -> None:

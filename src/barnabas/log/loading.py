@@ -189,7 +189,8 @@ class _Loader:
                         epochs.assign(header.leader_epoch, header.base_offset, save=False)
             if epochs.entries:
                 epochs.save()
-        epochs.truncate_from_end(log.log_end_offset)
+        # An epoch that begins exactly at the end is kept: its leader has not written yet.
+        epochs.truncate_from_end(log.log_end_offset + 1)
         epochs.truncate_from_start(log.log_start_offset)
 
     def _load_producers(self) -> None:

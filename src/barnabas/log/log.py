@@ -23,7 +23,6 @@ from barnabas.records.batch import (
     BatchHeader,
     crc_is_valid,
     iter_headers,
-    read_header,
     stamp,
 )
 from barnabas.records.builder import Marker, read_marker
@@ -40,24 +39,6 @@ class AppendResult(NamedTuple):
     log_append_time: int
     log_start_offset: int
     duplicate: bool
-
-
-def own_batch(data: bytearray) -> CheckedBatch:
-    """A batch that this broker built itself (a marker, a coordinator's records) and that needs no check."""
-    header = read_header(data)
-    return CheckedBatch(
-        memoryview(data),
-        header.size,
-        header.count,
-        header.last_offset_delta,
-        header.base_timestamp,
-        header.max_timestamp,
-        header.last_offset_delta,
-        header.attributes,
-        header.producer_id,
-        header.producer_epoch,
-        header.base_sequence,
-    )
 
 
 class Log(LogState):

@@ -15,6 +15,8 @@ from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import TopicPartition, Uuid
 from barnabas.log import names
+from barnabas.log.checkpoint_task import CheckpointFile, CheckpointTask
+from barnabas.log.checkpoints import offsets_bytes
 from barnabas.log.directories import LogDirectory
 from barnabas.log.disk import Disk
 from barnabas.log.errors import LogDirError
@@ -48,6 +50,9 @@ class LogManager:
         self._logs: dict[TopicPartition, Log] = {}
         self._home: dict[TopicPartition, LogDirectory] = {}
         self.directories = [LogDirectory(self._disk, Path(path)) for path in log_dirs]
+        # Partitions that have no log any more and may still be in the checkpoints; and how often a log went.
+        self._still_marked: set[TopicPartition] = set()
+        self._deletions = 0
 
     # -- starting and stopping
 
@@ -85,6 +90,7 @@ class LogManager:
                 self._settings.producer_id_expiration_ms,
             )
             self._open(directory, partition, None, topic_configs(partition.topic), marks)
+        self._still_marked |= {*recovery_points, *log_starts, *high_watermarks} - self._logs.keys()
 
     def _open(
         self,
@@ -155,6 +161,9 @@ class LogManager:
         online = [directory for directory in self.directories if directory.online]
         if not online or not self._home.get(partition, online[0]).online:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log directory of {partition} is offline")
+        if partition in self._still_marked:
+            # The marks of a former log of this name, found after a crash, would be taken for the new one's.
+            self.checkpoint()
         homes = list(self._home.values())
         directory = min(online, key=homes.count)
         try:
@@ -169,6 +178,7 @@ class LogManager:
         """Take the log away now; its files go after file.delete.delay.ms."""
         log = self._logs.pop(partition, None)
         self._home.pop(partition, None)
+        self._forgotten(partition)
         if log is not None:
             log.delete()
 
@@ -176,11 +186,16 @@ class LogManager:
         """Close the log of a partition that no topic claims and rename its directory out of the way."""
         log = self._logs.pop(partition)
         directory = self._home.pop(partition)
+        self._forgotten(partition)
         log.close()
         stray = directory.path / names.stray_directory_name(partition)
         self._disk.rename(log.directory, stray)
         self._disk.fsync_dir(directory.path)
         return stray
+
+    def _forgotten(self, partition: TopicPartition) -> None:
+        self._still_marked.add(partition)
+        self._deletions += 1
 
     # -- periodic work
 
@@ -221,19 +236,35 @@ class LogManager:
             log.finish_flush(task)
         return len(tasks)
 
-    def checkpoint(self) -> None:
-        """Write down recovery points, log starts and high watermarks."""
+    def plan_checkpoint(self) -> CheckpointTask:
+        """What the checkpoints are to say now; `write` it in any thread, then install it."""
+        files: list[CheckpointFile] = []
         for directory in self.directories:
             if not directory.online:
                 continue
             logs = [log for tp, log in self._logs.items() if self._home[tp] is directory]
-            try:
-                directory.write(names.RECOVERY_POINTS, {log.partition: log.recovery_point for log in logs})
-                directory.write(names.HIGH_WATERMARKS, {log.partition: log.high_watermark for log in logs})
-                starts = {log.partition: log.log_start_offset for log in logs if log.starts_inside_a_segment}
-                directory.write(names.LOG_STARTS, starts)
-            except OSError as problem:
-                self._checkpoint_failed(directory, problem)
+            starts = {log.partition: log.log_start_offset for log in logs if log.starts_inside_a_segment}
+            for name, offsets in (
+                (names.RECOVERY_POINTS, {log.partition: log.recovery_point for log in logs}),
+                (names.HIGH_WATERMARKS, {log.partition: log.high_watermark for log in logs}),
+                (names.LOG_STARTS, starts),
+            ):
+                files.append(CheckpointFile(directory, name, offsets_bytes(offsets)))
+        return CheckpointTask(self._disk, self._deletions, files)
+
+    def install_checkpoint(self, task: CheckpointTask) -> None:
+        """Put written checkpoints in place, unless a log they name was deleted meanwhile."""
+        is_stale = task.deletions != self._deletions
+        for directory, problem in task.finish(discard=is_stale):
+            self._checkpoint_failed(directory, problem)
+        if not is_stale:
+            self._still_marked.clear()
+
+    def checkpoint(self) -> None:
+        """Plan, write and install, here and now."""
+        task = self.plan_checkpoint()
+        task.write()
+        self.install_checkpoint(task)
 
     def delete_scheduled(self) -> int:
         return self._trash.empty()

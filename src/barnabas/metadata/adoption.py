@@ -30,7 +30,7 @@ def adopt_topics(image: MetadataImage, found: FoundTopics, broker_id: int) -> De
     """Make each of them a topic led by this broker; the names taken in.
 
     A new term begins above every epoch in the logs, and new producer ids above every id in them: a producer
-    that got an old one would be taken for its former holder. A partition missing between others is made, empty."""
+    that got an old one would be taken for its former holder. A partition missing between others is made."""
     records: list[MetadataRecord] = []
     taken: list[str] = []
     ids = set(image.topic_names)

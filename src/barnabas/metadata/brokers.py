@@ -5,8 +5,8 @@ replica of the ISR, or to nobody, and either way the leader epoch rises. A broke
 partitions that have no leader and count it in their ISR, and again the epoch rises. But a broker that comes
 back without having been fenced in between (the usual restart of a single broker) keeps its partitions and
 their epochs: nobody else can have led, and its log is the only one there is. Only if it did not stop in order
-does it begin new terms (`begin_terms`): a power failure may have cost it records that consumers have read, and
-the epoch is how they see it. Kafka, which always fences a stopped broker, raises the epoch at every start."""
+does it begin new terms (`begin_terms`): a power failure may have cost it records that consumers have read,
+and the epoch is how they see it. Kafka fences a stopped broker, and raises the epoch at every start."""
 
 from collections.abc import Iterator, Mapping
 

@@ -13,14 +13,14 @@ from barnabas.errors import KafkaError
 from barnabas.ids import TopicPartition
 from barnabas.log.disk import Disk, RealDisk
 from barnabas.log.loading import Marks, open_log
-from barnabas.log.log import AppendResult, Log, own_batch
+from barnabas.log.log import AppendResult, Log
 from barnabas.log.producers import Origin
 from barnabas.log.reading import LogSlice
 from barnabas.log.state import Identity, LogState, Services
 from barnabas.log.trash import Trash
 from barnabas.records.batch import iter_headers
 from barnabas.records.builder import BatchFields, build_batch, control_batch, read_records
-from barnabas.records.validation import BatchRules, CheckedBatch, validate
+from barnabas.records.validation import BatchRules, CheckedBatch, trusted, validate
 
 PARTITION = TopicPartition("orders", 0)
 SMALL = TopicConfig(segment_bytes=2000, index_interval_bytes=200, file_delete_delay_ms=0)
@@ -88,7 +88,7 @@ class LogBench:
             producer_epoch=epoch,
             timestamp=self.clock.now_ms(),
         )
-        result = self.log.append_as_leader(own_batch(data), self.log.latest_epoch, Origin.COORDINATOR)
+        result = self.log.append_as_leader(trusted(data), self.log.latest_epoch, Origin.COORDINATOR)
         self.log.update_high_watermark(self.log.log_end_offset)
         return result
 

@@ -196,3 +196,47 @@ def test_many_partitions_open_without_reading_their_data(tmp_path: Path) -> None
     total = sum(log.size for log in again.logs())
     assert sum(read) < total / 10 and total > 3_000_000
     again.shutdown()
+
+
+@pytest.mark.parametrize("killed_before_it_is_made_again", [False, True])
+def test_marks_of_a_deleted_log_never_reach_a_new_one_of_its_name(
+    tmp_path: Path, killed_before_it_is_made_again: bool
+) -> None:
+    """The old log started at 17; taken for the new one's, that mark would drop the 3 records it has."""
+    manager = _manager(tmp_path)
+    manager.get_or_create(TP, random_uuid(), CONFIG)
+    _append(manager, TP, 40)
+    old = manager.get(TP)
+    assert old is not None
+    old.delete_records_before(17)
+    manager.checkpoint()
+    manager.delete(TP)
+    if killed_before_it_is_made_again:
+        _kill(manager)
+        manager = _manager(tmp_path)
+    manager.get_or_create(TP, random_uuid(), CONFIG)
+    _append(manager, TP, 3)
+    _kill(manager)
+    again = _manager(tmp_path)
+    found = again.get(TP)
+    assert found is not None
+    assert (found.log_start_offset, found.log_end_offset) == (0, 3)
+    again.shutdown()
+
+
+def test_a_checkpoint_planned_before_a_deletion_is_not_installed_after_it(tmp_path: Path) -> None:
+    manager = _manager(tmp_path)
+    manager.get_or_create(TP, random_uuid(), CONFIG)
+    _append(manager, TP, 40)
+    task = manager.plan_checkpoint()
+    task.write()
+    manager.delete(TP)
+    manager.get_or_create(TP, random_uuid(), CONFIG)
+    manager.install_checkpoint(task)
+    assert "orders 0 40" not in (tmp_path / names.HIGH_WATERMARKS).read_text()
+    later = manager.plan_checkpoint()
+    later.write()
+    manager.install_checkpoint(later)
+    assert (tmp_path / names.HIGH_WATERMARKS).read_text() == "0\n1\norders 0 0\n"
+    assert not list(tmp_path.glob("*.next"))
+    manager.shutdown()

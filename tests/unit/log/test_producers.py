@@ -9,10 +9,11 @@ import pytest
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.log.errors import CorruptSnapshotError
-from barnabas.log.log import AppendResult, own_batch
+from barnabas.log.log import AppendResult
 from barnabas.log.producer_snapshot import decode_snapshot, encode_snapshot
 from barnabas.log.producers import BatchMetadata, Origin, ProducerEntry
 from barnabas.records.builder import ABORT_MARKER, COMMIT_MARKER, build_batch
+from barnabas.records.validation import trusted
 from barnabas.testing.disk import FaultyDisk
 from barnabas.testing.logs import SMALL, LogBench
 
@@ -88,9 +89,9 @@ def test_a_new_epoch_starts_at_sequence_zero_and_fences_the_old(bench: LogBench)
 def test_a_coordinators_batches_have_no_sequences(bench: LogBench) -> None:
     records = [(0, b"key", b"offsets", [])]
     for _ in range(3):
-        batch = own_batch(build_batch(records, producer_id=7, producer_epoch=2, transactional=True))
+        batch = trusted(build_batch(records, producer_id=7, producer_epoch=2, transactional=True))
         assert not bench.log.append_as_leader(batch, 0, Origin.COORDINATOR).duplicate
-    stale = own_batch(build_batch(records, producer_id=7, producer_epoch=1, transactional=True))
+    stale = trusted(build_batch(records, producer_id=7, producer_epoch=1, transactional=True))
     with pytest.raises(KafkaError) as caught:
         bench.log.append_as_leader(stale, 0, Origin.COORDINATOR)
     assert caught.value.code is ErrorCode.INVALID_PRODUCER_EPOCH

@@ -1,0 +1,59 @@
+"""The writing of checkpoints in three steps, so that the slow one can run in a thread: plan (owner), write
+(anywhere), finish (owner). The files are written beside the old ones and only renamed by the owner, who knows
+whether they are still true."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.log.directories import LogDirectory
+from barnabas.log.disk import Disk, write_durably
+
+PENDING = ".next"
+
+
+class CheckpointFile(NamedTuple):
+    directory: LogDirectory
+    name: str
+    content: bytes
+
+    @property
+    def path(self) -> Path:
+        return self.directory.path / self.name
+
+    @property
+    def pending(self) -> Path:
+        return self.directory.path / (self.name + PENDING)
+
+
+@dataclass(slots=True)
+class CheckpointTask:
+    """`deletions` is the manager's count at the time of planning."""
+
+    disk: Disk
+    deletions: int
+    files: list[CheckpointFile]
+    problems: list[tuple[LogDirectory, OSError]] = field(default_factory=list)
+
+    def write(self) -> None:
+        """The slow part; touches nothing but its own files."""
+        for file in self.files:
+            try:
+                write_durably(self.disk, file.pending, file.content)
+            except OSError as problem:
+                self.problems.append((file.directory, problem))
+
+    def finish(self, *, discard: bool) -> list[tuple[LogDirectory, OSError]]:
+        """Rename the files into place, or remove them; what failed, here or while writing."""
+        failed = {directory.path for directory, _ in self.problems}
+        for file in self.files:
+            if file.directory.path in failed:
+                continue
+            try:
+                if discard:
+                    self.disk.unlink(file.pending)
+                else:
+                    self.disk.rename(file.pending, file.path)
+            except OSError as problem:
+                self.problems.append((file.directory, problem))
+        return self.problems
