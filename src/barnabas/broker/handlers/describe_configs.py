@@ -1,12 +1,14 @@
 """DescribeConfigs, key 32, versions 1-4: every config of a resource, and where its value comes from.
 
 Behaviour: topics; this broker by its id; with an empty broker name what was set for all brokers; the
-loggers of this process. Groups and client metrics subscriptions have no configs here.
+loggers of this process. A resource named twice is answered once. Groups and client metrics subscriptions have no configs here.
 Versions:  v1 synonyms · v3 types and documentation."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
+from typing import TypeAlias
 
 from barnabas.broker.call import Call
 from barnabas.broker.handlers.loggers import logger_levels
@@ -38,26 +40,38 @@ from barnabas.wire.messages.describe_configs import (
 
 LOGGER_SOURCE = 6
 
-
-def describe_configs(call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    return DescribeConfigsResponse(
-        results=[_describe_guarded(call, request, resource) for resource in request.resources]
-    )
+Configs: TypeAlias = list[DescribeConfigsResourceResult]
 
 
-def _describe_guarded(
-    call: Call, request: DescribeConfigsRequest, resource: DescribeConfigsResource
-) -> DescribeConfigsResult:
-    result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
+async def describe_configs(call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    found: dict[tuple[int, str], Configs | KafkaError] = {}
+    results: dict[tuple[int, str, tuple[str, ...]], DescribeConfigsResult] = {}
+    for resource in request.resources:
+        kind, name, wanted = resource.resource_type, resource.resource_name, resource.configuration_keys or ()
+        if (kind, name) not in found:
+            found[kind, name] = _find_guarded(call, request, kind, name)
+            # Thousands of topics in one request are common, and a millisecond each: others get their turn.
+            await asyncio.sleep(0)
+        results[kind, name, tuple(wanted)] = _result(resource, found[kind, name])
+    return DescribeConfigsResponse(results=list(results.values()))
+
+
+def _find_guarded(call: Call, request: DescribeConfigsRequest, kind: int, name: str) -> Configs | KafkaError:
     try:
-        if resource.resource_type == BROKER_LOGGER:
-            configs = _loggers(call, resource.resource_name)
-        else:
-            configs = _converted(_entries(call, resource.resource_type, resource.resource_name), request)
-        wanted = resource.configuration_keys
-        result.configs = [config for config in configs if not wanted or config.name in wanted]
+        if kind == BROKER_LOGGER:
+            return _loggers(call, name)
+        return _converted(_entries(call, kind, name), request)
     except KafkaError as error:
-        result.error_code, result.error_message = error.code, error.message
+        return error
+
+
+def _result(resource: DescribeConfigsResource, found: Configs | KafkaError) -> DescribeConfigsResult:
+    result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
+    if isinstance(found, KafkaError):
+        result.error_code, result.error_message = found.code, found.message
+    else:
+        wanted = resource.configuration_keys
+        result.configs = [config for config in found if not wanted or config.name in wanted]
     return result
 
 
@@ -83,7 +97,7 @@ def _entries(call: Call, kind: int, name: str) -> list[ConfigEntry]:
     raise KafkaError(ErrorCode.INVALID_REQUEST, f"{kind} is no type of resource that has configs")
 
 
-def _loggers(call: Call, name: str) -> list[DescribeConfigsResourceResult]:
+def _loggers(call: Call, name: str) -> Configs:
     check_this_broker(call, name)
     return [
         DescribeConfigsResourceResult(
