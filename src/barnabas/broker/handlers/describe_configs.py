@@ -1,7 +1,8 @@
 """DescribeConfigs, key 32, versions 1-4: every config of a resource, and where its value comes from.
 
 Behaviour: topics; this broker by its id; with an empty broker name what was set for all brokers; the
-loggers of this process. A resource named twice is answered once. Groups and client metrics subscriptions have no configs here.
+loggers of this process. Groups and client metrics subscriptions have no configs here. A resource named
+twice is answered once: a few bytes must not ask for the work and the memory of thousands.
 Versions:  v1 synonyms · v3 types and documentation."""
 
 from __future__ import annotations

@@ -87,6 +87,9 @@ def _open(call: Call, request: FetchRequest) -> tuple[FetchSession | None, list[
         for topic in request.topics
         for part in topic.partitions
     ]
+    if len(asked) > 1:
+        # A partition asked for more than once counts once, as the last time: Kafka's rule, and cheap.
+        asked = list({want.key: want for want in asked}.values())
     if request.session_epoch in (EPOCH_INITIAL, EPOCH_FINAL):
         if request.session_id != NO_SESSION:
             sessions.end(request.session_id)
