@@ -77,6 +77,19 @@ def test_13_only_the_configs_asked_for(client: RawClient) -> None:
     assert [config.name for config in result.configs] == ["retention.ms"]
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_13_a_resource_named_twice_is_answered_once(client: RawClient, version: int) -> None:
+    """A few kilobytes must not ask for a hundred megabytes; and no client reads two answers for one."""
+    topic = new_topic(client)
+    all_keys = DescribeConfigsResource(resource_type=TOPIC, resource_name=topic.name, configuration_keys=None)
+    one_key = DescribeConfigsResource(
+        resource_type=TOPIC, resource_name=topic.name, configuration_keys=["retention.ms"]
+    )
+    request = DescribeConfigsRequest(resources=[all_keys, one_key] * 1000)
+    first, second = client.call(DESCRIBE_CONFIGS, version, request).results
+    assert (len(first.configs) > 20, len(second.configs)) == (True, 1)
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "error"),
     [

@@ -19,6 +19,7 @@ from barnabas.testing.raw_calls import (
 )
 from barnabas.testing.raw_client import RawClient
 from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from barnabas.wire.messages.fetch import ReplicaState
 
 VERSIONS = range(4, 19)
 # One of each kind: oldest, sessions, zstd, flexible, topic ids, newest.
@@ -26,7 +27,6 @@ SOME_VERSIONS = (4, 7, 10, 12, 13, 18)
 DELETE_TOPICS = 20
 # Longer than any connection waits for its answer: who is answered was woken.
 FOREVER_MS = 600_000
-READ_COMMITTED = 1
 
 
 def offsets_of(records: Any) -> list[int]:
@@ -197,6 +197,13 @@ def test_5_a_waiting_fetch_hears_that_its_topic_is_deleted(
     assert only(response).error_code == error
 
 
+@pytest.mark.parametrize("version", SOME_VERSIONS)
+def test_5_a_partition_asked_for_twice_counts_once(client: RawClient, topic: Topic, version: int) -> None:
+    request = fetch_request(topic, 0)
+    request.topics = [*request.topics * 100, *fetch_request(topic, 5).topics]
+    assert offsets_of(only(client.call(FETCH, version, request)).records) == [5, 6, 7, 8, 9]
+
+
 def test_5_an_empty_fetch_is_answered_at_once(client: RawClient) -> None:
     request = fetch_request(Topic("", bytes(16)))
     request.topics, request.max_wait_ms = [], FOREVER_MS
@@ -208,8 +215,6 @@ def test_5_an_empty_fetch_is_answered_at_once(client: RawClient) -> None:
 def test_5_a_client_that_poses_as_a_replica_gets_nothing(
     client: RawClient, topic: Topic, version: int
 ) -> None:
-    from barnabas.wire.messages.fetch import ReplicaState
-
     request = fetch_request(topic)
     request.replica_id, request.replica_state = 1, ReplicaState(replica_id=1, replica_epoch=1)
     response = client.call(FETCH, version, request)

@@ -11,6 +11,7 @@ from barnabas.errors import ErrorCode
 from barnabas.metadata.brokers import fence_broker
 from barnabas.metadata.embedded import DIRECTORY_NAME, EmbeddedStore
 from barnabas.metadata.follower import Follower
+from barnabas.records.batch import iter_headers
 from barnabas.testing import Broker
 from barnabas.testing.raw_calls import (
     FETCH,
@@ -203,8 +204,6 @@ def test_8_list_offsets_tells_the_epoch_of_the_record(two_epochs: Any, version: 
 
 
 def test_8_batches_keep_the_epoch_they_were_written_in(two_epochs: Any) -> None:
-    from barnabas.records.batch import iter_headers
-
     client, topic, _ = two_epochs
     records = fetch_partition(client, topic).records
     assert [header.leader_epoch for _, header in iter_headers(records)] == [OLD, CURRENT]

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from crc32c import crc32c
 
 from barnabas.errors import ErrorCode
 from barnabas.records.batch import crc_is_valid, read_header
@@ -245,8 +246,6 @@ def test_17_log_append_time_recomputes_the_crc(client: RawClient, compression: i
 
 
 def test_17_a_false_max_timestamp_is_made_true(client: RawClient) -> None:
-    from crc32c import crc32c
-
     topic = new_topic(client)
     batch = bytearray(batch_of(b"a", b"b"))
     struct.pack_into(">q", batch, MAX_TIMESTAMP_POSITION, 5)
