@@ -1,0 +1,114 @@
+"""All groups of a shard with their offsets, and what each record of the journal does to them.
+
+A classic group may be here without a record: while its first members join, or for the offsets of consumers
+that are in no group. A consumer group is here because of its records, and only then."""
+
+import logging
+from collections.abc import Iterator
+from typing import TypeAlias, cast
+
+from barnabas.coordination.step import JournalRecord, Producer
+from barnabas.groups.classic import ClassicGroup
+from barnabas.groups.consumer import ConsumerGroup
+from barnabas.groups.offsets import OffsetStore
+from barnabas.groups.record_schemas import (
+    ConsumerGroupMetadataKey,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from barnabas.groups.records import GroupRecord, decode, record_type
+from barnabas.groups.settings import GroupSettings
+from barnabas.groups.topics import TopicsView
+
+logger = logging.getLogger(__name__)
+
+AnyGroup: TypeAlias = ClassicGroup | ConsumerGroup
+
+
+class GroupDirectory:
+    def __init__(self, settings: GroupSettings, topics: TopicsView) -> None:
+        self.offsets = OffsetStore()
+        self._settings = settings
+        self._topics = topics
+        self._groups: dict[str, AnyGroup] = {}
+        # Record types we have no use for; each is named once in the log.
+        self._strange_types: set[int] = set()
+
+    def __iter__(self) -> Iterator[AnyGroup]:
+        return iter(list(self._groups.values()))
+
+    def find(self, group_id: str) -> AnyGroup | None:
+        return self._groups.get(group_id)
+
+    def classic(self, group_id: str) -> ClassicGroup:
+        """The classic group of that name; a new one that nobody is in if there is none."""
+        group = self._groups.get(group_id)
+        if not isinstance(group, ClassicGroup):
+            group = self._groups[group_id] = ClassicGroup(group_id, self._settings)
+        return group
+
+    def new_consumer(self, group_id: str) -> ConsumerGroup:
+        """One that is not in the directory: its records will put it there."""
+        return ConsumerGroup(group_id, self._settings, self._topics)
+
+    def forget_if_unused(self, group_id: str) -> None:
+        """A classic group without records, members and offsets leaves no trace."""
+        group = self._groups.get(group_id)
+        has_offsets = group_id in self.offsets.group_ids()
+        if isinstance(group, ClassicGroup) and group.is_forgettable and not has_offsets:
+            del self._groups[group_id]
+
+    def adopt_orphans(self) -> None:
+        """Offsets whose group has no records belong to consumers that are in no group."""
+        for group_id in self.offsets.group_ids():
+            if group_id not in self._groups:
+                self.classic(group_id)
+
+    # Records
+
+    def apply(self, journaled: JournalRecord, producer: Producer | None) -> None:
+        record = decode(journaled)
+        if record is None:
+            self._pass_over(record_type(journaled))
+            return
+        key, value = record
+        if isinstance(key, OffsetCommitKey):
+            self._apply_offset(key, cast(OffsetCommitValue | None, value), producer)
+        elif isinstance(key, GroupMetadataKey):
+            self._apply_classic(key.group, cast(GroupMetadataValue | None, value))
+        else:
+            self._apply_consumer(key.group_id, record)
+
+    def _pass_over(self, number: int) -> None:
+        if number not in self._strange_types:
+            self._strange_types.add(number)
+            logger.warning("records of type %d in __consumer_offsets are passed over", number)
+
+    def _apply_offset(
+        self, key: OffsetCommitKey, value: OffsetCommitValue | None, producer: Producer | None
+    ) -> None:
+        if value is not None and key.group not in self._groups:
+            self.classic(key.group)
+        self.offsets.apply(key, value, None if producer is None else producer.id)
+
+    def _apply_classic(self, group_id: str, value: GroupMetadataValue | None) -> None:
+        if value is not None:
+            self.classic(group_id).apply(value)
+            return
+        group = self._groups.get(group_id)
+        if isinstance(group, ClassicGroup):
+            group.apply(None)
+            del self._groups[group_id]
+
+    def _apply_consumer(self, group_id: str, record: GroupRecord) -> None:
+        group = self._groups.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            # What is being removed may be gone already, or a classic group may have taken its place.
+            if record.value is None:
+                return
+            group = self._groups[group_id] = self.new_consumer(group_id)
+        group.apply(record)
+        if isinstance(record.key, ConsumerGroupMetadataKey) and record.value is None:
+            del self._groups[group_id]

@@ -1,0 +1,132 @@
+"""Calls about offsets: who may make them, and what they change.
+
+Errors that the answer has room for are in the answer."""
+
+from barnabas.coordination.step import JournalRecord, Producer, Step
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.groups import offset_requests
+from barnabas.groups.classic import ClassicGroup
+from barnabas.groups.directory import AnyGroup, GroupDirectory
+from barnabas.groups.expiry import expired_offsets
+from barnabas.groups.group import Committer
+from barnabas.groups.settings import GroupSettings
+from barnabas.groups.topics import TopicsView
+from barnabas.ids import Uuid
+from barnabas.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from barnabas.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from barnabas.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from barnabas.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+
+# A step is one batch: what removes many records does it in several.
+REMOVALS_PER_STEP = 1000
+# From here on clients know the error for a group that does not exist.
+_KNOWS_NOT_FOUND_FROM = 9
+
+
+class OffsetCalls:
+    def __init__(self, groups: GroupDirectory, settings: GroupSettings, topics: TopicsView) -> None:
+        self._groups = groups
+        self._settings = settings
+        self._topics = topics
+
+    # Committing
+
+    def commit(self, request: OffsetCommitRequest, version: int, now_ms: int) -> Step[OffsetCommitResponse]:
+        generation = request.generation_id_or_member_epoch
+        committer = Committer(request.member_id, request.group_instance_id, generation)
+        group = self._groups.find(request.group_id)
+        try:
+            if group is None:
+                is_known = version >= _KNOWS_NOT_FOUND_FROM
+                missing = ErrorCode.GROUP_ID_NOT_FOUND if is_known else ErrorCode.ILLEGAL_GENERATION
+                _check_simple(committer, missing)
+            else:
+                group.check_commit(committer, transactional=False, version=version)
+        except KafkaError as error:
+            return Step(offset_requests.refused_commit(request, error.code))
+        metadata_max = self._settings.offset_metadata_max_bytes
+        response, records = offset_requests.commit(request, self._topics, metadata_max, now_ms)
+        step = Step(response, records)
+        if isinstance(group, ClassicGroup):
+            step.timers += group.touch(request.member_id)
+        return step
+
+    def commit_in_transaction(
+        self, request: TxnOffsetCommitRequest, version: int, now_ms: int
+    ) -> Step[TxnOffsetCommitResponse]:
+        committer = Committer(request.member_id, request.group_instance_id, request.generation_id)
+        group = self._groups.find(request.group_id)
+        try:
+            if not request.group_id:
+                raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+            if group is None:
+                _check_simple(committer, ErrorCode.ILLEGAL_GENERATION)
+            else:
+                group.check_commit(committer, transactional=True, version=version)
+        except KafkaError as error:
+            refusal = offset_requests.refused_commit_in_transaction(request, _for_producer(error.code))
+            return Step(refusal)
+        metadata_max = self._settings.offset_metadata_max_bytes
+        response, records = offset_requests.commit_in_transaction(request, self._topics, metadata_max, now_ms)
+        return Step(response, records, producer=Producer(request.producer_id, request.producer_epoch))
+
+    # Fetching and deleting
+
+    def fetch(self, request: OffsetFetchRequestGroup, require_stable: bool) -> Step[OffsetFetchResponseGroup]:
+        group = self._groups.find(request.group_id)
+        try:
+            if group is not None:
+                group.check_fetch(request.member_id, request.member_epoch)
+        except KafkaError as error:
+            return Step(OffsetFetchResponseGroup(group_id=request.group_id, error_code=error.code))
+        return Step(offset_requests.fetch(request, self._groups.offsets, self._topics, require_stable))
+
+    def delete(self, request: OffsetDeleteRequest) -> Step[OffsetDeleteResponse]:
+        group = self._groups.find(request.group_id)
+        try:
+            if not request.group_id:
+                raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+            if group is None:
+                raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+            group.check_offset_delete()
+        except KafkaError as error:
+            return Step(OffsetDeleteResponse(error_code=error.code))
+        response, records = offset_requests.delete(request, self._groups.offsets, group.is_subscribed_to)
+        return Step(response, records)
+
+    # Offsets that nobody needs any more; the reply says whether there is more to remove.
+
+    def expire(self, now_ms: int) -> Step[bool]:
+        records: list[JournalRecord] = []
+        for group in self._groups:
+            records += self._expired(group, now_ms)
+            if len(records) >= REMOVALS_PER_STEP:
+                break
+        return _portion(records)
+
+    def _expired(self, group: AnyGroup, now_ms: int) -> list[JournalRecord]:
+        retention_ms = self._settings.offsets_retention_ms
+        records, is_everything = expired_offsets(group, self._groups.offsets, retention_ms, now_ms)
+        awaits_members = isinstance(group, ClassicGroup) and bool(group.pending_members)
+        if is_everything and group.is_empty and not awaits_members:
+            # The group goes last, so that a portion never leaves offsets without their group.
+            records += group.tombstones()
+        return records
+
+    def forget_topic(self, topic: str, topic_id: Uuid) -> Step[bool]:
+        return _portion(self._groups.offsets.removal_of_topic(topic, topic_id))
+
+
+def _portion(records: list[JournalRecord]) -> Step[bool]:
+    return Step(len(records) >= REMOVALS_PER_STEP, records[:REMOVALS_PER_STEP])
+
+
+def _check_simple(committer: Committer, missing: ErrorCode) -> None:
+    """Without a group, only consumers that are in none may commit: such a commit makes the group."""
+    if committer.generation >= 0:
+        raise KafkaError(missing)
+
+
+def _for_producer(code: ErrorCode) -> ErrorCode:
+    """Producers know generations only."""
+    return ErrorCode.ILLEGAL_GENERATION if code is ErrorCode.STALE_MEMBER_EPOCH else code
