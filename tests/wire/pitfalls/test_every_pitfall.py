@@ -1,10 +1,10 @@
 """The 24 known pitfalls of those who implement Kafka's protocol: tests are named after the number of theirs.
 
-1 ApiVersions header and fallback · 2 header versions · 3 ranges old librdkafka needs · 4 acks=0, order · 5 fetch ·
-6 fetch sessions · 7 topic ids · 8 leader epochs · 9 JoinGroup · 10 rebalance delay · 11 committed offsets ·
-12 auto-creation · 13 configs · 14 ListOffsets · 15 answers per topic · 16 produce errors · 17 rewritten batches ·
-18 transactions · 19 coordinators · 20 throttling, client ids · 21 advertised address · 22 unknown requests ·
-23 the event loop · 24 the new group protocols"""
+1 ApiVersions header and fallback · 2 header versions · 3 ranges old librdkafka needs · 4 acks=0, order ·
+5 fetch · 6 fetch sessions · 7 topic ids · 8 leader epochs · 9 JoinGroup · 10 rebalance delay ·
+11 committed offsets · 12 auto-creation · 13 configs · 14 ListOffsets · 15 answers per topic ·
+16 produce errors · 17 rewritten batches · 18 transactions · 19 coordinators · 20 throttling, client ids ·
+21 advertised address · 22 unknown requests · 23 the event loop · 24 the new group protocols"""
 
 import re
 from pathlib import Path
