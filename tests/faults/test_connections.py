@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.handlers.fetch import Reading
+from barnabas.config.definition import ConfigError
 from barnabas.testing import Broker
 from barnabas.testing.raw_calls import (
     FETCH,
@@ -24,8 +25,13 @@ from barnabas.testing.raw_calls import (
 )
 from barnabas.testing.raw_client import RawClient
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
+from barnabas.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 
-API_VERSIONS = 18
+API_VERSIONS, INCREMENTAL_ALTER_CONFIGS = 18, 44
 MB = 1024 * 1024
 PATIENCE_SECONDS = 20.0
 
@@ -97,6 +103,32 @@ def test_connections_over_the_limit_are_closed_and_others_are_not(overrides: dic
         assert comes_true(has_room)
         for client in (*allowed, *surplus):
             client.close()
+
+
+def test_a_limit_can_be_changed_while_the_broker_runs() -> None:
+    def limit(count: str | None, name: str = "max.connections.per.ip") -> int:
+        operation = 1 if count is None else 0
+        change = AlterableConfig(name=name, config_operation=operation, value=count)
+        resource = AlterConfigsResource(resource_type=4, resource_name="", configs=[change])
+        request = IncrementalAlterConfigsRequest(resources=[resource])
+        error: int = first.call(INCREMENTAL_ALTER_CONFIGS, 1, request).responses[0].error_code
+        return error
+
+    with Broker() as broker, connected(broker) as first, connected(broker) as second:
+        assert is_served(second)
+        assert limit("1") == 0
+        with connected(broker) as surplus:
+            assert surplus.is_closed_by_peer()
+        assert is_served(second)
+        assert limit(None) == 0
+        with connected(broker) as welcome:
+            assert is_served(welcome)
+
+
+def test_a_limit_that_cannot_be_read_stops_the_start_with_a_sentence() -> None:
+    broker = Broker({"max.connections.per.ip.overrides": "localhost"})
+    with pytest.raises(ConfigError, match="not host:count"), broker:
+        pass
 
 
 def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:

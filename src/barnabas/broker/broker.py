@@ -201,6 +201,7 @@ class Broker:
         self.config = self.config.with_dynamic(
             image.config(*CLUSTER_DEFAULT), image.config(BROKER_RESOURCE, str(self.id))
         )
+        self.server.reconfigure(self.config)
 
 
 def _raise_file_limit() -> None:

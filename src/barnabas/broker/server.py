@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from barnabas.broker.dispatch import Dispatcher, Refusal
-from barnabas.config.definition import Source
+from barnabas.config.definition import ConfigError, Source
 from barnabas.net.connection import Connection
 
 if TYPE_CHECKING:
@@ -55,9 +55,7 @@ class Server:
         self.dispatcher = dispatcher
         self._frame_bytes_max: int = config["socket.request.max.bytes"]
         self._idle_seconds: float = config["connections.max.idle.ms"] / 1000
-        self._connections_max: int = config["max.connections"]
-        self._per_host_max: int = config["max.connections.per.ip"]
-        self._per_host_overrides = _parse_overrides(config["max.connections.per.ip.overrides"])
+        self._set_limits(config)
         self._backlog: int = config["socket.listen.backlog.size"]
         self._socket_buffers = _socket_buffers(config)
         self._servers: list[asyncio.Server] = []
@@ -108,6 +106,18 @@ class Server:
             server.close()
         for connection in list(self._connections):
             connection.close()
+
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """Take limits that were changed while running; connections that are open stay open."""
+        try:
+            self._set_limits(config)
+        except ConfigError as error:
+            logger.error("the limits on connections stay as they are: %s", error)
+
+    def _set_limits(self, config: BrokerConfig) -> None:
+        self._per_host_overrides = _parse_overrides(config["max.connections.per.ip.overrides"])
+        self._connections_max: int = config["max.connections"]
+        self._per_host_max: int = config["max.connections.per.ip"]
 
     @property
     def connection_count(self) -> int:
@@ -176,5 +186,7 @@ def _parse_overrides(text: str) -> dict[str, int]:
     overrides: dict[str, int] = {}
     for pair in filter(None, (part.strip() for part in text.split(","))):
         host, _, limit = pair.rpartition(":")
+        if not host or not limit.isdecimal():
+            raise ConfigError(f"max.connections.per.ip.overrides has {pair!r}, which is not host:count.")
         overrides[host] = int(limit)
     return overrides
