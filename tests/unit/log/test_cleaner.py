@@ -316,6 +316,21 @@ def test_a_log_that_changed_meanwhile_keeps_its_own_segments(shop: Shop, change:
     assert shop.cleaner.health().current is None
 
 
+def test_a_cleaned_segment_never_takes_the_place_of_another(shop: Shop) -> None:
+    log = shop.log("t", replace(COMPACTED, segment_bytes=200))
+    for _ in range(4):
+        shop.put(log, b"a")
+    job = shop.job()
+    assert job is not None
+    result = clean(job, shop.disk)
+    assert [group.bases for group in result.groups] == [(0,), (1,), (2,)]
+    log.delete_records_before(1)
+    assert log.apply_retention(shop.clock.now_ms()) == 1
+    assert not shop.cleaner.finish(job, result)
+    assert log.bases == [1, 2, 3, 4]
+    assert [segment.size for segment in log.segments] == [segment.size for segment in job.segments[1:]]
+
+
 def test_a_segment_that_is_not_all_there_is_not_put_in_place(shop: Shop) -> None:
     log = shop.log("t")
     shop.put(log, b"a", b"a")
