@@ -1,0 +1,87 @@
+"""What the members of a consumer group subscribe to, and what exists of it. No I/O.
+
+Names are taken as they are; regular expressions are resolved to the names of existing topics, once per
+expression and group, and the outcome is kept in a record so that every member sees the same topics."""
+
+import hashlib
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from barnabas.errors import KafkaError
+from barnabas.groups import record_schemas as schemas
+from barnabas.groups.consumer_members import Member
+from barnabas.groups.records import GroupRecord
+from barnabas.groups.topic_patterns import TopicPattern
+from barnabas.groups.topics import TopicsView
+from barnabas.ids import Uuid
+
+logger = logging.getLogger(__name__)
+
+
+class ResolvedRegex(NamedTuple):
+    topics: frozenset[str]
+    resolved_at_ms: int
+
+
+def topics_of(member: Member, regexes: Mapping[str, ResolvedRegex]) -> frozenset[str]:
+    """The names a member subscribes to, existing or not."""
+    resolved = regexes.get(member.topic_regex) if member.topic_regex else None
+    return member.topic_names if resolved is None else member.topic_names | resolved.topics
+
+
+def topics_of_all(members: Iterable[Member], regexes: Mapping[str, ResolvedRegex]) -> frozenset[str]:
+    return frozenset[str]().union(*(topics_of(member, regexes) for member in members))
+
+
+def topic_ids(names: Iterable[str], topics: TopicsView) -> frozenset[Uuid]:
+    found = (topics.topic_id(name) for name in names)
+    return frozenset(topic for topic in found if topic is not None)
+
+
+def regexes_of(members: Iterable[Member]) -> Counter[str]:
+    """How many members subscribe to each regular expression."""
+    return Counter(member.topic_regex for member in members if member.topic_regex)
+
+
+def resolve(expressions: Iterable[str], topics: TopicsView, now_ms: int) -> dict[str, ResolvedRegex]:
+    """The names each expression matches. One that cannot be read is left out, so that it keeps what it has:
+    members cannot bring such, but a Kafka broker that had the group before may have."""
+    patterns: dict[str, TopicPattern] = {}
+    for expression in expressions:
+        try:
+            patterns[expression] = TopicPattern(expression)
+        except KafkaError as error:
+            logger.warning("a subscription keeps the topics it has: %s", error)
+    names = list(topics.names()) if patterns else []
+    return {
+        expression: ResolvedRegex(frozenset(name for name in names if pattern.matches(name)), now_ms)
+        for expression, pattern in patterns.items()
+    }
+
+
+def metadata_hash(names: Iterable[str], topics: TopicsView) -> int:
+    """A number that changes when one of these topics appears, goes, is made anew or gets partitions."""
+    digest = hashlib.blake2b(digest_size=8)
+    any_exists = False
+    for name in sorted(names):
+        topic_id, count = topics.topic_id(name), topics.partition_count(name)
+        if topic_id is not None and count is not None:
+            any_exists = True
+            digest.update(topic_id + count.to_bytes(4, "big") + len(name).to_bytes(2, "big") + name.encode())
+    return int.from_bytes(digest.digest(), "big", signed=True) if any_exists else 0
+
+
+# ---- records
+
+
+def regex_record(group_id: str, expression: str, resolved: ResolvedRegex | None) -> GroupRecord:
+    """None removes it: nobody subscribes to that expression any more."""
+    key = schemas.ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=expression)
+    if resolved is None:
+        return GroupRecord(key, None)
+    value = schemas.ConsumerGroupRegularExpressionValue(
+        topics=sorted(resolved.topics), timestamp=resolved.resolved_at_ms
+    )
+    return GroupRecord(key, value)
