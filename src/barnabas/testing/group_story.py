@@ -1,4 +1,4 @@
-"""A classic group told as a story: members by name, a clock that moves when told to, an inbox for each member.
+"""A classic group told as a story: members by name, a clock that moves when told to, an inbox for each.
 
 Plays the runtime (journal, apply, answer, timers) and the members' side of the protocol, step by step."""
 
@@ -25,6 +25,7 @@ from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequest
 
 GROUP = "readers"
 Answer = JoinGroupResponse | SyncGroupResponse
+_CODES = {int(code): code for code in ErrorCode}
 
 
 def subscription(*topics: str) -> bytes:
@@ -175,7 +176,7 @@ class GroupStory:
             member_id=person.member_id,
             group_instance_id=person.instance_id,
         )
-        return ErrorCode(self._run(self.group.heartbeat(request, self.clock.now_ms())).error_code)
+        return _CODES[self.run(self.group.heartbeat(request, self.clock.now_ms())).error_code]
 
     def leave(self, *names: str) -> list[ErrorCode]:
         return self.remove(
@@ -187,8 +188,8 @@ class GroupStory:
 
     def remove(self, *identities: MemberIdentity) -> list[ErrorCode]:
         request = LeaveGroupRequest(group_id=GROUP, members=list(identities))
-        answer = self._run(self.group.leave(request, 5, self.clock.now_ms()))
-        return [ErrorCode(member.error_code) for member in answer.members]
+        answer = self.run(self.group.leave(request, 5, self.clock.now_ms()))
+        return [_CODES[member.error_code] for member in answer.members]
 
     def commit(
         self, name: str | None, *, transactional: bool = False, generation: int | None = None
@@ -255,7 +256,7 @@ class GroupStory:
                 break
             self.clock.advance(max(due_ms - self.clock.now_ms(), 0))
             del self._timers[key]
-            self._run(self.group.lapse(key, self.clock.now_ms()))
+            self.run(self.group.lapse(key, self.clock.now_ms()))
         self.clock.advance(max(until_ms - self.clock.now_ms(), 0))
 
     def time_left_ms(self, kind: str, name: str | None = None) -> int | None:
@@ -272,14 +273,14 @@ class GroupStory:
         before, call.person.waiting = call.person.waiting, call
         if step.reply is not PARKED:
             call.person.waiting = before
-        reply = self._run(step)
+        reply = self.run(step)
         if reply is not PARKED:
             _take(call.person, reply)
             answer: Answer = reply
             return answer
         return None
 
-    def _run(self, step: Step[Any]) -> Any:
+    def run(self, step: Step[Any]) -> Any:
         if step.records and self.disk_fails:
             self.disk_fails = False
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
@@ -311,7 +312,7 @@ class GroupStory:
             person.waiting = None
         self._timers.clear()
         self.group = self.replayed()
-        self._run(self.group.loaded(self.clock.now_ms()))
+        self.run(self.group.loaded(self.clock.now_ms()))
 
 
 def value_of(record: JournalRecord) -> GroupMetadataValue | None:
