@@ -22,7 +22,7 @@ _Shares: TypeAlias = dict[str, set[_Partition]]
 
 def assign_uniformly(members: Mapping[str, MemberSpec], counts: PartitionCounts) -> dict[str, Assignment]:
     ordered = in_order(members)
-    topics = {member_id: members[member_id].topic_ids & counts.keys() for member_id in ordered}
+    topics = {member_id: members[member_id].topic_ids.intersection(counts) for member_id in ordered}
     shares = _kept(members, ordered, topics, counts)
     if len(set(topics.values())) <= 1:
         _level(shares, _missing(shares, topics, counts))
