@@ -1,7 +1,9 @@
 """All groups of a shard with their offsets, and what each record of the journal does to them.
 
 A classic group may be here without a record: while its first members join, or for the offsets of consumers
-that are in no group. A consumer group is here because of its records, and only then."""
+that are in no group. A consumer group is here because of its records, and only then. When classic members
+come to an empty consumer group, a classic one takes its place at once, and its records go with the
+first record of that one: what is in memory may be ahead of the journal, but loses nothing if it is lost."""
 
 import logging
 from collections.abc import Iterator
@@ -33,6 +35,8 @@ class GroupDirectory:
         self._settings = settings
         self._topics = topics
         self._groups: dict[str, AnyGroup] = {}
+        # Empty consumer groups whose place a classic group has taken, and that are still in the journal.
+        self._succeeded: dict[str, ConsumerGroup] = {}
         # Record types we have no use for; each is named once in the log.
         self._strange_types: set[int] = set()
 
@@ -53,12 +57,30 @@ class GroupDirectory:
         """One that is not in the directory: its records will put it there."""
         return ConsumerGroup(group_id, self._settings, self._topics)
 
-    def forget_if_unused(self, group_id: str) -> None:
-        """A classic group without records, members and offsets leaves no trace."""
+    def succeed_empty_consumer(self, group_id: str) -> None:
+        """Classic members come: a classic group takes the place of a consumer group that nobody is in."""
         group = self._groups.get(group_id)
-        has_offsets = group_id in self.offsets.group_ids()
-        if isinstance(group, ClassicGroup) and group.is_forgettable and not has_offsets:
+        if isinstance(group, ConsumerGroup) and group.is_empty:
+            self._succeeded[group_id] = group
             del self._groups[group_id]
+
+    def settle(self, group_id: str) -> None:
+        """Drop a classic group that turned out to be for nothing: no record, no members, no offsets."""
+        group = self._groups.get(group_id)
+        if not (isinstance(group, ClassicGroup) and group.is_forgettable):
+            return
+        if group_id in self._succeeded:
+            self._groups[group_id] = self._succeeded.pop(group_id)
+        elif not self.offsets.has_group(group_id):
+            del self._groups[group_id]
+
+    def debts(self, group_id: str) -> list[JournalRecord]:
+        """What must be written before the next record of a group."""
+        succeeded = self._succeeded.get(group_id)
+        return [] if succeeded is None else succeeded.tombstones()
+
+    def tombstones(self, group: AnyGroup) -> list[JournalRecord]:
+        return self.debts(group.group_id) + group.tombstones()
 
     def adopt_orphans(self) -> None:
         """Offsets whose group has no records belong to consumers that are in no group."""
@@ -94,6 +116,7 @@ class GroupDirectory:
         self.offsets.apply(key, value, None if producer is None else producer.id)
 
     def _apply_classic(self, group_id: str, value: GroupMetadataValue | None) -> None:
+        self._succeeded.pop(group_id, None)
         if value is not None:
             self.classic(group_id).apply(value)
             return

@@ -5,14 +5,6 @@ from typing import NamedTuple, Protocol
 from barnabas.coordination.step import JournalRecord
 
 
-class Caller(NamedTuple):
-    """The client of a call, and the version of the API it speaks."""
-
-    client_id: str
-    client_host: str
-    version: int
-
-
 class Committer(NamedTuple):
     """Who commits or fetches offsets, as the request says; nobody in particular where it says nothing."""
 

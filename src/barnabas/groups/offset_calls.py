@@ -110,7 +110,7 @@ class OffsetCalls:
         awaits_members = isinstance(group, ClassicGroup) and bool(group.pending_members)
         if is_everything and group.is_empty and not awaits_members:
             # The group goes last, so that a portion never leaves offsets without their group.
-            records += group.tombstones()
+            records += self._groups.tombstones(group)
         return records
 
     def forget_topic(self, topic: str, topic_id: Uuid) -> Step[bool]:

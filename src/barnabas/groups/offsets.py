@@ -62,6 +62,9 @@ class OffsetStore:
         """Groups that have offsets, if only pending ones."""
         return self._committed.keys() | self._open.keys()
 
+    def has_group(self, group_id: str) -> bool:
+        return group_id in self._committed or group_id in self._open
+
     def is_pending(self, group_id: str, partition: TopicPartition) -> bool:
         """True while a transaction that is still open has committed an offset for the partition."""
         return partition in self._open.get(group_id, ())

@@ -1,0 +1,55 @@
+"""Groups as administrators see them: described one by one, or listed."""
+
+from collections.abc import Collection, Iterable
+
+from barnabas.errors import ErrorCode
+from barnabas.groups.classic import ClassicGroup, State
+from barnabas.groups.consumer import ConsumerGroup
+from barnabas.groups.directory import AnyGroup
+from barnabas.wire.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
+from barnabas.wire.messages.describe_groups import DescribedGroup
+from barnabas.wire.messages.list_groups import ListedGroup
+
+# Before this version of DescribeGroups, a group that does not exist is one that is dead.
+_KNOWS_NOT_FOUND_FROM = 6
+
+
+def described_classic(group: AnyGroup | None, group_id: str, version: int) -> DescribedGroup:
+    if isinstance(group, ClassicGroup):
+        return group.describe()
+    answer = DescribedGroup(group_id=group_id, group_state=State.DEAD.value)
+    if version >= _KNOWS_NOT_FOUND_FROM:
+        answer.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+        answer.error_message = f"there is no classic group {group_id!r}"
+    return answer
+
+
+def described_consumer(group: AnyGroup | None, group_id: str) -> DescribedConsumerGroup:
+    if isinstance(group, ConsumerGroup):
+        return group.describe()
+    return DescribedConsumerGroup(
+        group_id=group_id,
+        error_code=ErrorCode.GROUP_ID_NOT_FOUND,
+        error_message=f"there is no consumer group {group_id!r}",
+    )
+
+
+def listed(groups: Iterable[AnyGroup], states: Collection[str], types: Collection[str]) -> list[ListedGroup]:
+    """Those in one of the states and of one of the types; none given means any. Case does not matter."""
+    wanted_states = {state.strip().lower() for state in states}
+    wanted_types = {kind.strip().lower() for kind in types}
+    return [
+        ListedGroup(
+            group_id=group.group_id,
+            protocol_type=group.protocol_type,
+            group_state=group.state_name,
+            group_type=_kind(group),
+        )
+        for group in groups
+        if (not wanted_states or group.state_name.lower() in wanted_states)
+        and (not wanted_types or _kind(group) in wanted_types)
+    ]
+
+
+def _kind(group: AnyGroup) -> str:
+    return "consumer" if isinstance(group, ConsumerGroup) else "classic"

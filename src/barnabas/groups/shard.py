@@ -1,0 +1,288 @@
+"""All groups of one partition of `__consumer_offsets`: one method per API, for groups of either kind.
+
+The shard finds the group, or makes it, or changes its kind; the rest is the group's business (classic,
+consumer) or the offsets' (offset_calls). What a topic's existence, an ACL or a missing coordinator have to
+say is for the caller. Errors are in the answers, in the place each API has for them."""
+
+from collections.abc import Collection, Hashable, Mapping
+from typing import TypeVar
+
+from barnabas.coordination.step import JournalRecord, Producer, Step, Waiter
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.groups.classic import ClassicGroup
+from barnabas.groups.classic_answers import join_refused, sync_refused
+from barnabas.groups.classic_members import ClientInfo
+from barnabas.groups.classic_plan import JOIN, PENDING, SESSION, SYNC
+from barnabas.groups.consumer import ConsumerGroup
+from barnabas.groups.consumer_departures import REBALANCE
+from barnabas.groups.consumer_members import JOIN_EPOCH
+from barnabas.groups.consumer_migration import DOWNGRADE, DOWNGRADED
+from barnabas.groups.consumer_requests import check_heartbeat
+from barnabas.groups.directory import GroupDirectory
+from barnabas.groups.offset_calls import OffsetCalls
+from barnabas.groups.queries import described_classic, described_consumer, listed
+from barnabas.groups.settings import GroupSettings
+from barnabas.groups.steps import merged
+from barnabas.groups.topics import TopicsView
+from barnabas.ids import Uuid
+from barnabas.wire.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
+from barnabas.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from barnabas.wire.messages.delete_groups import DeletableGroupResult
+from barnabas.wire.messages.describe_groups import DescribedGroup
+from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
+from barnabas.wire.messages.list_groups import ListedGroup
+from barnabas.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from barnabas.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from barnabas.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+
+__all__ = ["ClientInfo", "GroupShard"]
+
+_Reply = TypeVar("_Reply")
+
+# The timers each kind of group has, and whether they are a member's or the whole group's.
+_TIMERS: Mapping[type, frozenset[tuple[str, bool]]] = {
+    ClassicGroup: frozenset({(SESSION, True), (PENDING, True), (JOIN, False), (SYNC, False)}),
+    ConsumerGroup: frozenset(
+        {(SESSION, True), (REBALANCE, True), (JOIN, True), (SYNC, True), (DOWNGRADE, False)}
+    ),
+}
+
+
+class GroupShard:
+    def __init__(self, settings: GroupSettings, topics: TopicsView) -> None:
+        self._settings = settings
+        self._topics = topics
+        # To look at, not to change.
+        self.groups = GroupDirectory(settings, topics)
+        self._offsets = OffsetCalls(self.groups, settings, topics)
+
+    # ---- members of the classic protocol
+
+    def join_group(
+        self, request: JoinGroupRequest, client: ClientInfo, version: int, waiter: Waiter, now_ms: int
+    ) -> Step[JoinGroupResponse]:
+        group_id = request.group_id
+        self.groups.succeed_empty_consumer(group_id)
+        try:
+            step = self._joined(request, client, version, waiter, now_ms)
+        except KafkaError as error:
+            step = Step(join_refused(error.code, request.member_id, version))
+        self.groups.settle(group_id)
+        return self._paid(group_id, step)
+
+    def _joined(
+        self, request: JoinGroupRequest, client: ClientInfo, version: int, waiter: Waiter, now_ms: int
+    ) -> Step[JoinGroupResponse]:
+        _check_id(request.group_id)
+        group = self.groups.find(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return group.join(request, client, version, now_ms)
+        if group is None and request.member_id:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        return self.groups.classic(request.group_id).join(request, client, version, waiter, now_ms)
+
+    def sync_group(
+        self, request: SyncGroupRequest, version: int, waiter: Waiter, now_ms: int
+    ) -> Step[SyncGroupResponse]:
+        try:
+            _check_id(request.group_id)
+            group = self._existing(request.group_id)
+            if isinstance(group, ConsumerGroup):
+                return group.sync(request, now_ms)
+            return self._paid(request.group_id, group.sync(request, waiter, version, now_ms))
+        except KafkaError as error:
+            return Step(sync_refused(error.code))
+
+    def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> Step[HeartbeatResponse]:
+        try:
+            _check_id(request.group_id)
+            group = self._existing(request.group_id)
+            if isinstance(group, ConsumerGroup):
+                return group.classic_heartbeat(request, now_ms)
+            return group.heartbeat(request, now_ms)
+        except KafkaError as error:
+            return Step(HeartbeatResponse(error_code=error.code))
+
+    def leave_group(self, request: LeaveGroupRequest, version: int, now_ms: int) -> Step[LeaveGroupResponse]:
+        group_id = request.group_id
+        group = self.groups.find(group_id)
+        if not group_id:
+            return Step(LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID))
+        if group is None:
+            return Step(_nobody_left(request))
+        if isinstance(group, ConsumerGroup):
+            return group.leave(request, now_ms)
+        step = group.leave(request, version, now_ms)
+        self.groups.settle(group_id)
+        return self._paid(group_id, step)
+
+    def _existing(self, group_id: str) -> ClassicGroup | ConsumerGroup:
+        """To its members a group that is gone is one that does not know them."""
+        group = self.groups.find(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        return group
+
+    # ---- members of the consumer protocol
+
+    def consumer_group_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, client: ClientInfo, version: int, now_ms: int
+    ) -> Step[ConsumerGroupHeartbeatResponse]:
+        group_id = request.group_id
+        self.groups.settle(group_id)
+        try:
+            group = self.groups.find(group_id)
+            if not isinstance(group, ConsumerGroup) and request.member_epoch != JOIN_EPOCH:
+                check_heartbeat(request, version, self._settings.consumer_assignors)
+                raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no consumer group {group_id!r}")
+            if isinstance(group, ClassicGroup):
+                return self._paid(group_id, self._upgraded(group, request, client, version, now_ms))
+            group = group or self.groups.new_consumer(group_id)
+            return group.heartbeat(request, client, version, now_ms)
+        except KafkaError as error:
+            return Step(ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message))
+
+    def _upgraded(
+        self,
+        group: ClassicGroup,
+        request: ConsumerGroupHeartbeatRequest,
+        client: ClientInfo,
+        version: int,
+        now_ms: int,
+    ) -> Step[ConsumerGroupHeartbeatResponse]:
+        """The classic group ends and a consumer group goes on with its members, in one batch of records."""
+        farewell = group.dismissal(ErrorCode.REBALANCE_IN_PROGRESS, now_ms)
+        if group.is_empty:
+            new = self.groups.new_consumer(group.group_id)
+            change: Step[None] = Step(None, group.tombstones())
+        else:
+            export = group.export()
+            new, change = ConsumerGroup.upgraded(group.group_id, export, self._settings, self._topics, now_ms)
+        heartbeat = new.heartbeat(request, client, version, now_ms)
+        return merged(heartbeat.reply, [farewell, change, heartbeat])
+
+    # ---- offsets
+
+    def offset_commit(
+        self, request: OffsetCommitRequest, version: int, now_ms: int
+    ) -> Step[OffsetCommitResponse]:
+        return self._offsets.commit(request, version, now_ms)
+
+    def txn_offset_commit(
+        self, request: TxnOffsetCommitRequest, version: int, now_ms: int
+    ) -> Step[TxnOffsetCommitResponse]:
+        return self._offsets.commit_in_transaction(request, version, now_ms)
+
+    def offset_fetch(
+        self, request: OffsetFetchRequestGroup, require_stable: bool
+    ) -> Step[OffsetFetchResponseGroup]:
+        return self._offsets.fetch(request, require_stable)
+
+    def offset_delete(self, request: OffsetDeleteRequest) -> Step[OffsetDeleteResponse]:
+        return self._offsets.delete(request)
+
+    def expire_offsets(self, now_ms: int) -> Step[bool]:
+        """To be called now and then, and again at once while the reply is True."""
+        return self._offsets.expire(now_ms)
+
+    # ---- groups as a whole
+
+    def describe_group(self, group_id: str, version: int) -> Step[DescribedGroup]:
+        return Step(described_classic(self.groups.find(group_id), group_id, version))
+
+    def describe_consumer_group(self, group_id: str) -> Step[DescribedConsumerGroup]:
+        return Step(described_consumer(self.groups.find(group_id), group_id))
+
+    def list_groups(
+        self, states: Collection[str] = (), types: Collection[str] = ()
+    ) -> Step[list[ListedGroup]]:
+        return Step(listed(self.groups, states, types))
+
+    def delete_group(self, group_id: str, now_ms: int) -> Step[DeletableGroupResult]:
+        group = self.groups.find(group_id)
+        result = DeletableGroupResult(group_id=group_id)
+        try:
+            if group is None:
+                raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+            group.check_delete()
+        except KafkaError as error:
+            result.error_code = error.code
+            return Step(result)
+        records = self.groups.offsets.removal_of_group(group_id) + self.groups.tombstones(group)
+        steps: list[Step[None]] = [Step(None, records)]
+        if isinstance(group, ClassicGroup):
+            # Somebody may have been given a member id already.
+            steps.append(group.dismissal(ErrorCode.UNKNOWN_MEMBER_ID, now_ms))
+        return merged(result, steps)
+
+    # ---- topics
+
+    def topics_changed(self, now_ms: int) -> Step[None]:
+        """Topics were made or got partitions. Classic members see that for themselves, and join again."""
+        consumers = [group for group in self.groups if isinstance(group, ConsumerGroup)]
+        return merged(None, [group.topics_changed(now_ms) for group in consumers])
+
+    def topic_deleted(self, topic: str, topic_id: Uuid) -> Step[bool]:
+        """Its offsets go; to be called again at once while the reply is True, and `topics_changed` after."""
+        return self._offsets.forget_topic(topic, topic_id)
+
+    # ---- the journal and time
+
+    def apply(self, record: JournalRecord, producer: Producer | None) -> None:
+        self.groups.apply(record, producer)
+
+    def apply_marker(self, producer: Producer, is_commit: bool) -> None:
+        self.groups.offsets.end_transaction(producer.id, is_commit)
+
+    def loaded(self, now_ms: int) -> Step[None]:
+        self.groups.adopt_orphans()
+        return merged(None, [group.loaded(now_ms) for group in self.groups])
+
+    def lapse(self, key: Hashable, now_ms: int) -> Step[None]:
+        """A timer of a group ran out; it may have changed its kind or be gone."""
+        if not (isinstance(key, tuple) and len(key) in (3, 4) and key[0] == "group"):
+            raise ValueError(f"no group has a timer {key!r}")
+        group_id, timer = key[1], (key[2], len(key) == 4)
+        group = self.groups.find(group_id)
+        if isinstance(group, ClassicGroup) and timer == (DOWNGRADED, False):
+            return group.rebalance(now_ms)
+        if group is None or timer not in _TIMERS[type(group)]:
+            return Step(None)
+        step = group.lapse(key, now_ms)
+        self.groups.settle(group_id)
+        return self._paid(group_id, step)
+
+    def resigned(self, now_ms: int) -> Step[None]:
+        """This broker no longer coordinates these groups: everybody who waits is sent away."""
+        classic = [group for group in self.groups if isinstance(group, ClassicGroup)]
+        return merged(None, [group.dismissal(ErrorCode.NOT_COORDINATOR, now_ms) for group in classic])
+
+    def _paid(self, group_id: str, step: Step[_Reply]) -> Step[_Reply]:
+        if step.records:
+            step.records = self.groups.debts(group_id) + step.records
+        return step
+
+
+def _check_id(group_id: str) -> None:
+    if not group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+
+
+def _nobody_left(request: LeaveGroupRequest) -> LeaveGroupResponse:
+    return LeaveGroupResponse(
+        members=[
+            MemberResponse(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                error_code=ErrorCode.UNKNOWN_MEMBER_ID,
+            )
+            for member in request.members
+        ]
+    )
