@@ -24,6 +24,8 @@ SWEEP_SECONDS_MAX = 10.0
 # A connection this long without a frame gives the memory of a large buffer back.
 SHRINK_SECONDS = 10.0
 LOCALHOST = "localhost"
+# So many misbehaving hosts are remembered as named in the log; then they are named anew.
+NAMED_MAX = 10_000
 
 
 class Endpoint:
@@ -62,6 +64,8 @@ class Server:
         self._connections: set[Connection] = set()
         self._per_host: Counter[str] = Counter()
         self._named: set[str] = set()
+        self._second_began = 0.0
+        self._second_count = 0
         self._sweeper: asyncio.TimerHandle | None = None
         self.refusals = 0
         self.accepted = 0
@@ -118,6 +122,7 @@ class Server:
         self._per_host_overrides = _parse_overrides(config["max.connections.per.ip.overrides"])
         self._connections_max: int = config["max.connections"]
         self._per_host_max: int = config["max.connections.per.ip"]
+        self._creations_max: int = config["max.connection.creation.rate"]
 
     @property
     def connection_count(self) -> int:
@@ -133,6 +138,16 @@ class Server:
         if self._per_host[connection.peer_host] > allowed or len(self._connections) > self._connections_max:
             self.refused(connection, "too many connections")
             connection.close()
+        elif self._is_too_quick(connection.last_active):
+            self.refused(connection, "connections come faster than max.connection.creation.rate")
+            connection.close()
+
+    def _is_too_quick(self, now: float) -> bool:
+        """Whether more connections came within the last second than are allowed."""
+        if now - self._second_began >= 1:
+            self._second_began, self._second_count = now, 0
+        self._second_count += 1
+        return self._second_count > self._creations_max
 
     def closed(self, connection: Connection) -> None:
         if connection in self._connections:
@@ -144,6 +159,8 @@ class Server:
     def refused(self, connection: Connection, reason: str) -> None:
         self.refusals += 1
         if connection.peer_host not in self._named:
+            if len(self._named) >= NAMED_MAX:
+                self._named.clear()
             self._named.add(connection.peer_host)
             logger.warning(
                 "closed a connection from %s: %s (said once per host)", connection.peer_host, reason

@@ -55,9 +55,11 @@ class Message(MessageBase):
 
     def __repr__(self) -> str:
         """Fields at their default are left out; bytes are counted, not shown: they may be a password's."""
-        values = [(field, getattr(self, field.name)) for field in self.FIELDS]
-        default = type(self)()
-        shown = [f"{f.name}={_shown(f, v)}" for f, v in values if v != getattr(default, f.name)]
+        shown = []
+        for field in self.FIELDS:
+            value, default = getattr(self, field.name), getattr(type(self), field.name)
+            if value != ([] if default is EMPTY else default):
+                shown.append(f"{field.name}={_shown(field, value)}")
         return f"{type(self).__name__}({', '.join(shown)})"
 
 

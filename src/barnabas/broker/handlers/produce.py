@@ -86,8 +86,10 @@ def _append_all(call: Call, request: ProduceRequest, checked: Checked) -> Answer
     if request.acks == ACKS_NONE:
         _answer_nothing(call, pendings)
         return None
+    if any(pending.response.error_code for pending in pendings):
+        _add_endpoints(call, response, pendings)
     if request.acks == ACKS_ALL and not all(pending.is_committed for pending in pendings):
-        return _wait_committed(call, request, response, pendings)
+        return _wait_committed(request, response, pendings)
     return response
 
 
@@ -201,7 +203,7 @@ def _check(call: Call, records: memoryview, rules: BatchRules) -> CheckedBatch |
 
 
 async def _wait_committed(
-    call: Call, request: ProduceRequest, response: ProduceResponse, pendings: list[Pending]
+    request: ProduceRequest, response: ProduceResponse, pendings: list[Pending]
 ) -> ProduceResponse:
     open_pendings = [
         (pending.partition.committed, pending.required_offset)
@@ -215,7 +217,6 @@ async def _wait_committed(
             lost = not pending.partition.is_leader
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER if lost else ErrorCode.REQUEST_TIMED_OUT
             pending.response.error_code, pending.response.error_message = code, code.text
-    _add_endpoints(call, response, pendings)
     return response
 
 
