@@ -55,22 +55,22 @@ class Rounds:
     # What ends in a record
 
     def land(self, value: GroupMetadataValue | None) -> None:
-        """Take in a record, live or replayed. Live, the members are known better than by their record."""
+        """Take in a record, live or replayed. All who waited for it are answered by the step it came with."""
         self.saved = value
-        known = {member.id: member for member in self.roster}
+        known = {member.id: member.protocols for member in self.roster}
         if self.successor is not None:
-            known[self.successor.id] = self.successor
+            known[self.successor.id] = self.successor.protocols
         self.successor = None
         self.first_wait = None
         if value is None:
             self._arrive(State.DEAD, [], None)
             return
-        members = []
-        for stored in value.members:
-            member = known.get(stored.member_id) or recorded_member(stored, value.protocol)
-            member.assignment = bytes(stored.assignment)
-            member.sync = None
-            members.append(member)
+        members = [recorded_member(stored, value.protocol) for stored in value.members]
+        for member in members:
+            # If the one protocol on record is among those it told us of, it still knows the others.
+            protocols = known.get(member.id, ())
+            if member.protocols[0] in protocols:
+                member.protocols = protocols
         self.generation = Generation(value.generation, value.protocol_type, value.protocol, value.leader)
         self._arrive(State.STABLE if members else State.EMPTY, members, value.leader)
         self.topics = self._subscribed_topics()

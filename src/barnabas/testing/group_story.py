@@ -11,6 +11,7 @@ from barnabas.clock import FakeClock
 from barnabas.coordination.step import PARKED, JournalRecord, Step, Timer
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.groups.classic import ClassicGroup, ClientInfo
+from barnabas.groups.classic_plan import timer_key
 from barnabas.groups.group import Committer
 from barnabas.groups.record_schemas import GroupMetadataValue
 from barnabas.groups.records import decode
@@ -148,11 +149,13 @@ class GroupStory:
         return answer
 
     def sync(self, name: str, assignments: Mapping[str, bytes] | None = None) -> Answer | None:
-        """One SyncGroup, with an assignment for each named member; None if it is parked."""
+        """One SyncGroup, with assignments by name or by member id; None if it is parked."""
         person = self.people[name]
         names_protocol = person.version >= 7
         given = [
-            SyncGroupRequestAssignment(member_id=self.people[who].member_id, assignment=assignment)
+            SyncGroupRequestAssignment(
+                member_id=self.people[who].member_id if who in self.people else who, assignment=assignment
+            )
             for who, assignment in (assignments or {}).items()
         ]
         request = SyncGroupRequest(
@@ -256,29 +259,39 @@ class GroupStory:
                 break
             self.clock.advance(max(due_ms - self.clock.now_ms(), 0))
             del self._timers[key]
-            self.run(self.group.lapse(key, self.clock.now_ms()))
+            self._lapse(key)
         self.clock.advance(max(until_ms - self.clock.now_ms(), 0))
+
+    def _lapse(self, key: Hashable) -> None:
+        try:
+            self.run(self.group.lapse(key, self.clock.now_ms()))
+        except KafkaError:
+            # What could not be recorded is tried again.
+            self._set_timers([Timer(key, 1000)])
 
     def time_left_ms(self, kind: str, name: str | None = None) -> int | None:
         """Until a timer of the group, or of one of its members, lapses; None if it is not set."""
-        key: tuple[str, ...] = ("group", GROUP, kind)
-        if name is not None:
-            key = (*key, self.people[name].member_id)
-        due = self._timers.get(key)
+        member_id = None if name is None else self.people[name].member_id
+        due = self._timers.get(timer_key(GROUP, kind, member_id))
         return None if due is None else due[0] - self.clock.now_ms()
+
+    def has_timer(self, kind: str, member_id: str | None = None) -> bool:
+        return timer_key(GROUP, kind, member_id) in self._timers
+
+    @property
+    def has_timers(self) -> bool:
+        return bool(self._timers)
 
     # The runtime's part
 
     def _ask(self, call: Call, step: Step[Any]) -> Answer | None:
-        before, call.person.waiting = call.person.waiting, call
-        if step.reply is not PARKED:
-            call.person.waiting = before
-        reply = self.run(step)
-        if reply is not PARKED:
-            _take(call.person, reply)
-            answer: Answer = reply
-            return answer
-        return None
+        if step.reply is PARKED:
+            call.person.waiting = call
+            self.run(step)
+            return None
+        answer: Answer = self.run(step)
+        _take(call.person, answer)
+        return answer
 
     def run(self, step: Step[Any]) -> Any:
         if step.records and self.disk_fails:
@@ -305,6 +318,11 @@ class GroupStory:
         for record in self.journal:
             group.apply(value_of(record))
         return group
+
+    @property
+    def recorded_generations(self) -> list[int]:
+        values = [value_of(record) for record in self.journal]
+        return [value.generation for value in values if value is not None]
 
     def fail_over(self) -> None:
         """Another coordinator takes over: what was parked is lost, as are all timers."""

@@ -47,6 +47,16 @@ def test_another_coordinator_has_the_same_group() -> None:
     assert synced is not None and synced.error_code == NONE
 
 
+def test_a_replay_forgets_what_older_records_say() -> None:
+    both = {"sticky": subscription("orders"), "range": subscription("bills")}
+    story = GroupStory().stable("a", protocols=both)
+    story.enter("b", protocols={"range": subscription("bills")})
+    story.rejoin_all()
+    story.sync_all()
+    assert story.replayed().describe() == story.group.describe()
+    assert story.replayed().subscribed_topics() == frozenset({"bills"})
+
+
 def test_after_a_failover_everybody_has_a_session_to_come_back() -> None:
     story = GroupStory().stable("a", "b")
     story.fail_over()
