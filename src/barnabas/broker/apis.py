@@ -3,24 +3,36 @@
 from barnabas.broker.call import Api
 from barnabas.broker.handlers.alter_configs import alter_configs
 from barnabas.broker.handlers.api_versions import api_versions
+from barnabas.broker.handlers.consumer_group_describe import consumer_group_describe
+from barnabas.broker.handlers.consumer_group_heartbeat import consumer_group_heartbeat
 from barnabas.broker.handlers.create_partitions import create_partitions
 from barnabas.broker.handlers.create_topics import create_topics
+from barnabas.broker.handlers.delete_groups import delete_groups
 from barnabas.broker.handlers.delete_records import delete_records
 from barnabas.broker.handlers.delete_topics import delete_topics
 from barnabas.broker.handlers.describe_cluster import describe_cluster
 from barnabas.broker.handlers.describe_configs import describe_configs
+from barnabas.broker.handlers.describe_groups import describe_groups
 from barnabas.broker.handlers.describe_log_dirs import describe_log_dirs
 from barnabas.broker.handlers.describe_producers import describe_producers
 from barnabas.broker.handlers.describe_topic_partitions import describe_topic_partitions
 from barnabas.broker.handlers.fetch import fetch
 from barnabas.broker.handlers.find_coordinator import find_coordinator
+from barnabas.broker.handlers.heartbeat import heartbeat
 from barnabas.broker.handlers.incremental_alter_configs import incremental_alter_configs
 from barnabas.broker.handlers.init_producer_id import init_producer_id
+from barnabas.broker.handlers.join_group import join_group
+from barnabas.broker.handlers.leave_group import leave_group
 from barnabas.broker.handlers.list_config_resources import list_config_resources
+from barnabas.broker.handlers.list_groups import list_groups
 from barnabas.broker.handlers.list_offsets import list_offsets
 from barnabas.broker.handlers.metadata import metadata
+from barnabas.broker.handlers.offset_commit import offset_commit
+from barnabas.broker.handlers.offset_delete import offset_delete
+from barnabas.broker.handlers.offset_fetch import offset_fetch
 from barnabas.broker.handlers.offset_for_leader_epoch import offset_for_leader_epoch
 from barnabas.broker.handlers.produce import produce
+from barnabas.broker.handlers.sync_group import sync_group
 
 _ROWS = (
     # Old librdkafka compresses only where Produce 0 is offered.
@@ -28,7 +40,15 @@ _ROWS = (
     Api(1, "Fetch", (4, 18), fetch),
     Api(2, "ListOffsets", (1, 11), list_offsets),
     Api(3, "Metadata", (0, 13), metadata),
+    Api(8, "OffsetCommit", (2, 10), offset_commit),
+    Api(9, "OffsetFetch", (1, 10), offset_fetch),
     Api(10, "FindCoordinator", (0, 6), find_coordinator),
+    Api(11, "JoinGroup", (0, 9), join_group),
+    Api(12, "Heartbeat", (0, 4), heartbeat),
+    Api(13, "LeaveGroup", (0, 5), leave_group),
+    Api(14, "SyncGroup", (0, 5), sync_group),
+    Api(15, "DescribeGroups", (0, 6), describe_groups),
+    Api(16, "ListGroups", (0, 5), list_groups),
     Api(18, "ApiVersions", (0, 4), api_versions, before_authentication=True),
     Api(19, "CreateTopics", (2, 7), create_topics),
     Api(20, "DeleteTopics", (1, 6), delete_topics),
@@ -39,9 +59,13 @@ _ROWS = (
     Api(33, "AlterConfigs", (0, 2), alter_configs),
     Api(35, "DescribeLogDirs", (1, 5), describe_log_dirs),
     Api(37, "CreatePartitions", (0, 3), create_partitions),
+    Api(42, "DeleteGroups", (0, 2), delete_groups),
     Api(44, "IncrementalAlterConfigs", (0, 1), incremental_alter_configs),
+    Api(47, "OffsetDelete", (0, 0), offset_delete),
     Api(60, "DescribeCluster", (0, 2), describe_cluster),
     Api(61, "DescribeProducers", (0, 0), describe_producers),
+    Api(68, "ConsumerGroupHeartbeat", (0, 1), consumer_group_heartbeat),
+    Api(69, "ConsumerGroupDescribe", (0, 1), consumer_group_describe),
     Api(74, "ListConfigResources", (0, 1), list_config_resources),
     Api(75, "DescribeTopicPartitions", (0, 0), describe_topic_partitions),
 )

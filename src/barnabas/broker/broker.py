@@ -15,6 +15,7 @@ from barnabas.broker.call import Api
 from barnabas.broker.cleaning import CleanerDriver
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.fetch_sessions import FetchSessions
+from barnabas.broker.group_coordinator import GroupCoordinator
 from barnabas.broker.housekeeping import Housekeeping
 from barnabas.broker.metrics_server import MetricsServer
 from barnabas.broker.producer_ids import ProducerIds
@@ -54,6 +55,7 @@ class Broker:
     logs: LogManager
     replicas: Replicas
     cleaner: Cleaner
+    groups: GroupCoordinator
     producer_ids: ProducerIds
 
     def __init__(self, config: BrokerConfig, clock: Clock | None = None, disk: Disk | None = None) -> None:
@@ -103,6 +105,8 @@ class Broker:
         await self.server.close()
         await self.dispatcher.drain()
         await self._metrics.stop()
+        if hasattr(self, "groups"):
+            await self.groups.close()
         if self._cleaning is not None:
             await self._cleaning.stop()
         if self._housekeeping is not None:
@@ -167,11 +171,14 @@ class Broker:
         set_strays_aside(self.logs, image)
         self.replicas = Replicas(self.id, self.logs, self.topic_config)
         self.replicas.follow(image, image.difference(MetadataImage()))
+        self.groups = GroupCoordinator(self)
+        self.groups.follow(image)
         self.metadata.listen(self._follow)
 
     def _start_upkeep(self) -> None:
         self._housekeeping = Housekeeping(self)
         self._housekeeping.start()
+        self.groups.start()
         self.cleaner = Cleaner(self.logs.logs, self._disk, CleanerSettings.of(self.config))
         if self.config["log.cleaner.enable"]:
             backoff_seconds = self.config["log.cleaner.backoff.ms"] / 1000
@@ -196,6 +203,8 @@ class Broker:
             for index in range(len(topic.partitions)):
                 self.cleaner.forget(TopicPartition(topic.name, index))
         self.replicas.follow(new, difference)
+        self.groups.follow(new)
+        self.groups.topics_changed(difference)
 
     def _take_dynamic_config(self, image: MetadataImage) -> None:
         self.config = self.config.with_dynamic(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from barnabas.broker.journal import PartitionJournal
@@ -65,7 +66,10 @@ class Coordinator(Generic[M]):
         """Create the internal topic on first use."""
         if self._broker.image.topic(self.topic) is not None:
             return
-        result = (await self._broker.controller.create_topics([self._new_topic]))[self.topic]
+        # A cluster that is smaller than the replication factor gets as many replicas as it has brokers.
+        factor = min(self._new_topic.replication_factor, max(1, len(self._broker.image.brokers)))
+        topic = replace(self._new_topic, replication_factor=factor)
+        result = (await self._broker.controller.create_topics([topic]))[self.topic]
         if not isinstance(result, CreatedTopic) and result.code != ErrorCode.TOPIC_ALREADY_EXISTS:
             raise result
 

@@ -5,3 +5,4 @@
 NOT_ASKED = -(2**31)
 TOPIC_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
 CLUSTER_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
+GROUP_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))

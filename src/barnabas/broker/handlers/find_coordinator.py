@@ -1,14 +1,17 @@
 """FindCoordinator, key 10, versions 0-6: who coordinates a group or a transaction.
 
-Behaviour: there are no coordinators yet, so every key is answered with COORDINATOR_NOT_AVAILABLE, which
-clients take for a cluster that is still starting. It is served all the same because librdkafka uses lz4
-only with brokers that offer version 0 of it.
+Behaviour: the coordinator is the leader of the partition of the internal topic that the key falls on; the
+topic is created on first use. Share groups have none here.
 Versions:  v1 kinds of coordinator · v4 many keys at once (older ones are reshaped)."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from barnabas.broker.call import Call
-from barnabas.errors import ErrorCode
+from barnabas.broker.coordinators import Coordinator as Shards
+from barnabas.broker.handlers.leaders import endpoints_of, leader_of
+from barnabas.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -16,15 +19,34 @@ from barnabas.wire.messages.find_coordinator import (
 )
 
 GROUP, TRANSACTION = 0, 1
-SHARE = 2
 
 
-def find_coordinator(call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    known = request.key_type in (GROUP, TRANSACTION, SHARE)
-    code = ErrorCode.COORDINATOR_NOT_AVAILABLE if known else ErrorCode.INVALID_REQUEST
+async def find_coordinator(call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+    try:
+        shards = _kind(call, request.key_type)
+        await shards.ensure_topic()
+    except KafkaError as error:
+        return FindCoordinatorResponse(
+            coordinators=[_refused(key, error.code) for key in request.coordinator_keys]
+        )
     return FindCoordinatorResponse(
-        coordinators=[
-            Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=code.text)
-            for key in request.coordinator_keys
-        ]
+        coordinators=[_coordinator(call, shards, key) for key in request.coordinator_keys]
     )
+
+
+def _kind(call: Call, key_type: int) -> Shards[Any]:
+    kinds = {GROUP: call.broker.groups}
+    if key_type not in kinds:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    return kinds[key_type]
+
+
+def _coordinator(call: Call, shards: Shards[Any], key: str) -> Coordinator:
+    leader, _ = leader_of(call, shards.topic, shards.partition_of(key))
+    for node, host, port, _ in endpoints_of(call, [leader]):
+        return Coordinator(key=key, node_id=node, host=host, port=port)
+    return _refused(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+def _refused(key: str, code: ErrorCode) -> Coordinator:
+    return Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=code.text)

@@ -1,0 +1,151 @@
+"""The consumer groups this broker coordinates: their settings, their view of the topics, their upkeep."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from barnabas.broker.coordinators import Coordinator
+from barnabas.coordination.runtime import Shard
+from barnabas.coordination.step import Step
+from barnabas.errors import KafkaError
+from barnabas.groups.settings import GroupSettings
+from barnabas.groups.shard import ClientInfo, GroupShard
+from barnabas.ids import Uuid
+from barnabas.metadata.topics import NewTopic
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.call import Call
+    from barnabas.config.values import BrokerConfig
+    from barnabas.metadata.difference import Difference
+
+logger = logging.getLogger(__name__)
+
+OFFSETS_TOPIC = "__consumer_offsets"
+MINUTE_MS = 60_000
+
+
+class ImageTopics:
+    """The topics of the newest metadata image, as groups see them."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def partition_count(self, topic: str) -> int | None:
+        found = self._broker.image.topic(topic)
+        return None if found is None else len(found.partitions)
+
+    def topic_id(self, topic: str) -> Uuid | None:
+        found = self._broker.image.topic(topic)
+        return None if found is None else found.id
+
+    def topic_name(self, topic_id: Uuid) -> str | None:
+        found = self._broker.image.topic_by_id(topic_id)
+        return None if found is None else found.name
+
+    def names(self) -> Iterable[str]:
+        return self._broker.image.topics.keys()
+
+
+class GroupCoordinator(Coordinator[GroupShard]):
+    def __init__(self, broker: Broker) -> None:
+        settings = group_settings(broker.config)
+        topics = ImageTopics(broker)
+        super().__init__(broker, offsets_topic(broker.config), lambda index: GroupShard(settings, topics))
+        self._upkeep: asyncio.Task[None] | None = None
+        self._check_seconds = broker.config["offsets.retention.check.interval.ms"] / 1000
+
+    def start(self) -> None:
+        self._upkeep = asyncio.get_running_loop().create_task(self._expire_now_and_then())
+
+    async def close(self) -> None:
+        if self._upkeep is not None:
+            self._upkeep.cancel()
+            await asyncio.gather(self._upkeep, return_exceptions=True)
+        await super().close()
+
+    def topics_changed(self, difference: Difference) -> None:
+        """Topics came, went or grew: offsets of those gone are removed, groups assign anew."""
+        if not (difference.topics_deleted or difference.topics_created or difference.partitions_changed):
+            return
+        for shard in list(self.shards()):
+            for topic in difference.topics_deleted:
+                name, topic_id = topic.name, topic.id
+                self._repeat(shard, lambda machine, now: machine.topic_deleted(name, topic_id))  # noqa: B023
+            self._run(shard, lambda machine, now_ms: machine.topics_changed(now_ms))
+
+    async def _expire_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(self._check_seconds)
+            for shard in list(self.shards()):
+                self._repeat(shard, lambda machine, now_ms: machine.expire_offsets(now_ms))
+                await asyncio.sleep(0)
+
+    def _repeat(self, shard: Shard[GroupShard], decide: Callable[[GroupShard, int], Step[bool]]) -> None:
+        """A removal goes in portions; the reply says whether there is more."""
+        outcome = _Outcome()
+        while outcome.has_more:
+            outcome.has_more = False
+            if not self._run(shard, decide, outcome):
+                return
+
+    def _run(
+        self,
+        shard: Shard[GroupShard],
+        decide: Callable[[GroupShard, int], Step[Any]],
+        outcome: _Outcome | None = None,
+    ) -> bool:
+        try:
+            shard.run(decide, outcome)
+        except KafkaError as error:
+            logger.error("the upkeep of %s failed and is tried again later: %s", self.topic, error)
+            return False
+        return True
+
+
+class _Outcome:
+    has_more = True
+
+    def resolve(self, answer: Any) -> None:
+        self.has_more = answer is True
+
+
+def client_of(call: Call) -> ClientInfo:
+    """As Kafka shows it: the address has a slash before it."""
+    return ClientInfo(call.header.client_id or "", f"/{call.connection.peer_host}")
+
+
+def group_settings(config: BrokerConfig) -> GroupSettings:
+    return GroupSettings(
+        min_session_timeout_ms=config["group.min.session.timeout.ms"],
+        max_session_timeout_ms=config["group.max.session.timeout.ms"],
+        initial_rebalance_delay_ms=config["group.initial.rebalance.delay.ms"],
+        max_size=config["group.max.size"],
+        offset_metadata_max_bytes=config["offset.metadata.max.bytes"],
+        offsets_retention_ms=config["offsets.retention.minutes"] * MINUTE_MS,
+        consumer_session_timeout_ms=config["group.consumer.session.timeout.ms"],
+        consumer_min_session_timeout_ms=config["group.consumer.min.session.timeout.ms"],
+        consumer_max_session_timeout_ms=config["group.consumer.max.session.timeout.ms"],
+        consumer_heartbeat_interval_ms=config["group.consumer.heartbeat.interval.ms"],
+        consumer_min_heartbeat_interval_ms=config["group.consumer.min.heartbeat.interval.ms"],
+        consumer_max_heartbeat_interval_ms=config["group.consumer.max.heartbeat.interval.ms"],
+        consumer_max_size=config["group.consumer.max.size"],
+        consumer_assignors=tuple(config["group.consumer.assignors"]),
+        migration_policy=config["group.consumer.migration.policy"].lower(),
+    )
+
+
+def offsets_topic(config: BrokerConfig) -> NewTopic:
+    return NewTopic(
+        OFFSETS_TOPIC,
+        config["offsets.topic.num.partitions"],
+        config["offsets.topic.replication.factor"],
+        configs={
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(config["offsets.topic.segment.bytes"]),
+        },
+    )

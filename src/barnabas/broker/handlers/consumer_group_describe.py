@@ -1,0 +1,39 @@
+"""ConsumerGroupDescribe, key 69, versions 0-1: groups of the new protocol with members and assignments.
+
+Versions:  v1 tells members of the classic protocol from others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.broker.asking import Question, ask_all
+from barnabas.broker.call import Call
+from barnabas.broker.handlers.authorized import GROUP_OPERATIONS
+from barnabas.broker.later import Later
+from barnabas.wire.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+)
+
+
+def consumer_group_describe(call: Call, request: ConsumerGroupDescribeRequest) -> Later:
+    return ask_all(
+        [_question(call, group_id) for group_id in request.group_ids],
+        lambda answers: _response(request, answers),
+    )
+
+
+def _question(call: Call, group_id: str) -> Question:
+    return Question(
+        lambda: call.broker.groups.shard_of(group_id),
+        lambda shard, asked, now_ms: shard.describe_consumer_group(group_id),
+        lambda code: DescribedGroup(group_id=group_id, error_code=code, error_message=code.text),
+    )
+
+
+def _response(request: ConsumerGroupDescribeRequest, groups: list[Any]) -> ConsumerGroupDescribeResponse:
+    for group in groups:
+        if request.include_authorized_operations and not group.error_code:
+            group.authorized_operations = GROUP_OPERATIONS
+    return ConsumerGroupDescribeResponse(groups=groups)

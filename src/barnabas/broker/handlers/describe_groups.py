@@ -1,0 +1,39 @@
+"""DescribeGroups, key 15, versions 0-6: classic groups with their members.
+
+Versions:  v3 authorized operations · v4 static members · v6 GROUP_ID_NOT_FOUND instead of a dead group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.broker.asking import Question, ask_all
+from barnabas.broker.call import Call
+from barnabas.broker.handlers.authorized import GROUP_OPERATIONS
+from barnabas.broker.later import Later
+from barnabas.wire.messages.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+
+
+def describe_groups(call: Call, request: DescribeGroupsRequest) -> Later:
+    return ask_all(
+        [_question(call, group_id) for group_id in request.groups],
+        lambda answers: _response(request, answers),
+    )
+
+
+def _question(call: Call, group_id: str) -> Question:
+    return Question(
+        lambda: call.broker.groups.shard_of(group_id),
+        lambda shard, asked, now_ms: shard.describe_group(group_id, call.version),
+        lambda code: DescribedGroup(group_id=group_id, error_code=code),
+    )
+
+
+def _response(request: DescribeGroupsRequest, groups: list[Any]) -> DescribeGroupsResponse:
+    for group in groups:
+        if request.include_authorized_operations and not group.error_code:
+            group.authorized_operations = GROUP_OPERATIONS
+    return DescribeGroupsResponse(groups=groups)

@@ -1,0 +1,19 @@
+"""JoinGroup, key 11, versions 0-9: a member asks to be in a group, and waits until the round is complete.
+
+Versions:  v4 two steps for new members · v5 static members · v7 protocol told · v9 skip_assignment."""
+
+from __future__ import annotations
+
+from barnabas.broker.asking import Asked, ask
+from barnabas.broker.call import Call
+from barnabas.broker.group_coordinator import client_of
+from barnabas.groups.classic_answers import join_refused
+from barnabas.wire.messages.join_group import JoinGroupRequest
+
+
+def join_group(call: Call, request: JoinGroupRequest) -> Asked:
+    return ask(
+        lambda: call.broker.groups.shard_of(request.group_id),
+        lambda shard, asked, now_ms: shard.join_group(request, client_of(call), call.version, asked, now_ms),
+        lambda code: join_refused(code, request.member_id, call.version),
+    )

@@ -1,0 +1,17 @@
+"""SyncGroup, key 14, versions 0-5: a member asks for its assignment; the leader brings all of them.
+
+Versions:  v3 static members · v5 protocol checked and told."""
+
+from __future__ import annotations
+
+from barnabas.broker.asking import Asked, ask
+from barnabas.broker.call import Call
+from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+
+def sync_group(call: Call, request: SyncGroupRequest) -> Asked:
+    return ask(
+        lambda: call.broker.groups.shard_of(request.group_id),
+        lambda shard, asked, now_ms: shard.sync_group(request, call.version, asked, now_ms),
+        lambda code: SyncGroupResponse(error_code=code),
+    )
