@@ -43,6 +43,13 @@ class GroupDirectory:
     def __iter__(self) -> Iterator[AnyGroup]:
         return iter(list(self._groups.values()))
 
+    def in_journal(self) -> Iterator[AnyGroup]:
+        """Those that a replay would find."""
+        yield from self._succeeded.values()
+        for group in self._groups.values():
+            if isinstance(group, ConsumerGroup) or group.saved is not None:
+                yield group
+
     def find(self, group_id: str) -> AnyGroup | None:
         return self._groups.get(group_id)
 

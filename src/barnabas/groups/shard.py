@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from barnabas.coordination.step import JournalRecord, Producer, Step, Waiter
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.groups.classic import ClassicGroup
+from barnabas.groups.classic import ClassicGroup, Export
 from barnabas.groups.classic_answers import join_refused, sync_refused
-from barnabas.groups.classic_members import ClientInfo
+from barnabas.groups.classic_members import ClientInfo, chosen_protocol
 from barnabas.groups.classic_plan import JOIN, PENDING, SESSION, SYNC
 from barnabas.groups.consumer import ConsumerGroup
 from barnabas.groups.consumer_departures import REBALANCE
@@ -268,6 +268,12 @@ class GroupShard:
         if step.records:
             step.records = self.groups.debts(group_id) + step.records
         return step
+
+
+def _agreed(export: Export) -> Export:
+    """In a round the protocol is that of the last one, or none: take what the members have in common now."""
+    protocol_name = chosen_protocol(export.members)
+    return export._replace(generation=export.generation._replace(protocol_name=protocol_name))
 
 
 def _check_id(group_id: str) -> None:

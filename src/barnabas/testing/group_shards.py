@@ -103,8 +103,11 @@ class ShardBench:
             if due is None or self.timers[due] > end_ms:
                 break
             self.now_ms = max(self.now_ms, self.timers.pop(due))
-            self.call(lambda shard, key=due: shard.lapse(key, self.now_ms))
+            self.call(self._lapse_of(due))
         self.now_ms = end_ms
+
+    def _lapse_of(self, key: Hashable) -> Callable[[GroupShard], Step[Any]]:
+        return lambda shard: shard.lapse(key, self.now_ms)
 
     def replayed(self) -> GroupShard:
         shard = GroupShard(self.settings, self.topics)
@@ -124,12 +127,8 @@ class ShardBench:
 
 def durable(shard: GroupShard) -> dict[str, object]:
     """What a shard must have again after a replay, in a form that compares."""
-    state: dict[str, object] = {}
-    for group in shard.groups:
-        if isinstance(group, ClassicGroup):
-            if group.saved is not None:
-                state[f"classic {group.group_id}"] = group.saved
-        else:
-            state[f"consumer {group.group_id}"] = dict(vars(group.durable))
-    state["offsets"] = shard.groups.offsets.durable_state()
+    state: dict[str, object] = {"offsets": shard.groups.offsets.durable_state()}
+    for group in shard.groups.in_journal():
+        kept = group.saved if isinstance(group, ClassicGroup) else dict(vars(group.durable))
+        state[group.group_id] = (type(group).__name__, kept)
     return state
