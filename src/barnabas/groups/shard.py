@@ -163,7 +163,7 @@ class GroupShard:
             new = self.groups.new_consumer(group.group_id)
             change: Step[None] = Step(None, group.tombstones())
         else:
-            export = group.export()
+            export = _agreed(group.export())
             new, change = ConsumerGroup.upgraded(group.group_id, export, self._settings, self._topics, now_ms)
         heartbeat = new.heartbeat(request, client, version, now_ms)
         return merged(heartbeat.reply, [farewell, change, heartbeat])
