@@ -157,6 +157,17 @@ class Shards(RuleBasedStateMachine):
         request = LeaveGroupRequest(group_id=group, members=[MemberIdentity(member_id=member_id)])
         self.ask(lambda shard, _: shard.leave_group(request, 5, self.bench.now_ms))
 
+    @rule(group=GROUPS, numbers=st.sets(MEMBERS, min_size=1), topics=TOPIC_SETS)
+    def round(self, group: str, numbers: set[int], topics: tuple[str, ...]) -> None:
+        """Several members join, wait for each other and take their shares."""
+        for number in sorted(numbers) * 2:
+            self.join(group, number, None, topics)
+        self.time_passes(60)
+        found = self.bench.shard.groups.find(group)
+        leader = found.leader if isinstance(found, ClassicGroup) else None
+        for number in sorted(numbers, key=lambda each: self.classic.get((group, each), ("",))[0] == leader):
+            self.sync(group, number)
+
     # ---- the consumer protocol
 
     @rule(
@@ -192,6 +203,11 @@ class Shards(RuleBasedStateMachine):
         self.modern.pop((group, number), None)
         request = ConsumerGroupHeartbeatRequest(group_id=group, member_id=f"m{number}", member_epoch=-1)
         self.ask(lambda shard, _: shard.consumer_group_heartbeat(request, CLIENT, 1, self.bench.now_ms))
+
+    @rule(group=GROUPS)
+    def consumers_leave(self, group: str) -> None:
+        for _, number in [key for key in self.modern if key[0] == group]:
+            self.consumer_leaves(group, number)
 
     # ---- offsets
 
