@@ -237,9 +237,9 @@ class ClassicGroup:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def touch(self, member_id: str) -> list[Timer]:
-        """A commit shows that its member lives, as a heartbeat does."""
+        """A commit that was allowed shows that its member lives, as a heartbeat does."""
         member = self._rounds.roster.get(member_id)
-        if member is None or self.state not in (State.STABLE, State.PREPARING):
+        if member is None:
             return []
         return [Timer(timer_key(self.group_id, SESSION, member_id), member.session_timeout_ms)]
 

@@ -158,7 +158,6 @@ class Joining:
     def _succeed_quietly(self, old: Member, successor: Member, version: int, plan: Plan) -> JoinGroupResponse:
         """No round: the new id takes the assignment of the old one. Only a record makes it so."""
         rounds = self._rounds
-        successor.join = None
         rounds.successor = successor
         was = rounds.current()
         leads = was.leader == old.id

@@ -94,7 +94,8 @@ class Roster:
 
     def holder(self, instance_id: str | None) -> Member | None:
         """The member that goes by a static name now."""
-        return None if instance_id is None else self._members.get(self._instances.get(instance_id, ""))
+        member_id = None if instance_id is None else self._instances.get(instance_id)
+        return None if member_id is None else self._members[member_id]
 
     def check(self, member_id: str, instance_id: str | None) -> Member:
         """The member that speaks. A static name that another member id holds fences the speaker."""

@@ -119,7 +119,6 @@ class Rounds:
 
     def _call_off_syncs(self, plan: Plan) -> None:
         for member in self.roster:
-            member.assignment = b""
             if member.sync is not None:
                 plan.answer(member.sync, sync_refused(ErrorCode.REBALANCE_IN_PROGRESS))
                 member.sync = None
@@ -191,7 +190,7 @@ class Rounds:
             plan.cancel(SYNC)
 
     def sync_time_is_over(self, plan: Plan) -> None:
-        if self.unsynced and self.state in (State.COMPLETING, State.STABLE):
+        if self.unsynced:
             self.part_with(frozenset(self.unsynced), plan)
 
     # Members go
@@ -214,12 +213,10 @@ class Rounds:
         """A static member has come back under a new id; whoever still speaks under the old one is fenced."""
         self._farewell(old, ErrorCode.FENCED_INSTANCE_ID, plan)
         self.roster.replace(old, successor)
-        plan.after(successor.session_timeout_ms, SESSION, successor.id)
 
     def _dismiss(self, member: Member, plan: Plan) -> None:
         self._farewell(member, ErrorCode.UNKNOWN_MEMBER_ID, plan)
         self.roster.remove(member.id)
-        self.unsynced.discard(member.id)
 
     def _farewell(self, member: Member, code: ErrorCode, plan: Plan) -> None:
         """The last answers. A fenced member is told which id is fenced; another has none any more."""

@@ -18,6 +18,7 @@ from barnabas.groups.records import decode
 from barnabas.groups.settings import GroupSettings
 from barnabas.wire.codec import encode_message
 from barnabas.wire.message import NEVER
+from barnabas.wire.messages import join_group, sync_group
 from barnabas.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from barnabas.wire.messages.heartbeat import HeartbeatRequest
 from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
@@ -53,6 +54,11 @@ class Person:
     inbox: list[Answer] = field(default_factory=list)
     waiting: "Call | None" = None
 
+    @property
+    def sync_version(self) -> int:
+        """Of the clients that spoke this version of JoinGroup; from 5 on a sync names its protocol."""
+        return 5 if self.version >= 7 else 3
+
 
 class Call:
     """A parked request of one person."""
@@ -70,6 +76,7 @@ class Call:
 
 
 def _take(person: Person, answer: Answer) -> None:
+    _check_it_can_be_sent(person, answer)
     person.inbox.append(answer)
     if isinstance(answer, JoinGroupResponse):
         if answer.error_code in (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED):
@@ -77,6 +84,13 @@ def _take(person: Person, answer: Answer) -> None:
         if answer.error_code == ErrorCode.NONE:
             person.generation = answer.generation_id
             person.protocol_name = answer.protocol_name
+
+
+def _check_it_can_be_sent(person: Person, answer: Answer) -> None:
+    if isinstance(answer, JoinGroupResponse):
+        encode_message(answer, person.version, join_group.FLEXIBLE_FROM)
+    else:
+        encode_message(answer, person.sync_version, sync_group.FLEXIBLE_FROM)
 
 
 class GroupStory:
@@ -151,7 +165,7 @@ class GroupStory:
     def sync(self, name: str, assignments: Mapping[str, bytes] | None = None) -> Answer | None:
         """One SyncGroup, with assignments by name or by member id; None if it is parked."""
         person = self.people[name]
-        names_protocol = person.version >= 7
+        names_protocol = person.sync_version >= 5
         given = [
             SyncGroupRequestAssignment(
                 member_id=self.people[who].member_id if who in self.people else who, assignment=assignment
@@ -168,8 +182,7 @@ class GroupStory:
             assignments=given,
         )
         call = Call(person)
-        version = 5 if names_protocol else 3
-        return self._ask(call, self.group.sync(request, call, version, self.clock.now_ms()))
+        return self._ask(call, self.group.sync(request, call, person.sync_version, self.clock.now_ms()))
 
     def heartbeat(self, name: str) -> ErrorCode:
         person = self.people[name]

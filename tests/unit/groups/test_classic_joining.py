@@ -219,6 +219,13 @@ def test_the_longest_rebalance_timeout_counts() -> None:
     assert story.time_left_ms("join") == 90_000
 
 
+def test_a_member_may_change_its_timeouts() -> None:
+    story = GroupStory().stable("a")
+    story.join("a", rebalance_timeout_ms=70_000, session_timeout_ms=30_000)
+    assert story.time_left_ms("sync") == 70_000
+    assert story.time_left_ms("session", "a") == 30_000
+
+
 def test_version_0_has_one_timeout_for_both() -> None:
     story = GroupStory()
     story.enter("a", version=0, session_timeout_ms=12_000)

@@ -171,6 +171,15 @@ def test_a_lapse_that_came_too_late_does_nothing() -> None:
     assert story.group.state_name == "Stable"
 
 
+def test_a_wait_for_syncs_that_lapses_in_the_next_round_does_nothing() -> None:
+    story = GroupStory().stable("a", "b")
+    story.join("a")
+    story.join("b")
+    story.enter("c")
+    story.run(story.group.lapse(("group", "readers", "sync"), 0))
+    assert story.member_names == {"a", "b", "c"}
+
+
 def test_a_timer_of_somebody_else_is_a_mistake() -> None:
     with pytest.raises(ValueError, match="no timer"):
         GroupStory().group.lapse(("group", "others", "join"), 0)
@@ -206,6 +215,7 @@ def test_who_may_commit_in_which_state() -> None:
     assert story.commit("a") is NONE
     story.leave("a", "b", "c")
     assert story.commit("a") is UNKNOWN
+    assert story.commit("a", generation=-1) is NONE, "without a generation, whoever it is"
     assert story.commit(None) is NONE
 
 

@@ -197,6 +197,17 @@ def test_a_static_member_may_be_away_when_a_round_ends_but_not_for_longer_than_i
     assert story.member_names == {"a", "c"}
 
 
+def test_who_leads_in_place_of_a_static_member_leads_on() -> None:
+    story = family()
+    story.join("b", protocols={"range": subscription("bills")})
+    story.pass_time(60_000, heartbeats=["a"])
+    assert story.leader == "b"
+    assert story.member_names == {"a", "b"}
+    story.sync("b", {"a": b"0", "b": b"1"})
+    assert story.leader == "b"
+    assert story.replayed().leader == story["b"].member_id
+
+
 def test_when_all_are_static_and_away_their_sessions_decide() -> None:
     story = GroupStory()
     story.enter("a", instance_id="one", session_timeout_ms=100_000, rebalance_timeout_ms=10_000)
