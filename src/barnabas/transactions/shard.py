@@ -71,8 +71,9 @@ class TransactionShard:
         self.transaction_version = settings.transaction_version
         self.transactions: dict[str, Transaction] = {}
         self._producer_ids = producer_ids
-        # Which epoch came before the one that the id's producer has now.
-        self._last_epochs: dict[str, tuple[Producer, int]] = {}
+        # Which epoch came before the one that the id's producer has now. After a step that could not be
+        # appended it is that very epoch, and changes no answer.
+        self._last_epochs: dict[str, int] = {}
         # The partitions that still need their marker; absent until the first answer arrives.
         self._untold: dict[str, set[TopicPartition]] = {}
 
@@ -105,11 +106,11 @@ class TransactionShard:
             return self._fence(
                 transactional_id, current, _init_refusal(ErrorCode.CONCURRENT_TRANSACTIONS), now_ms
             )
-        last_epoch = self._last_epoch(transactional_id, current)
+        last_epoch = self._last_epochs.get(transactional_id, NO_EPOCH)
         after, before = starting.started(
             current, expected, last_epoch, self._fresh_producer_id, timeout_ms, now_ms
         )
-        self._remember(transactional_id, after, before)
+        self._last_epochs[transactional_id] = before
         return TransactionStep(
             InitProducerIdResponse(producer_id=after.producer_id, producer_epoch=after.epoch),
             [self._record(transactional_id, after)],
@@ -161,7 +162,7 @@ class TransactionShard:
         reply = EndTxnResponse(producer_id=after.producer_id, producer_epoch=after.epoch)
         if prepared is None:
             return TransactionStep(reply)
-        self._remember(transactional_id, after, current.epoch)
+        self._last_epochs[transactional_id] = current.epoch
         return self._end(transactional_id, prepared, reply, now_ms)
 
     def describe(self, transactional_id: str) -> TransactionStep[TransactionState]:
@@ -318,8 +319,7 @@ class TransactionShard:
             current, self.transaction_version, self._fresh_producer_id, now_ms
         )
         bumps = prepared.client_version >= EPOCH_BUMP_VERSION
-        before = current.epoch if bumps else NO_EPOCH
-        self._remember(transactional_id, prepared.completed(now_ms), before)
+        self._last_epochs[transactional_id] = current.epoch if bumps else NO_EPOCH
         return self._end(transactional_id, prepared, reply, now_ms)
 
     def _end(
@@ -362,16 +362,6 @@ class TransactionShard:
         if producer_id is None:
             raise NoProducerIdError
         return producer_id
-
-    def _remember(self, transactional_id: str, after: Transaction, last_epoch: int) -> None:
-        """Kept with the epoch it belongs to, so a step that could not be appended leaves nothing wrong."""
-        self._last_epochs[transactional_id] = Producer(after.producer_id, after.epoch), last_epoch
-
-    def _last_epoch(self, transactional_id: str, current: Transaction) -> int:
-        producer, last_epoch = self._last_epochs.get(
-            transactional_id, (Producer(NO_PRODUCER_ID, NO_EPOCH), NO_EPOCH)
-        )
-        return last_epoch if producer == (current.producer_id, current.epoch) else NO_EPOCH
 
 
 def _check_producer(current: Transaction, producer: Producer) -> None:

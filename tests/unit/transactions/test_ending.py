@@ -170,6 +170,16 @@ def test_a_partition_that_cannot_take_markers_has_no_records_either(story: Any, 
     assert story.transaction().state is State.COMPLETE_COMMIT
 
 
+def test_each_transaction_needs_markers_of_its_own(story: Any) -> None:
+    in_state(story, State.ONGOING)
+    story.end((7, 5), commit=True, version=4)
+    story.write_markers()
+    story.add((7, 5), A)
+    story.end((7, 5), commit=False, version=4)
+    assert story.write_markers(ErrorCode.NOT_LEADER_OR_FOLLOWER) is not None
+    assert story.transaction().state is State.PREPARE_ABORT
+
+
 def test_late_answers_about_markers_change_nothing(story: Any) -> None:
     in_state(story, State.ONGOING)
     story.end((7, 5), commit=True)

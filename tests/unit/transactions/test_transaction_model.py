@@ -29,6 +29,10 @@ from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
 
 PARTITIONS = [TopicPartition("a", 0), TopicPartition("b", 0), TopicPartition("c", 0)]
 
+# The first client does most of the work, so that some of it gets done.
+CLIENT_NUMBERS = st.sampled_from([0, 0, 0, 1])
+ONE_IN_FOUR = st.sampled_from([False, False, False, True])
+
 
 @dataclass(eq=False)
 class Work:
@@ -146,9 +150,11 @@ class TransactionModel(RuleBasedStateMachine):
             self.journal.append(record)
             self.shard.apply(record, None)
 
-    @rule(number=st.sampled_from([0, 1]), goes_on=st.booleans())
-    def init(self, number: int, goes_on: bool) -> None:
+    @rule(number=CLIENT_NUMBERS, goes_on=st.booleans(), takes_over=ONE_IN_FOUR)
+    def init(self, number: int, goes_on: bool, takes_over: bool) -> None:
         client = self.clients[number]
+        if client.producer is not None and not takes_over:
+            return
         named = client.producer if goes_on and client.producer else (-1, -1)
         request = InitProducerIdRequest(
             transactional_id="tx",
@@ -166,16 +172,17 @@ class TransactionModel(RuleBasedStateMachine):
         client.wish = None
         self.works.append(client.work)
 
-    @rule(number=st.sampled_from([0, 1]), partition=st.sampled_from(PARTITIONS), is_delayed=st.booleans())
-    def write(self, number: int, partition: TopicPartition, is_delayed: bool) -> None:
+    @rule(number=CLIENT_NUMBERS, places=st.sets(st.sampled_from(PARTITIONS), min_size=1), late=ONE_IN_FOUR)
+    def write(self, number: int, places: set[TopicPartition], late: bool) -> None:
         client = self.clients[number]
         if client.producer is None or client.wish is not None:
             return
-        write = Write(client.work, len(client.work.outcomes), partition, client.producer)
-        if is_delayed:
-            self.sent_writes.append(write)
-        else:
-            self.deliver_write(write)
+        for partition in sorted(places):
+            write = Write(client.work, len(client.work.outcomes), partition, client.producer)
+            if late:
+                self.sent_writes.append(write)
+            else:
+                self.deliver_write(write)
 
     def deliver_write(self, write: Write) -> bool:
         """Add the partition (or have it added and then verify) and append, as the leader does."""
@@ -204,7 +211,7 @@ class TransactionModel(RuleBasedStateMachine):
         code: int = reply.topic_results[0].results_by_partition[0].partition_error_code
         return code
 
-    @rule(number=st.sampled_from([0, 1]), commit=st.booleans(), answer_is_lost=st.booleans())
+    @rule(number=CLIENT_NUMBERS, commit=st.booleans(), answer_is_lost=ONE_IN_FOUR)
     def end(self, number: int, commit: bool, answer_is_lost: bool) -> None:
         client = self.clients[number]
         if client.producer is None:
@@ -240,7 +247,8 @@ class TransactionModel(RuleBasedStateMachine):
         if not self.to_write:
             return
         markers = self.to_write.pop(data.draw(st.integers(0, len(self.to_write) - 1)))
-        reached = data.draw(st.frozensets(st.sampled_from(sorted(markers.partitions))))
+        everybody = st.just(markers.partitions)
+        reached = data.draw(everybody | st.frozensets(st.sampled_from(sorted(markers.partitions))))
         self.written.append(markers)
         results = {
             partition: self.partitions[partition].mark(markers) if partition in reached else failure
@@ -377,7 +385,7 @@ class Version2Model(TransactionModel):
         self.report(markers, {partition: self.partitions[partition].mark(markers)})
 
 
-LIMITS = settings(max_examples=60, stateful_step_count=40, deadline=None)
+LIMITS = settings(max_examples=100, stateful_step_count=50, deadline=None)
 TestVersion1 = Version1Model.TestCase
 TestVersion1.settings = LIMITS
 TestVersion2 = Version2Model.TestCase
