@@ -226,6 +226,14 @@ class ErrorCode(IntEnum):
     )
 
 
+_BY_NUMBER = {int(code): code for code in ErrorCode}
+
+
+def error_of(number: int) -> ErrorCode:
+    """The code a number stands for; one from a newer peer that we do not know is an unknown error."""
+    return _BY_NUMBER.get(number, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
 class KafkaError(Exception):
     """An error with a Kafka code; `message` is what the peer is told, the code's own text by default."""
 

@@ -1,6 +1,8 @@
 """The APIs this broker serves, one row each: key, name, versions, handler."""
 
 from barnabas.broker.call import Api
+from barnabas.broker.handlers.add_offsets_to_txn import add_offsets_to_txn
+from barnabas.broker.handlers.add_partitions_to_txn import add_partitions_to_txn
 from barnabas.broker.handlers.alter_configs import alter_configs
 from barnabas.broker.handlers.api_versions import api_versions
 from barnabas.broker.handlers.consumer_group_describe import consumer_group_describe
@@ -16,6 +18,8 @@ from barnabas.broker.handlers.describe_groups import describe_groups
 from barnabas.broker.handlers.describe_log_dirs import describe_log_dirs
 from barnabas.broker.handlers.describe_producers import describe_producers
 from barnabas.broker.handlers.describe_topic_partitions import describe_topic_partitions
+from barnabas.broker.handlers.describe_transactions import describe_transactions
+from barnabas.broker.handlers.end_txn import end_txn
 from barnabas.broker.handlers.fetch import fetch
 from barnabas.broker.handlers.find_coordinator import find_coordinator
 from barnabas.broker.handlers.heartbeat import heartbeat
@@ -26,6 +30,7 @@ from barnabas.broker.handlers.leave_group import leave_group
 from barnabas.broker.handlers.list_config_resources import list_config_resources
 from barnabas.broker.handlers.list_groups import list_groups
 from barnabas.broker.handlers.list_offsets import list_offsets
+from barnabas.broker.handlers.list_transactions import list_transactions
 from barnabas.broker.handlers.metadata import metadata
 from barnabas.broker.handlers.offset_commit import offset_commit
 from barnabas.broker.handlers.offset_delete import offset_delete
@@ -33,6 +38,8 @@ from barnabas.broker.handlers.offset_fetch import offset_fetch
 from barnabas.broker.handlers.offset_for_leader_epoch import offset_for_leader_epoch
 from barnabas.broker.handlers.produce import produce
 from barnabas.broker.handlers.sync_group import sync_group
+from barnabas.broker.handlers.txn_offset_commit import txn_offset_commit
+from barnabas.broker.handlers.write_txn_markers import write_txn_markers
 
 _ROWS = (
     # Old librdkafka compresses only where Produce 0 is offered.
@@ -55,6 +62,11 @@ _ROWS = (
     Api(21, "DeleteRecords", (0, 2), delete_records),
     Api(22, "InitProducerId", (0, 5), init_producer_id),
     Api(23, "OffsetForLeaderEpoch", (2, 4), offset_for_leader_epoch),
+    Api(24, "AddPartitionsToTxn", (0, 5), add_partitions_to_txn),
+    Api(25, "AddOffsetsToTxn", (0, 4), add_offsets_to_txn),
+    Api(26, "EndTxn", (0, 5), end_txn),
+    Api(27, "WriteTxnMarkers", (1, 2), write_txn_markers),
+    Api(28, "TxnOffsetCommit", (0, 5), txn_offset_commit),
     Api(32, "DescribeConfigs", (1, 4), describe_configs),
     Api(33, "AlterConfigs", (0, 2), alter_configs),
     Api(35, "DescribeLogDirs", (1, 5), describe_log_dirs),
@@ -64,6 +76,8 @@ _ROWS = (
     Api(47, "OffsetDelete", (0, 0), offset_delete),
     Api(60, "DescribeCluster", (0, 2), describe_cluster),
     Api(61, "DescribeProducers", (0, 0), describe_producers),
+    Api(65, "DescribeTransactions", (0, 0), describe_transactions),
+    Api(66, "ListTransactions", (0, 2), list_transactions),
     Api(68, "ConsumerGroupHeartbeat", (0, 1), consumer_group_heartbeat),
     Api(69, "ConsumerGroupDescribe", (0, 1), consumer_group_describe),
     Api(74, "ListConfigResources", (0, 1), list_config_resources),

@@ -22,6 +22,7 @@ from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.server import Server
 from barnabas.broker.strays import adopt_strays, set_strays_aside
 from barnabas.broker.traffic import Traffic
+from barnabas.broker.transaction_coordinator import TransactionCoordinator
 from barnabas.clock import Clock, SystemClock
 from barnabas.config.listeners import Listener
 from barnabas.config.topic import TopicConfig
@@ -56,6 +57,7 @@ class Broker:
     replicas: Replicas
     cleaner: Cleaner
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
     producer_ids: ProducerIds
 
     def __init__(self, config: BrokerConfig, clock: Clock | None = None, disk: Disk | None = None) -> None:
@@ -105,7 +107,8 @@ class Broker:
         await self.server.close()
         await self.dispatcher.drain()
         await self._metrics.stop()
-        if hasattr(self, "groups"):
+        if hasattr(self, "transactions"):
+            await self.transactions.close()
             await self.groups.close()
         if self._cleaning is not None:
             await self._cleaning.stop()
@@ -172,7 +175,9 @@ class Broker:
         self.replicas = Replicas(self.id, self.logs, self.topic_config)
         self.replicas.follow(image, image.difference(MetadataImage()))
         self.groups = GroupCoordinator(self)
+        self.transactions = TransactionCoordinator(self)
         self.groups.follow(image)
+        self.transactions.follow(image)
         self.metadata.listen(self._follow)
 
     def _start_upkeep(self) -> None:
@@ -204,6 +209,7 @@ class Broker:
                 self.cleaner.forget(TopicPartition(topic.name, index))
         self.replicas.follow(new, difference)
         self.groups.follow(new)
+        self.transactions.follow(new)
         self.groups.topics_changed(difference)
 
     def _take_dynamic_config(self, image: MetadataImage) -> None:

@@ -7,12 +7,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from barnabas.broker.journal import PartitionJournal
 from barnabas.coordination.hashing import partition_for
 from barnabas.coordination.runtime import Shard
-from barnabas.coordination.step import Machine
+from barnabas.coordination.step import Machine, Step
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.metadata.topics import CreatedTopic, NewTopic
 
@@ -26,9 +26,16 @@ M = TypeVar("M", bound=Machine)
 
 
 class Coordinator(Generic[M]):
-    """`make_machine(partition index)` gives the empty state of a shard."""
+    """`make_machine(leader epoch)` gives the empty state of a shard; `after` is shown its committed steps."""
 
-    def __init__(self, broker: Broker, topic: NewTopic, make_machine: Callable[[int], M]) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        topic: NewTopic,
+        make_machine: Callable[[int], M],
+        after: Callable[[Shard[M], Step[Any]], None] | None = None,
+    ) -> None:
+        self._after = after
         self.topic = topic.name
         self._new_topic = topic
         self._broker = broker
@@ -102,7 +109,8 @@ class Coordinator(Generic[M]):
     def _elect(self, index: int, partition: Partition) -> None:
         journal = PartitionJournal(partition, self._broker.clock)
         loop = asyncio.get_running_loop()
-        shard = Shard(self._make_machine(index), journal, loop, self._broker.clock)
+        machine = self._make_machine(partition.leader_epoch)
+        shard = Shard(machine, journal, loop, self._broker.clock, self._after)
         self._shards[index] = (partition.leader_epoch, shard)
         if partition.log.log_start_offset == partition.log.log_end_offset:
             # Nothing to replay: usable in this very turn, as on the first use of the topic.

@@ -54,7 +54,7 @@ class GroupCoordinator(Coordinator[GroupShard]):
     def __init__(self, broker: Broker) -> None:
         settings = group_settings(broker.config)
         topics = ImageTopics(broker)
-        super().__init__(broker, offsets_topic(broker.config), lambda index: GroupShard(settings, topics))
+        super().__init__(broker, offsets_topic(broker.config), lambda epoch: GroupShard(settings, topics))
         self._upkeep: asyncio.Task[None] | None = None
         self._check_seconds = broker.config["offsets.retention.check.interval.ms"] / 1000
 

@@ -2,7 +2,8 @@
 
 A parked fetch is answered by the append that feeds it; a future would answer one turn of the loop later."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Generator
 from typing import Any
 
 
@@ -19,6 +20,14 @@ class Later:
             callback(self._answer)
         else:
             self._callback = callback
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        """For handlers that have more to do with the answer: one that is there already costs no turn."""
+        if self._is_resolved:
+            return self._answer
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.then(lambda answer: None if future.done() else future.set_result(answer))
+        return (yield from future)
 
     def resolve(self, answer: Any) -> None:
         """Give the answer; only the first one counts."""

@@ -33,12 +33,18 @@ class ProducerIds:
     async def next(self) -> int:
         """An id nobody else has had. Callers that find the block empty share one allocation."""
         while (producer_id := self.try_next()) is None:
-            if self._allocation is None:
-                self._allocation = asyncio.ensure_future(self._allocate())
-                self._allocation.add_done_callback(self._allocated)
-            # A caller that is cancelled must not take the allocation from the others.
-            await asyncio.shield(self._allocation)
+            await self.refill()
         return producer_id
+
+    async def refill(self) -> None:
+        """Have ids at hand for `try_next`."""
+        if self._next < self._end:
+            return
+        if self._allocation is None:
+            self._allocation = asyncio.ensure_future(self._allocate())
+            self._allocation.add_done_callback(self._allocated)
+        # A caller that is cancelled must not take the allocation from the others.
+        await asyncio.shield(self._allocation)
 
     async def _allocate(self) -> None:
         block = await self._controller.allocate_producer_ids(self._broker_id, self._broker_epoch)

@@ -31,8 +31,18 @@ class Scheduler(Protocol):
 
 
 class Shard(Generic[M]):
-    def __init__(self, machine: M, journal: Journal, scheduler: Scheduler, clock: Clock) -> None:
+    """`after`, if given, is shown each step once its records are committed, after the answers."""
+
+    def __init__(
+        self,
+        machine: M,
+        journal: Journal,
+        scheduler: Scheduler,
+        clock: Clock,
+        after: Callable[["Shard[M]", Step[Any]], None] | None = None,
+    ) -> None:
         self.machine = machine
+        self._after = after
         self._journal = journal
         self._scheduler = scheduler
         self._clock = clock
@@ -90,9 +100,15 @@ class Shard(Generic[M]):
         if waiter is not None and step.reply is not PARKED:
             answers.append((waiter, step.reply))
         if end_offset < 0:
-            _give(answers, None)
-        elif answers:
-            self._journal.when_committed(end_offset, lambda error: _give(answers, error))
+            self._finish(step, answers, None)
+        else:
+            self._journal.when_committed(end_offset, lambda error: self._finish(step, answers, error))
+
+    def _finish(self, step: Step[Any], answers: list[tuple[Waiter, Any]], error: KafkaError | None) -> None:
+        for waiter, answer in answers:
+            waiter.resolve(answer if error is None else error)
+        if self._after is not None and error is None:
+            self._after(self, step)
 
     # ---- timers
 
@@ -114,8 +130,3 @@ class Shard(Generic[M]):
         except KafkaError as error:
             logger.error("the timer %s could not be acted on and is tried again: %s", key, error)
             self._set(Timer(key, RETRY_MS))
-
-
-def _give(answers: list[tuple[Waiter, Any]], error: KafkaError | None) -> None:
-    for waiter, answer in answers:
-        waiter.resolve(answer if error is None else error)

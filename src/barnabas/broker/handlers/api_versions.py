@@ -11,11 +11,19 @@ from collections.abc import Mapping
 
 from barnabas.broker.call import Api, Call
 from barnabas.errors import ErrorCode
-from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from barnabas.wire.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 
 KEY = 18
 SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 SOFTWARE_VERSION_MIN = 3
+# Clients use the new group protocol, and an epoch per transaction, only where these are in force.
+FEATURES = {"group.version": 1, "transaction.version": 2}
 
 
 def api_versions(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse:
@@ -24,7 +32,18 @@ def api_versions(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse
         and SOFTWARE_NAME.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    return ApiVersionsResponse(api_keys=[_range_of(row) for row in call.broker.rows.values()])
+    return ApiVersionsResponse(
+        api_keys=[_range_of(row) for row in call.broker.rows.values()],
+        supported_features=[
+            SupportedFeatureKey(name=name, min_version=0, max_version=level)
+            for name, level in FEATURES.items()
+        ],
+        finalized_features_epoch=call.broker.image.offset,
+        finalized_features=[
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in FEATURES.items()
+        ],
+    )
 
 
 def unsupported_version(rows: Mapping[int, Api]) -> ApiVersionsResponse:

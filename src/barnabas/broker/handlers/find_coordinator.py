@@ -35,7 +35,7 @@ async def find_coordinator(call: Call, request: FindCoordinatorRequest) -> FindC
 
 
 def _kind(call: Call, key_type: int) -> Shards[Any]:
-    kinds = {GROUP: call.broker.groups}
+    kinds: dict[int, Shards[Any]] = {GROUP: call.broker.groups, TRANSACTION: call.broker.transactions}
     if key_type not in kinds:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     return kinds[key_type]

@@ -1,8 +1,8 @@
-"""InitProducerId, key 22, versions 0-5: an id and an epoch for an idempotent producer.
+"""InitProducerId, key 22, versions 0-5: an id and an epoch for an idempotent or transactional producer.
 
-Behaviour: without a transactional id every request gets a new id with epoch 0, whatever it had before.
-Versions:  v3 the id and epoch a producer had: both or neither · v4 may answer PRODUCER_FENCED.
-Not done:  transactional ids, refused with COORDINATOR_NOT_AVAILABLE until there is a coordinator."""
+Behaviour: without a transactional id every request gets a new id with epoch 0, whatever it had before; with
+one, the id stays, the epoch rises, and whatever the former holder had begun is aborted first.
+Versions:  v3 the id and epoch a producer had: both or neither · v4 may answer PRODUCER_FENCED."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
+from barnabas.broker.asking import ask
 from barnabas.broker.call import Call
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.transactions.steps import NEEDS_PRODUCER_ID
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 logger = logging.getLogger(__name__)
@@ -26,18 +28,40 @@ def init_producer_id(
     if has_id != has_epoch or request.transactional_id == "":
         return _refusal(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:
-        return _refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return _begin_transactional(call, request, request.transactional_id)
     producer_id = call.broker.producer_ids.try_next()
     return _wait_for_block(call) if producer_id is None else _granted(producer_id)
+
+
+async def _begin_transactional(
+    call: Call, request: InitProducerIdRequest, transactional_id: str
+) -> InitProducerIdResponse:
+    while True:
+        answer = await ask(
+            lambda: call.broker.transactions.shard_of(transactional_id),
+            lambda shard, asked, now_ms: shard.init_producer_id(request, call.version, now_ms),
+            _refusal,
+        )
+        if answer is not NEEDS_PRODUCER_ID:
+            response: InitProducerIdResponse = answer
+            return response
+        try:
+            await call.broker.producer_ids.refill()
+        except KafkaError as error:
+            return _no_block(error)
 
 
 async def _wait_for_block(call: Call) -> InitProducerIdResponse:
     try:
         return _granted(await call.broker.producer_ids.next())
     except KafkaError as error:
-        logger.warning("no block of producer ids could be had: %s", error)
-        # What every client takes as a reason to come back; the controller's own errors stop some for good.
-        return _refusal(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return _no_block(error)
+
+
+def _no_block(error: KafkaError) -> InitProducerIdResponse:
+    logger.warning("no block of producer ids could be had: %s", error)
+    # What every client takes as a reason to come back; the controller's own errors stop some for good.
+    return _refusal(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
 def _granted(producer_id: int) -> InitProducerIdResponse:

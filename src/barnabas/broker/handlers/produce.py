@@ -2,8 +2,8 @@
 
 Behaviour: acks 0 is never answered (an error closes the connection); 1 answers after the local
 append; -1 once every in-sync replica has it, or with REQUEST_TIMED_OUT.
-Versions:  v5 log_start_offset · v7 zstd · v8 record errors · v10 current leader · v13 topic ids.
-Not done:  transactional batches are refused until there is a transaction coordinator."""
+Versions:  v5 log_start_offset · v7 zstd · v8 record errors · v10 current leader · v12 a partition joins the
+producer's transaction by itself; before, it must have been added · v13 topic ids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from typing import Any, TypeAlias
 
 from barnabas.broker.call import Call
 from barnabas.broker.handlers.leaders import endpoints_of, leader_of
+from barnabas.broker.joining import join_transaction
+from barnabas.coordination.step import Producer
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.ids import TopicPartition
 from barnabas.records.batch import ATTRIBUTES_POSITION, COMPRESSION_MASK, HEADER_SIZE, TRANSACTIONAL_FLAG
 from barnabas.records.compression import ZSTD
 from barnabas.records.validation import (
@@ -40,7 +43,14 @@ from barnabas.wire.messages.produce import (
 ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 ZSTD_VERSION_MIN = 7
 CURRENT_LEADER_VERSION_MIN = 10
+ABORTABLE_VERSION_MIN = 11
+IMPLICIT_JOIN_VERSION_MIN = 12
 TOPIC_ID_VERSION_MIN = 13
+NO_COORDINATOR_NOW = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
 # A compressed batch at least this large is decompressed for validation in a thread, not on the loop.
 THREAD_BYTES_MIN = 32 * 1024
 
@@ -142,6 +152,8 @@ def _append(
         checked = validate(records, partition.rules, call.broker.clock.now_ms())
     elif isinstance(checked, KafkaError):
         raise checked
+    if checked.attributes & TRANSACTIONAL_FLAG:
+        _join_transaction(call, request, TopicPartition(topic, data.index), checked)
     result = partition.append(checked)
     call.broker.traffic.count_in(topic, checked.size, checked.count)
     response = pending.response
@@ -160,10 +172,30 @@ def _check_version(call: Call, records: memoryview) -> None:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce version {ZSTD_VERSION_MIN} or newer"
         )
-    if attributes & TRANSACTIONAL_FLAG:
-        raise KafkaError(
-            ErrorCode.INVALID_TXN_STATE, "no transaction is open: this broker coordinates none yet"
-        )
+
+
+def _join_transaction(
+    call: Call, request: ProduceRequest, place: TopicPartition, checked: CheckedBatch
+) -> None:
+    producer = Producer(checked.producer_id, checked.producer_epoch)
+    joins = call.version >= IMPLICIT_JOIN_VERSION_MIN
+    try:
+        join_transaction(call.broker, request.transactional_id, producer, place, joins=joins)
+    except KafkaError as error:
+        raise KafkaError(_known_to_producers(error.code, call.version), error.message) from error
+
+
+def _known_to_producers(code: ErrorCode, version: int) -> ErrorCode:
+    """What a producer of that version does the right thing with."""
+    if code == ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if code == ErrorCode.TRANSACTION_ABORTABLE and version < ABORTABLE_VERSION_MIN:
+        return ErrorCode.INVALID_TXN_STATE
+    waits = code in NO_COORDINATOR_NOW
+    if waits or (code == ErrorCode.CONCURRENT_TRANSACTIONS and version < IMPLICIT_JOIN_VERSION_MIN):
+        # Older producers do not retry these; this one they do.
+        return ErrorCode.NOT_ENOUGH_REPLICAS
+    return code
 
 
 def _large_compressed(

@@ -1,0 +1,53 @@
+"""AddPartitionsToTxn, key 24, versions 0-5: partitions join a transaction before they are written to.
+
+Behaviour: if one partition is refused, none is added; the others say so.
+Versions:  up to v3 from clients, one transaction · from v4 from brokers, many, some only to verify."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.broker.asking import Question, ask_all
+from barnabas.broker.call import Call
+from barnabas.broker.later import Later
+from barnabas.coordination.step import Step
+from barnabas.errors import ErrorCode
+from barnabas.ids import TopicPartition
+from barnabas.transactions.batches import partitions_of, response_of, result_of, transactions_of
+from barnabas.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTransaction,
+)
+
+
+def add_partitions_to_txn(call: Call, request: AddPartitionsToTxnRequest) -> Later:
+    return ask_all(
+        [_question(call, transaction) for transaction in transactions_of(request, call.version)],
+        lambda results: response_of(results, call.version),
+    )
+
+
+def _question(call: Call, transaction: AddPartitionsToTxnTransaction) -> Question:
+    def decide(shard: Any, asked: Any, now_ms: int) -> Any:
+        return shard.add_partitions(transaction, call.version, now_ms)
+
+    def refuse(code: ErrorCode) -> Any:
+        return result_of(transaction, lambda partition: code)
+
+    image = call.broker.image
+    unknown = {place for place in partitions_of(transaction) if image.partition(*place) is None}
+    if unknown:
+
+        def code_of(place: TopicPartition) -> ErrorCode:
+            unknown_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return unknown_code if place in unknown else ErrorCode.OPERATION_NOT_ATTEMPTED
+
+        def decide_unknown(shard: Any, asked: Any, now_ms: int) -> Any:
+            return Step(result_of(transaction, code_of))
+
+        return Question(lambda: _shard(call, transaction), decide_unknown, refuse)
+    return Question(lambda: _shard(call, transaction), decide, refuse)
+
+
+def _shard(call: Call, transaction: AddPartitionsToTxnTransaction) -> Any:
+    return call.broker.transactions.shard_of(transaction.transactional_id)

@@ -1,0 +1,29 @@
+"""EndTxn, key 26, versions 0-5: a transaction is committed or aborted.
+
+Behaviour: answered once the decision is in the journal; the markers follow.
+Versions:  v2 may answer PRODUCER_FENCED · v5 raises the producer's epoch and tells it (KIP-890)."""
+
+from __future__ import annotations
+
+from barnabas.broker.asking import ask
+from barnabas.broker.call import Call
+from barnabas.errors import ErrorCode
+from barnabas.transactions.steps import NEEDS_PRODUCER_ID
+from barnabas.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
+
+
+async def end_txn(call: Call, request: EndTxnRequest) -> EndTxnResponse:
+    while True:
+        answer = await ask(
+            lambda: call.broker.transactions.shard_of(request.transactional_id),
+            lambda shard, asked, now_ms: shard.end_txn(request, call.version, now_ms),
+            _refused,
+        )
+        if answer is not NEEDS_PRODUCER_ID:
+            response: EndTxnResponse = answer
+            return response
+        await call.broker.producer_ids.refill()
+
+
+def _refused(code: ErrorCode) -> EndTxnResponse:
+    return EndTxnResponse(error_code=code, producer_id=-1, producer_epoch=-1)

@@ -1,0 +1,40 @@
+"""TxnOffsetCommit, key 28, versions 0-5: offsets that count once their transaction commits.
+
+Versions:  v3 the group's member is checked · v5 the offsets join the transaction by themselves (KIP-890);
+before, AddOffsetsToTxn must have come first."""
+
+from __future__ import annotations
+
+from barnabas.broker.asking import ask
+from barnabas.broker.call import Call
+from barnabas.broker.group_coordinator import OFFSETS_TOPIC
+from barnabas.broker.joining import join_transaction
+from barnabas.coordination.step import Producer
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.groups.offset_requests import refused_commit_in_transaction
+from barnabas.ids import TopicPartition
+from barnabas.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+
+IMPLICIT_VERSION_MIN = 5
+
+
+async def txn_offset_commit(call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+    try:
+        await call.broker.groups.ensure_topic()
+        place = TopicPartition(OFFSETS_TOPIC, call.broker.groups.partition_of(request.group_id))
+        producer = Producer(request.producer_id, request.producer_epoch)
+        joins = call.version >= IMPLICIT_VERSION_MIN
+        join_transaction(call.broker, request.transactional_id, producer, place, joins=joins)
+    except KafkaError as error:
+        return refused_commit_in_transaction(request, _known_to_clients(error.code))
+    response: TxnOffsetCommitResponse = await ask(
+        lambda: call.broker.groups.shard_of(request.group_id),
+        lambda shard, asked, now_ms: shard.txn_offset_commit(request, call.version, now_ms),
+        lambda code: refused_commit_in_transaction(request, code),
+    )
+    return response
+
+
+def _known_to_clients(code: ErrorCode) -> ErrorCode:
+    """Clients of this API fence themselves by the epoch only."""
+    return ErrorCode.INVALID_PRODUCER_EPOCH if code == ErrorCode.PRODUCER_FENCED else code
