@@ -35,7 +35,6 @@ def test_a_producer_that_comes_back_gets_a_new_id(stage: Any) -> None:
         (idempotent(producer_id=5), ErrorCode.INVALID_REQUEST),
         (idempotent(producer_epoch=5), ErrorCode.INVALID_REQUEST),
         (InitProducerIdRequest(transactional_id=""), ErrorCode.INVALID_REQUEST),
-        (InitProducerIdRequest(transactional_id="tx"), ErrorCode.COORDINATOR_NOT_AVAILABLE),
     ],
 )
 def test_who_gets_no_id(stage: Any, request_: InitProducerIdRequest, code: ErrorCode) -> None:
