@@ -2,14 +2,19 @@
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from barnabas.coordination.step import PARKED, JournalRecord, Producer, Step
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.groups.classic import ClassicGroup
+from barnabas.groups.records import record_type
 from barnabas.groups.settings import GroupSettings
 from barnabas.groups.shard import GroupShard
 from barnabas.ids import Uuid
+
+# A record and the producer of its transaction, or the end of one and whether it committed.
+JournalEntry: TypeAlias = tuple[JournalRecord, Producer | None] | tuple[Producer, bool]
+OFFSET_TYPES = (0, 1)
 
 
 @dataclass
@@ -63,7 +68,7 @@ class ShardBench:
         self.topics = topics
         self.shard = GroupShard(settings, topics)
         self.now_ms = 1_000_000
-        self.journal: list[tuple[JournalRecord, Producer | None] | tuple[Producer, bool]] = []
+        self.journal: list[JournalEntry] = []
         self.timers: dict[Hashable, int] = {}
         self.disk_is_full = False
 
@@ -114,8 +119,26 @@ class ShardBench:
         return lambda shard: shard.lapse(key, self.now_ms)
 
     def replayed(self) -> GroupShard:
+        return self._replay_of(self.journal)
+
+    def replayed_compacted(self) -> GroupShard:
+        """From a journal in which the cleaner left only the last record of each group's keys, and none that
+        removes. Offsets stay as they are: which of them may go depends on transactions."""
+        seen: set[bytes] = set()
+        kept: list[JournalEntry] = []
+        for entry in reversed(self.journal):
+            first = entry[0]
+            if isinstance(first, JournalRecord) and record_type(first) not in OFFSET_TYPES:
+                if first.key in seen or first.value is None:
+                    seen.add(first.key)
+                    continue
+                seen.add(first.key)
+            kept.append(entry)
+        return self._replay_of(kept[::-1])
+
+    def _replay_of(self, journal: list[JournalEntry]) -> GroupShard:
         shard = GroupShard(self.settings, self.topics)
-        for first, second in self.journal:
+        for first, second in journal:
             if isinstance(first, Producer):
                 shard.apply_marker(first, bool(second))
             else:

@@ -233,6 +233,7 @@ def group_kind(bench: ShardBench) -> type | None:
 
 def check_replay(bench: ShardBench) -> None:
     assert durable(bench.replayed()) == durable(bench.shard)
+    assert durable(bench.replayed_compacted()) == durable(bench.shard)
 
 
 # Stories: who may commit

@@ -289,6 +289,10 @@ class Shards(RuleBasedStateMachine):
         assert durable(self.bench.replayed()) == durable(self.bench.shard)
 
     @invariant()
+    def so_does_a_replay_of_what_compaction_leaves(self) -> None:
+        assert durable(self.bench.replayed_compacted()) == durable(self.bench.shard)
+
+    @invariant()
     def nobody_is_answered_twice(self) -> None:
         assert all(len(answer.values) <= 1 for answer in self.answers)
 
