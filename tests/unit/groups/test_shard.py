@@ -681,6 +681,14 @@ def test_an_empty_consumer_group_becomes_a_classic_group(bench: ShardBench) -> N
     assert group_kind(bench) is ClassicGroup
 
 
+def test_nothing_of_the_consumer_group_is_left_behind(bench: ShardBench) -> None:
+    empty_consumer_group(bench)
+    member_id, _ = stable_member(bench)
+    leave(bench, member_id)
+    assert delete_group(bench) == ErrorCode.NONE
+    assert durable(bench.replayed_compacted()) == {"offsets": ({}, {})}
+
+
 def test_it_stays_a_consumer_group_until_classic_members_are_in(bench: ShardBench) -> None:
     empty_consumer_group(bench)
     new_member_id(bench)
