@@ -2,6 +2,8 @@
 PYTHON := .venv/bin/python
 KERNELS := $(filter-out %/__init__.py,$(wildcard src/barnabas/kernels/*.py))
 STAMP := .venv/.ready
+# Brokers started by tests and benchmarks are to start from bytecode, as they do for users.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup run test check test-java test-long bench docs clean
 

@@ -20,6 +20,8 @@ from types import TracebackType
 from typing import Self
 
 START_SECONDS_MAX = 30.0
+# A group in a test is complete when its first member is there; in production three seconds are waited.
+TEST_DEFAULTS = {"group.initial.rebalance.delay.ms": "0"}
 
 
 class Broker:
@@ -33,7 +35,7 @@ class Broker:
         data_dir: Path | None = None,
         port: int = 0,
     ) -> None:
-        self._overrides = dict(overrides or {})
+        self._overrides = {**TEST_DEFAULTS, **(overrides or {})}
         self._is_subprocess = subprocess
         self._own_dir = Path(tempfile.mkdtemp(prefix="barnabas-")) if data_dir is None else None
         self.data_dir = data_dir or self._own_dir or Path()
