@@ -302,13 +302,11 @@ class TransactionModel(RuleBasedStateMachine):
     def markers_agree_with_the_decision(self) -> None:
         current = self.shard.transactions.get("tx")
         for markers in self.to_write:
-            if (
-                current is not None
-                and (markers.producer_id, markers.producer_epoch) == (current.producer_id, current.epoch)
-                and self.client_version == 2
-            ):
-                assert markers.is_commit == current.is_commit
-                assert current.state is not State.ONGOING
+            producer = markers.producer_id, markers.producer_epoch
+            if current is not None and current.is_prepared and self.client_version == 2:
+                assert producer != (current.producer_id, current.epoch) or (
+                    markers.is_commit == current.is_commit
+                )
 
     @invariant()
     def nothing_is_open_at_rest(self) -> None:
