@@ -181,7 +181,9 @@ class Reading:
         if committed_only:
             data.aborted_transactions = [
                 AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
-                for aborted in partition.log.aborted_transactions(want.fetch_offset, upper)
+                for aborted in partition.log.aborted_transactions(
+                    want.fetch_offset, min(upper, partition.log.upper_bound_of(found))
+                )
             ]
 
     def _diverges(self, partition: Partition, want: Want, data: PartitionData) -> bool:
