@@ -1,0 +1,134 @@
+"""Settings of a client: Kafka's keys, given as keyword arguments with underscores or as a dict with dots.
+
+config = admin_config({"bootstrap.servers": "localhost:9092"}, request_timeout_ms=5000)
+config["request.timeout.ms"]       # 5000
+config.seconds("retry.backoff.ms") # 0.1
+"""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from barnabas.client.keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS
+from barnabas.config.definition import ConfigError, ConfigKey, Type
+from barnabas.config.parsing import parse, wrong_value
+
+__all__ = ["ClientConfig", "admin_config", "consumer_config", "parse_servers", "producer_config"]
+
+_NUMBERS = (Type.INT, Type.LONG, Type.SHORT)
+
+
+class ClientConfig:
+    """Typed values by key; `is_set` tells a given value from a default. Does not change."""
+
+    def __init__(
+        self,
+        keys: Mapping[str, ConfigKey],
+        settings: Mapping[str, Any] | None = None,
+        keywords: Mapping[str, Any] | None = None,
+    ) -> None:
+        given: dict[str, Any] = {}
+        for name, value in (settings or {}).items():
+            _put(given, _known(keys, name, name), value)
+        for name, value in (keywords or {}).items():
+            _put(given, _known(keys, name.replace("_", "."), name), value)
+        self._given = frozenset(given)
+        self._values = {name: key.default for name, key in keys.items()}
+        for name, value in given.items():
+            self._values[name] = _typed(keys[name], value)
+        self.servers = parse_servers(self._values["bootstrap.servers"])
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def is_set(self, name: str) -> bool:
+        return name in self._given
+
+    def seconds(self, name: str) -> float:
+        """A key in milliseconds as seconds."""
+        milliseconds: int = self._values[name]
+        return milliseconds / 1000
+
+
+def admin_config(settings: Mapping[str, Any] | None = None, **keywords: Any) -> ClientConfig:
+    return ClientConfig(ADMIN_KEYS, settings, keywords)
+
+
+def producer_config(settings: Mapping[str, Any] | None = None, **keywords: Any) -> ClientConfig:
+    return ClientConfig(PRODUCER_KEYS, settings, keywords)
+
+
+def consumer_config(settings: Mapping[str, Any] | None = None, **keywords: Any) -> ClientConfig:
+    return ClientConfig(CONSUMER_KEYS, settings, keywords)
+
+
+def parse_servers(servers: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
+    """host:port items of bootstrap.servers as pairs; an IPv6 address stands in brackets."""
+    if not servers:
+        raise ConfigError("bootstrap.servers must name at least one broker as host:port.")
+    return tuple(_parse_server(server) for server in servers)
+
+
+def _parse_server(server: str) -> tuple[str, int]:
+    # A protocol in front, as some write it, says nothing new.
+    address = server.rpartition("://")[2]
+    host, _, port = address.rpartition(":")
+    is_bare_ipv6 = ":" in host and not (host.startswith("[") and host.endswith("]"))
+    if not host or is_bare_ipv6 or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ConfigError(f"bootstrap.servers has {server!r}: an item is host:port, such as localhost:9092.")
+    return host.strip("[]"), int(port)
+
+
+def _known(keys: Mapping[str, ConfigKey], name: str, written: str) -> str:
+    if name in keys:
+        return name
+    near = get_close_matches(name, keys, n=1, cutoff=0.6)
+    if not near:
+        raise ConfigError(f"{written} is not a setting of this client.")
+    # The suggestion is written as the user writes: dots in a dict, underscores in a call.
+    suggestion = near[0] if written == name else near[0].replace(".", "_")
+    raise ConfigError(f"{written} is not a setting of this client; did you mean {suggestion}?")
+
+
+def _put(given: dict[str, Any], name: str, value: Any) -> None:
+    if name in given:
+        raise ConfigError(f"{name} is given twice.")
+    given[name] = value
+
+
+def _typed(key: ConfigKey, value: Any) -> Any:
+    if value is None:
+        if key.default is not None:
+            raise wrong_value(key, "None", f"of type {key.type.name.lower()}")
+        return None
+    if isinstance(value, str):
+        return parse(key, value)
+    if key.type is Type.LIST:
+        value = _items(key, value)
+    elif not _fits(key, value):
+        raise wrong_value(key, str(value), f"of type {key.type.name.lower()}")
+    return value if key.type in (Type.CLASS, Type.LIST) else parse(key, str(value))
+
+
+def _items(key: ConfigKey, value: Any) -> tuple[Any, ...]:
+    """A list may hold objects, such as interceptors; one that stands alone is a list of one."""
+    items = tuple(value) if isinstance(value, list | tuple | set | frozenset) else (value,)
+    if key.check is not None and not key.check.test(items):
+        raise wrong_value(key, str(items), key.check.allowed)
+    return items
+
+
+def _fits(key: ConfigKey, value: Any) -> bool:
+    if key.type is Type.CLASS:
+        return True
+    if key.type is Type.BOOLEAN:
+        return isinstance(value, bool)
+    if key.type in _NUMBERS:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if key.type is Type.DOUBLE:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    # Some texts look like numbers: acks=1.
+    return isinstance(value, int) and not isinstance(value, bool)

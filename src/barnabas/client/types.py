@@ -1,0 +1,101 @@
+"""Values that every client takes or gives: partitions, offsets, nodes, what is known of a topic."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from barnabas.ids import ZERO_UUID, TopicPartition, Uuid
+
+__all__ = [
+    "NO_NODE",
+    "Node",
+    "OffsetAndMetadata",
+    "OffsetAndTimestamp",
+    "PartitionInfo",
+    "RecordMetadata",
+    "TopicDescription",
+    "TopicPartition",
+    "TopicPartitionInfo",
+]
+
+
+class OffsetAndMetadata(NamedTuple):
+    """A position to commit: the offset of the next record to read, a text of the user's, the epoch of the
+    last record read (-1: unknown)."""
+
+    offset: int
+    metadata: str = ""
+    leader_epoch: int = -1
+
+
+class OffsetAndTimestamp(NamedTuple):
+    offset: int
+    timestamp: int
+    leader_epoch: int = -1
+
+
+class RecordMetadata(NamedTuple):
+    """Where a record was written. Offset and timestamp are -1 when the broker was not asked (acks=0)."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    serialized_key_size: int
+    serialized_value_size: int
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+
+class Node(NamedTuple):
+    """A broker as clients reach it."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port} (id {self.id})"
+
+
+# Stands where a broker is not known.
+NO_NODE = Node(-1, "", -1)
+
+
+class PartitionInfo(NamedTuple):
+    """One partition as the metadata has it; `leader` is None while there is none."""
+
+    topic: str
+    partition: int
+    leader: Node | None
+    leader_epoch: int = -1
+    replicas: tuple[Node, ...] = ()
+    in_sync_replicas: tuple[Node, ...] = ()
+    offline_replicas: tuple[Node, ...] = ()
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+
+class TopicPartitionInfo(NamedTuple):
+    """One partition of a TopicDescription. The two last fields are None when the broker does not say."""
+
+    partition: int
+    leader: Node | None
+    leader_epoch: int
+    replicas: tuple[Node, ...]
+    in_sync_replicas: tuple[Node, ...]
+    eligible_leader_replicas: tuple[Node, ...] | None = None
+    last_known_eligible_leader_replicas: tuple[Node, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    name: str
+    partitions: tuple[TopicPartitionInfo, ...]
+    topic_id: Uuid = ZERO_UUID
+    is_internal: bool = False
+    authorized_operations: frozenset[int] | None = None
