@@ -1,5 +1,6 @@
 """Builds the Cython pure-Python-mode kernels; everything else is in pyproject.toml."""
 
+import os
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -14,5 +15,6 @@ setup(
         ],
         build_dir="build",
         language_level=3,
-    )
+    ),
+    options={"build_ext": {"parallel": os.cpu_count() or 1}},
 )
