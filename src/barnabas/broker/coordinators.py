@@ -131,4 +131,8 @@ class Coordinator(Generic[M]):
 
     def _resign(self, index: int) -> None:
         _, shard = self._shards.pop(index)
+        self._dismiss(shard)
         shard.close()
+
+    def _dismiss(self, shard: Shard[M]) -> None:
+        """Send away whoever waits for an answer of this shard."""

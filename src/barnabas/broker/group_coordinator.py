@@ -67,6 +67,10 @@ class GroupCoordinator(Coordinator[GroupShard]):
             await asyncio.gather(self._upkeep, return_exceptions=True)
         await super().close()
 
+    def _dismiss(self, shard: Shard[GroupShard]) -> None:
+        if shard.is_active:
+            self._run(shard, lambda machine, now_ms: machine.resigned(now_ms))
+
     def topics_changed(self, difference: Difference) -> None:
         """Topics came, went or grew: offsets of those gone are removed, groups assign anew."""
         if not (difference.topics_deleted or difference.topics_created or difference.partitions_changed):

@@ -47,6 +47,7 @@ class Shard(Generic[M]):
         self._scheduler = scheduler
         self._clock = clock
         self._timers: dict[Hashable, Cancellable] = {}
+        self._end_offset = 0
         self.is_active = False
         self._is_closed = False
 
@@ -87,9 +88,8 @@ class Shard(Generic[M]):
         self.machine.apply_marker(producer, is_commit)
 
     def _take(self, step: Step[Any], waiter: Waiter | None) -> None:
-        end_offset = -1
         if step.records:
-            end_offset = self._journal.append(step.records, step.producer)
+            self._end_offset = self._journal.append(step.records, step.producer)
             for record in step.records:
                 self.machine.apply(record, step.producer)
         for key in step.cancelled:
@@ -99,10 +99,8 @@ class Shard(Generic[M]):
         answers = list(step.answers)
         if waiter is not None and step.reply is not PARKED:
             answers.append((waiter, step.reply))
-        if end_offset < 0:
-            self._finish(step, answers, None)
-        else:
-            self._journal.when_committed(end_offset, lambda error: self._finish(step, answers, error))
+        # Also without records: an answer must not tell what earlier records, not yet committed, have changed.
+        self._journal.when_committed(self._end_offset, lambda error: self._finish(step, answers, error))
 
     def _finish(self, step: Step[Any], answers: list[tuple[Waiter, Any]], error: KafkaError | None) -> None:
         for waiter, answer in answers:

@@ -142,6 +142,17 @@ def test_answers_wait_for_the_commit_and_turn_into_its_error() -> None:
     assert second.answers == [error]
 
 
+def test_an_answer_without_records_does_not_overtake_earlier_records() -> None:
+    journal, first, second = ListJournal(), Inbox(), Inbox()
+    shard, _ = started(journal)
+    journal.commits_at_once = False
+    shard.run(lambda machine, now_ms: Step("written", [RECORD]), first)
+    shard.run(lambda machine, now_ms: Step("read"), second)
+    assert second.answers == []
+    journal.commit()
+    assert (first.answers, second.answers) == (["written"], ["read"])
+
+
 def test_a_parked_caller_is_answered_by_a_later_step() -> None:
     parked, caller = Inbox(), Inbox()
     shard, _ = started(ListJournal())
