@@ -25,7 +25,9 @@ from barnabas.wire.apis import api_of
 from barnabas.wire.codec import encode_message
 from barnabas.wire.message import Message
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
+from barnabas.wire.messages.leave_group import MemberIdentity
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.wire.messages.offset_fetch import OffsetFetchRequestGroup
 
 API_VERSIONS, METADATA, FETCH = 18, 3, 1
 MB = 1024 * 1024
@@ -336,8 +338,13 @@ def shortened(request: Any, version: int) -> Any:
     """Old forms of some requests hold one of what the newest holds many."""
     if isinstance(request, MetadataRequest) and request.topics:
         request.topics = [MetadataRequestTopic(name=topic.name) for topic in request.topics]
-    if api_key_of(request) == 10 and version < 4:
+    key = api_key_of(request)
+    if key == 10 and version < 4:
         request.coordinator_keys = ["one"]
+    if key == 9 and version < 8:
+        request.groups = [OffsetFetchRequestGroup(group_id="one")]
+    if key == 13 and version < 3:
+        request.members = [MemberIdentity(member_id="one")]
     return request
 
 
