@@ -15,7 +15,8 @@ WORD = frozenset(string.ascii_letters + string.digits + "_")
 ALPHABET = WORD | frozenset(".-")
 # RE2's own limit.
 REPEAT_MAX = 1000
-_DEPTH_MAX = 200
+# A group within a group takes six calls; Python allows a thousand, and the caller has some already.
+_DEPTH_MAX = 50
 
 _CLASSES = {"d": frozenset(string.digits), "w": WORD, "s": frozenset(string.whitespace)}
 _POSIX = {
