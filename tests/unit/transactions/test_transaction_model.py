@@ -40,6 +40,7 @@ class Work:
 
     outcomes: list[bool | None] = field(default_factory=list)
     told: bool | None = None
+    asked_to_commit: bool = False
 
 
 @dataclass(eq=False)
@@ -223,6 +224,7 @@ class TransactionModel(RuleBasedStateMachine):
             producer_epoch=client.producer[1],
             committed=client.wish,
         )
+        client.work.asked_to_commit |= client.wish
         self.sent_ends.append(request)
         reply = self.deliver_end(request)
         if reply is None or answer_is_lost or reply.error_code == ErrorCode.CONCURRENT_TRANSACTIONS:
@@ -240,7 +242,24 @@ class TransactionModel(RuleBasedStateMachine):
         version = 5 if self.client_version == 2 else 4
         return self.run(self.shard.end_txn(request, version, self.now_ms))
 
+    @rule(
+        number=CLIENT_NUMBERS, places=st.sets(st.sampled_from(PARTITIONS), min_size=1), commit=st.booleans()
+    )
+    def whole_transaction(self, number: int, places: set[TopicPartition], commit: bool) -> None:
+        """Without it, little would come to an end between the troubles."""
+        self.write(number, places, False)
+        self.end(number, commit, False)
+        self.write_all_markers()
+
     # -- markers
+
+    def write_all_markers(self) -> None:
+        while self.to_write:
+            markers = self.to_write.pop()
+            self.written.append(markers)
+            self.report(
+                markers, {place: self.partitions[place].mark(markers) for place in markers.partitions}
+            )
 
     @rule(data=st.data())
     def write_markers(self, data: st.DataObject) -> None:
@@ -322,16 +341,13 @@ class TransactionModel(RuleBasedStateMachine):
             assert len(ended) <= 1
             if work.told is not None:
                 assert ended <= {work.told}
+            assert work.asked_to_commit or True not in ended, "somebody else committed it"
 
     def teardown(self) -> None:
         self.append_fails = False
         self.let_the_time_run_out()
         self.kill_the_coordinator()
-        for markers in self.to_write:
-            results = {
-                partition: self.partitions[partition].mark(markers) for partition in markers.partitions
-            }
-            self.report(markers, results)
+        self.write_all_markers()
         current = self.shard.transactions.get("tx")
         assert current is None or (current.state in AT_REST and current.next_producer_id == NO_PRODUCER_ID)
         self.nothing_is_open_at_rest()
