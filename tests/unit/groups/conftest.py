@@ -1,0 +1,16 @@
+"""A shard with two topics, shared by the stories about shards."""
+
+import pytest
+
+from barnabas.testing.group_calls import SETTINGS
+from barnabas.testing.group_shards import FakeTopics, ShardBench
+
+
+@pytest.fixture
+def bench() -> ShardBench:
+    topics = FakeTopics()
+    topics.make("topic", 4)
+    return ShardBench(SETTINGS, topics)
+
+
+# Members of the classic protocol

@@ -1,0 +1,63 @@
+"""Stories of a shard: what survives a failover, and what the journal may hold."""
+
+import logging
+
+import pytest
+
+from barnabas.coordination.step import JournalRecord, Machine
+from barnabas.errors import ErrorCode
+from barnabas.groups.shard import GroupShard
+from barnabas.testing.group_calls import (
+    SETTINGS,
+    ask_to_join,
+    check_replay,
+    commit,
+    heartbeat,
+    listed,
+    new_member_id,
+    stable_member,
+)
+from barnabas.testing.group_shards import FakeTopics, ShardBench
+
+
+def test_a_stable_group_goes_on_after_a_failover(bench: ShardBench) -> None:
+    member_id, generation = stable_member(bench)
+    commit(bench, 7, member_id, generation)
+    bench.fail_over()
+    assert heartbeat(bench, member_id, generation) == ErrorCode.NONE
+    assert commit(bench, 8, member_id, generation) == ErrorCode.NONE
+    bench.pass_time(10_000)
+    assert heartbeat(bench, member_id, generation) == ErrorCode.UNKNOWN_MEMBER_ID
+    check_replay(bench)
+
+
+def test_whoever_waits_is_sent_away_when_the_shard_moves(bench: ShardBench) -> None:
+    waiting = ask_to_join(bench, new_member_id(bench))
+    bench.call(lambda shard: shard.resigned(bench.now_ms))
+    assert waiting.value.error_code == ErrorCode.NOT_COORDINATOR
+    assert bench.timers == {}
+
+
+def test_records_of_other_kinds_are_named_once(bench: ShardBench, caplog: pytest.LogCaptureFixture) -> None:
+    share_group = JournalRecord(b"\x00\x0a\x00\x01g\x00\x01m", b"\x00\x00")
+    with caplog.at_level(logging.WARNING):
+        bench.shard.apply(share_group, None)
+        bench.shard.apply(share_group, None)
+    assert [record.getMessage() for record in caplog.records] == [
+        "records of type 10 in __consumer_offsets are passed over"
+    ]
+    assert listed(bench) == []
+
+
+@pytest.mark.parametrize("key", ["session", ("group",), ("group", "g"), ("other", "g", "join")])
+def test_timers_of_nobody_are_a_bug(bench: ShardBench, key: object) -> None:
+    with pytest.raises(ValueError, match="no group has a timer"):
+        bench.shard.lapse(key, 0)
+
+
+# Changes of kind
+
+
+def test_the_shard_is_what_the_runtime_asks_for() -> None:
+    machine: Machine = GroupShard(SETTINGS, FakeTopics())
+    assert machine.loaded(0).records == []
