@@ -11,6 +11,3 @@ def bench() -> ShardBench:
     topics = FakeTopics()
     topics.make("topic", 4)
     return ShardBench(SETTINGS, topics)
-
-
-# Members of the classic protocol
