@@ -23,8 +23,9 @@ class ProducerIds:
         self._allocation: asyncio.Task[None] | None = None
 
     def try_next(self) -> int | None:
-        """An id of the current block, or None when the block is used up."""
+        """An id of the current block; None when the block is used up, and then a new one is on its way."""
         if self._next >= self._end:
+            self._begin_allocation()
             return None
         producer_id = self._next
         self._next += 1
@@ -40,11 +41,14 @@ class ProducerIds:
         """Have ids at hand for `try_next`."""
         if self._next < self._end:
             return
+        # A caller that is cancelled must not take the allocation from the others.
+        await asyncio.shield(self._begin_allocation())
+
+    def _begin_allocation(self) -> asyncio.Task[None]:
         if self._allocation is None:
             self._allocation = asyncio.ensure_future(self._allocate())
             self._allocation.add_done_callback(self._allocated)
-        # A caller that is cancelled must not take the allocation from the others.
-        await asyncio.shield(self._allocation)
+        return self._allocation
 
     async def _allocate(self) -> None:
         block = await self._controller.allocate_producer_ids(self._broker_id, self._broker_epoch)

@@ -118,11 +118,10 @@ def transaction_settings(config: BrokerConfig) -> TransactionSettings:
 
 
 def transaction_topic(config: BrokerConfig) -> NewTopic:
-    factor = config["transaction.state.log.replication.factor"]
     return NewTopic(
         TRANSACTION_TOPIC,
         config["transaction.state.log.num.partitions"],
-        factor,
+        config["transaction.state.log.replication.factor"],
         configs={
             "cleanup.policy": "compact",
             "compression.type": "uncompressed",

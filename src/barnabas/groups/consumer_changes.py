@@ -5,6 +5,7 @@ Decides only: looks at the state and collects records, which change it when they
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from barnabas.coordination.patterns import Pattern
 from barnabas.groups.assignors import Assignment
 from barnabas.groups.consumer_members import Member, current_record, metadata_record
 from barnabas.groups.consumer_state import ConsumerState, epoch_record, partition_metadata_tombstone
@@ -22,7 +23,6 @@ from barnabas.groups.subscriptions import (
     topics_of_all,
 )
 from barnabas.groups.target_assignment import compute_target, preferred_assignor, target_records
-from barnabas.groups.topic_patterns import TopicPattern
 from barnabas.groups.topics import TopicsView
 
 
@@ -52,7 +52,7 @@ class Changes:
             records.append(metadata_record(state.group_id, new))
         change = Change(self._members_with(new), dict(state.regexes), records)
         if regex_changed and new.topic_regex:
-            TopicPattern(new.topic_regex)
+            Pattern(new.topic_regex)
         if regex_changed or self._regexes_are_old(now_ms):
             regex_changed |= self._update_regexes(change, now_ms, refresh=not regex_changed)
         epoch = state.epoch

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from barnabas.coordination.patterns import Pattern
 from barnabas.errors import KafkaError
 from barnabas.groups import record_schemas as schemas
 from barnabas.groups.consumer_members import Member
 from barnabas.groups.records import GroupRecord
-from barnabas.groups.topic_patterns import TopicPattern
 from barnabas.groups.topics import TopicsView
 from barnabas.ids import Uuid
 
@@ -48,10 +48,10 @@ def regexes_of(members: Iterable[Member]) -> Counter[str]:
 def resolve(expressions: Iterable[str], topics: TopicsView, now_ms: int) -> dict[str, ResolvedRegex]:
     """The names each expression matches. One that cannot be read is left out, so that it keeps what it has:
     members cannot bring such, but a Kafka broker that had the group before may have."""
-    patterns: dict[str, TopicPattern] = {}
+    patterns: dict[str, Pattern] = {}
     for expression in expressions:
         try:
-            patterns[expression] = TopicPattern(expression)
+            patterns[expression] = Pattern(expression)
         except KafkaError as error:
             logger.warning("a subscription keeps the topics it has: %s", error)
     names = list(topics.names()) if patterns else []

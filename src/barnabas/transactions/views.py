@@ -1,8 +1,8 @@
 """What DescribeTransactions and ListTransactions show of the transactions of one coordinator partition."""
 
-import re
 from collections.abc import Iterable, Mapping
 
+from barnabas.coordination.patterns import Pattern
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.transactions.metadata import Transaction
 from barnabas.transactions.states import BY_NAME
@@ -38,9 +38,10 @@ def listed(
 ) -> ListTransactionsResponse:
     states = {BY_NAME[name] for name in request.state_filters if name in BY_NAME}
     try:
-        pattern = re.compile(request.transactional_id_pattern or ".*", re.DOTALL)
-    except re.error:
-        return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+        expression = request.transactional_id_pattern
+        pattern = Pattern(expression) if expression else None
+    except KafkaError as error:
+        return ListTransactionsResponse(error_code=error.code)
 
     def is_wanted(transactional_id: str, transaction: Transaction) -> bool:
         if request.producer_id_filters and transaction.producer_id not in request.producer_id_filters:
@@ -49,7 +50,7 @@ def listed(
             return False
         if 0 <= request.duration_filter >= now_ms - transaction.start_ms:
             return False
-        return pattern.fullmatch(transactional_id) is not None
+        return pattern is None or pattern.matches(transactional_id)
 
     return ListTransactionsResponse(
         unknown_state_filters=[name for name in request.state_filters if name not in BY_NAME],

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.coordination.patterns import Pattern
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.groups import record_schemas as schemas
 from barnabas.groups.consumer import State
 from barnabas.groups.group import Committer
 from barnabas.groups.records import GroupRecord, encode
 from barnabas.groups.settings import GroupSettings
-from barnabas.groups.topic_patterns import TopicPattern
 from barnabas.testing.consumer_group_story import GROUP, ConsumerGroupStory, FakeTopics
 
 
@@ -46,7 +46,7 @@ def refused(code: ErrorCode) -> Any:
     ],
 )
 def test_an_expression_matches_whole_names(expression: str, matching: list[str], others: list[str]) -> None:
-    pattern = TopicPattern(expression)
+    pattern = Pattern(expression)
     assert [name for name in matching + others if pattern.matches(name)] == matching
 
 
@@ -74,13 +74,13 @@ def test_an_expression_matches_whole_names(expression: str, matching: list[str],
 )
 def test_what_re2_refuses_is_refused(expression: str) -> None:
     with refused(ErrorCode.INVALID_REGULAR_EXPRESSION):
-        TopicPattern(expression)
+        Pattern(expression)
 
 
 def test_no_expression_takes_long() -> None:
     """A backtracking matcher, or one that writes every repetition out, would never come back."""
-    assert not TopicPattern("(a+)+b").matches("a" * 249)
-    assert TopicPattern("((){1000}){1000}").matches("")
+    assert not Pattern("(a+)+b").matches("a" * 249)
+    assert Pattern("((){1000}){1000}").matches("")
 
 
 ATOMS = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", r"\w", "a.b"])
@@ -97,7 +97,7 @@ EXPRESSIONS = st.recursive(
 
 @given(expression=EXPRESSIONS, name=st.text("ab_", max_size=6))
 def test_expressions_mean_what_they_mean_elsewhere(expression: str, name: str) -> None:
-    assert TopicPattern(expression).matches(name) == (re.fullmatch(expression, name) is not None)
+    assert Pattern(expression).matches(name) == (re.fullmatch(expression, name) is not None)
 
 
 # ---- regular expressions in a group

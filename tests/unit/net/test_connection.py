@@ -31,6 +31,7 @@ class Owner:
         self.refusals: list[str] = []
         self.connections: list[Connection] = []
         self.closed_count = 0
+        self.gone = asyncio.Event()
 
     def opened(self, connection: Connection) -> None:
         self.connections.append(connection)
@@ -46,6 +47,7 @@ class Owner:
 
     def closed(self, connection: Connection) -> None:
         self.closed_count += 1
+        self.gone.set()
 
 
 @asynccontextmanager
@@ -224,8 +226,8 @@ def test_a_peer_that_goes_away_in_the_middle_of_a_reply_is_noticed() -> None:
             assert owner.connections[0].is_busy
             writer.transport.abort()
             async with asyncio.timeout(5):
-                while not owner.closed_count:
-                    await asyncio.sleep(0.01)
+                await owner.gone.wait()
+            assert owner.closed_count == 1
             owner.connections[0].reply([framed(b"too late, ignored")])
 
     asyncio.run(story())

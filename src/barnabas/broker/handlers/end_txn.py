@@ -5,11 +5,15 @@ Versions:  v2 may answer PRODUCER_FENCED · v5 raises the producer's epoch and t
 
 from __future__ import annotations
 
+import logging
+
 from barnabas.broker.asking import ask
 from barnabas.broker.call import Call
-from barnabas.errors import ErrorCode
+from barnabas.errors import ErrorCode, KafkaError
 from barnabas.transactions.steps import NEEDS_PRODUCER_ID
 from barnabas.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
+
+logger = logging.getLogger(__name__)
 
 
 async def end_txn(call: Call, request: EndTxnRequest) -> EndTxnResponse:
@@ -22,7 +26,11 @@ async def end_txn(call: Call, request: EndTxnRequest) -> EndTxnResponse:
         if answer is not NEEDS_PRODUCER_ID:
             response: EndTxnResponse = answer
             return response
-        await call.broker.producer_ids.refill()
+        try:
+            await call.broker.producer_ids.refill()
+        except KafkaError as error:
+            logger.warning("no block of producer ids could be had: %s", error)
+            return _refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
 def _refused(code: ErrorCode) -> EndTxnResponse:

@@ -1,12 +1,14 @@
-"""Regular expressions on topic names, matched in time that grows with the name, never with its power.
+"""Regular expressions of clients, on names of topics and ids of transactions.
+
+Matched in time that grows with the name, never with its power.
 
 Clients send RE2 expressions, which a backtracking matcher such as Python's could spend hours on. Here all
 ways through an expression are followed at once. An expression must match the whole name, as in Kafka."""
 
 from typing import NamedTuple, TypeAlias
 
+from barnabas.coordination.pattern_parser import WORD, Chars, Choice, Edge, Node, Repeat, Sequence, parse
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.groups.pattern_parser import WORD, Chars, Choice, Edge, Node, Repeat, Sequence, parse
 
 # How large an expression may become when its repetitions are written out.
 PROGRAM_MAX = 5000
@@ -27,7 +29,7 @@ class _Jump(NamedTuple):
 _Instruction: TypeAlias = Chars | Edge | _Fork | _Jump
 
 
-class TopicPattern:
+class Pattern:
     def __init__(self, expression: str) -> None:
         """Raises INVALID_REGULAR_EXPRESSION."""
         self._program: list[_Instruction] = []
