@@ -1,6 +1,6 @@
 """What the clients raise, beyond the errors brokers answer with. All of it is a KafkaError.
 
-KafkaError                     any error with a Kafka code; `error.retriable` says whether trying again may help
+KafkaError                     any error with a Kafka code; `error.retriable`: trying again may help
 ├── KafkaTimeoutError          the method's time is over (also a TimeoutError)
 ├── DisconnectedError          the connection broke before the answer came; retriable
 ├── UnsupportedVersionError    the broker does not speak the request, or not in a version we do
@@ -14,7 +14,7 @@ KafkaError                     any error with a Kafka code; `error.retriable` sa
 ├── ProducerFencedError        a newer producer uses the transactional id; this one is finished
 ├── TransactionAbortableError  the transaction must be aborted; the producer can go on afterwards
 └── OutOfOrderSequenceError    a batch before this one was lost
-WakeupError                    wakeup() was called during a poll (not an error: a KafkaError handler must not eat it)
+WakeupError                    wakeup() was called during a poll; no KafkaError, lest a handler eat it
 ConcurrentAccessError          a consumer was used from two threads at once
 ClosedError                    the client was closed"""
 

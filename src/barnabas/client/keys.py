@@ -31,61 +31,59 @@ _OFFSET_RESET = Check(
 )
 
 
-def _common(idle_ms: int, receive_buffer_bytes: int) -> dict[str, ConfigKey]:
-    return table(
-        honoured(LIST, "bootstrap.servers", (), None, HIGH),
-        "host:port of some brokers; the others are learned from them.",
-        honoured(STRING, "client.id", ""),
-        "The name of this client in the broker's logs and quotas.",
-        accepted(
-            STRING,
-            "client.dns.lookup",
-            "use_all_dns_ips",
-            one_of("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
-        ),
-        "How names are resolved; all addresses of a name are tried.",
-        honoured(LONG, "connections.max.idle.ms", idle_ms, at_least(-1)),
-        "A connection without traffic for so long is closed; -1 keeps it.",
-        honoured(LONG, "metadata.max.age.ms", 300_000, at_least(0), LOW),
-        "Metadata older than this is fetched again.",
-        honoured(
-            STRING, "metadata.recovery.strategy", "rebootstrap", one_of_any_case("rebootstrap", "none"), LOW
-        ),
-        "What to do when no known broker can be reached: start again from bootstrap.servers, or keep trying.",
-        accepted(LONG, "metadata.recovery.rebootstrap.trigger.ms", 300_000, at_least(0), LOW),
-        "How long metadata may stay unobtainable before the client starts over.",
-        accepted(LIST, "metric.reporters", (), None, LOW),
-        "Classes that are told of metrics.",
-        accepted(INT, "metrics.num.samples", 2, at_least(1), LOW),
-        "How many samples a metric keeps.",
-        accepted(STRING, "metrics.recording.level", "INFO", one_of("INFO", "DEBUG", "TRACE"), LOW),
-        "The level from which metrics are recorded.",
-        accepted(LONG, "metrics.sample.window.ms", 30_000, at_least(0), LOW),
-        "How long one sample of a metric lasts.",
-        accepted(BOOLEAN, "enable.metrics.push", True, None, LOW),
-        "Whether metrics may be pushed to the broker.",
-        honoured(INT, "receive.buffer.bytes", receive_buffer_bytes, at_least(-1)),
-        "SO_RCVBUF of the sockets; -1 is the system's own.",
-        honoured(INT, "send.buffer.bytes", 131_072, at_least(-1)),
-        "SO_SNDBUF of the sockets; -1 is the system's own.",
-        honoured(LONG, "reconnect.backoff.ms", 50, at_least(0), LOW),
-        "The first pause before a broker that could not be reached is tried again.",
-        honoured(LONG, "reconnect.backoff.max.ms", 1_000, at_least(0), LOW),
-        "The longest pause between attempts to connect.",
-        honoured(INT, "request.timeout.ms", 30_000, at_least(0)),
-        "How long the answer to one request is awaited.",
-        honoured(LONG, "retry.backoff.ms", 100, at_least(0), LOW),
-        "The first pause before a failed request is tried again.",
-        honoured(LONG, "retry.backoff.max.ms", 1_000, at_least(0), LOW),
-        "The longest pause between attempts of a request.",
-        honoured(STRING, "security.protocol", "PLAINTEXT", one_of("PLAINTEXT")),
-        "How connections are protected; this release has PLAINTEXT only.",
-        honoured(LONG, "socket.connection.setup.timeout.ms", 10_000, at_least(0)),
-        "How long the first attempt to connect may take.",
-        honoured(LONG, "socket.connection.setup.timeout.max.ms", 30_000, at_least(0)),
-        "How long later attempts to connect may take.",
-    )
-
+_COMMON = table(
+    honoured(LIST, "bootstrap.servers", (), None, HIGH),
+    "host:port of some brokers; the others are learned from them.",
+    honoured(STRING, "client.id", ""),
+    "The name of this client in the broker's logs and quotas.",
+    accepted(
+        STRING,
+        "client.dns.lookup",
+        "use_all_dns_ips",
+        one_of("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
+    ),
+    "How names are resolved; all addresses of a name are tried.",
+    honoured(LONG, "connections.max.idle.ms", 540_000, at_least(-1)),
+    "A connection without traffic for so long is closed; -1 keeps it.",
+    honoured(LONG, "metadata.max.age.ms", 300_000, at_least(0), LOW),
+    "Metadata older than this is fetched again.",
+    honoured(
+        STRING, "metadata.recovery.strategy", "rebootstrap", one_of_any_case("rebootstrap", "none"), LOW
+    ),
+    "What to do when no known broker can be reached: start again from bootstrap.servers, or keep trying.",
+    accepted(LONG, "metadata.recovery.rebootstrap.trigger.ms", 300_000, at_least(0), LOW),
+    "How long metadata may stay unobtainable before the client starts over.",
+    accepted(LIST, "metric.reporters", (), None, LOW),
+    "Classes that are told of metrics.",
+    accepted(INT, "metrics.num.samples", 2, at_least(1), LOW),
+    "How many samples a metric keeps.",
+    accepted(STRING, "metrics.recording.level", "INFO", one_of("INFO", "DEBUG", "TRACE"), LOW),
+    "The level from which metrics are recorded.",
+    accepted(LONG, "metrics.sample.window.ms", 30_000, at_least(0), LOW),
+    "How long one sample of a metric lasts.",
+    accepted(BOOLEAN, "enable.metrics.push", True, None, LOW),
+    "Whether metrics may be pushed to the broker.",
+    honoured(INT, "receive.buffer.bytes", -1, at_least(-1)),
+    "SO_RCVBUF of the sockets; -1, other than Kafka's default, lets the system size it as the traffic needs.",
+    honoured(INT, "send.buffer.bytes", -1, at_least(-1)),
+    "SO_SNDBUF of the sockets; -1 is the system's own.",
+    honoured(LONG, "reconnect.backoff.ms", 50, at_least(0), LOW),
+    "The first pause before a broker that could not be reached is tried again.",
+    honoured(LONG, "reconnect.backoff.max.ms", 1_000, at_least(0), LOW),
+    "The longest pause between attempts to connect.",
+    honoured(INT, "request.timeout.ms", 30_000, at_least(0)),
+    "How long the answer to one request is awaited.",
+    honoured(LONG, "retry.backoff.ms", 100, at_least(0), LOW),
+    "The first pause before a failed request is tried again.",
+    honoured(LONG, "retry.backoff.max.ms", 1_000, at_least(0), LOW),
+    "The longest pause between attempts of a request.",
+    honoured(STRING, "security.protocol", "PLAINTEXT", one_of("PLAINTEXT")),
+    "How connections are protected; this release has PLAINTEXT only.",
+    honoured(LONG, "socket.connection.setup.timeout.ms", 10_000, at_least(0)),
+    "How long the first attempt to connect may take.",
+    honoured(LONG, "socket.connection.setup.timeout.max.ms", 30_000, at_least(0)),
+    "How long later attempts to connect may take.",
+)
 
 _DEFAULT_API_TIMEOUT = table(
     honoured(INT, "default.api.timeout.ms", 60_000, at_least(0)),
@@ -93,7 +91,8 @@ _DEFAULT_API_TIMEOUT = table(
 )
 
 ADMIN_KEYS: dict[str, ConfigKey] = {
-    **_common(300_000, 65_536),
+    **_COMMON,
+    "connections.max.idle.ms": _COMMON["connections.max.idle.ms"]._replace(default=300_000),
     **_DEFAULT_API_TIMEOUT,
     **table(
         honoured(INT, "retries", INT_MAX, at_least(0), LOW),
@@ -102,10 +101,10 @@ ADMIN_KEYS: dict[str, ConfigKey] = {
 }
 
 PRODUCER_KEYS: dict[str, ConfigKey] = {
-    **_common(540_000, 32_768),
+    **_COMMON,
     **table(
         honoured(STRING, "acks", "all", one_of("all", "-1", "0", "1"), LOW),
-        "Who must have a batch before it counts as written: all in-sync replicas, the leader (1), nobody (0).",
+        "Who must have a batch before it counts: all in-sync replicas, the leader (1), nobody (0).",
         honoured(INT, "batch.size", 16_384, at_least(0)),
         "Bytes of records that are gathered for one partition before they are sent.",
         honoured(LONG, "buffer.memory", 33_554_432, at_least(0), HIGH),
@@ -158,7 +157,7 @@ PRODUCER_KEYS: dict[str, ConfigKey] = {
 }
 
 CONSUMER_KEYS: dict[str, ConfigKey] = {
-    **_common(540_000, 65_536),
+    **_COMMON,
     **_DEFAULT_API_TIMEOUT,
     **table(
         honoured(BOOLEAN, "allow.auto.create.topics", True),

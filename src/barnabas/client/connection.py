@@ -1,0 +1,289 @@
+"""One connection to one broker: requests go out as they are made, answers are matched in order.
+
+On opening, ApiVersions settles the version of every API: the highest that both sides know. A broker
+that does not know our newest ApiVersions is asked again in a version it names. An answer that cannot be
+read closes the connection; whoever waits gets a DisconnectedError that says why.
+
+Each answer has memory of its own, so record slices of it stay valid. Owned by the event loop."""
+
+import asyncio
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
+
+from barnabas.client.config import ClientConfig
+from barnabas.client.errors import (
+    DisconnectedError,
+    ErrorCode,
+    KafkaError,
+    KafkaTimeoutError,
+    UnsupportedVersionError,
+    raise_for,
+)
+from barnabas.client.frames import FrameReader
+from barnabas.wire.apis import API_VERSIONS_KEY, api_of
+from barnabas.wire.codec import RequestHeader, WireError, decode_response, encode_request
+from barnabas.wire.message import Message
+from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+SOFTWARE_NAME = "barnabas-python"
+SOFTWARE_VERSION = "0.1.0"
+CORRELATION_ID_MAX = 2**31 - 1
+
+_ERROR_BEHIND_CORRELATION_ID = struct.Struct(">xxxxh")
+
+
+class _Pending(NamedTuple):
+    correlation_id: int
+    api_key: int
+    version: int
+    future: asyncio.Future[Any]
+
+
+class VersionRange(NamedTuple):
+    first: int
+    last: int
+
+
+class BrokerConnection(FrameReader):
+    """`await BrokerConnection.open(host, port, config)`; closed for good once `is_closed`."""
+
+    def __init__(self, host: str, port: int, config: ClientConfig) -> None:
+        super().__init__()
+        self.host = host
+        self.port = port
+        self._config = config
+        self._loop = asyncio.get_running_loop()
+        self._client_id: str | None = config["client.id"] or None
+        self._request_seconds = config.seconds("request.timeout.ms")
+        self._idle_seconds = config.seconds("connections.max.idle.ms")
+        self._pending: deque[_Pending] = deque()
+        self._correlation_id = 0
+        self._transport: asyncio.Transport | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self._is_writable = asyncio.Event()
+        self._is_writable.set()
+        self.last_active = self._loop.time()
+        self.is_closed = False
+        self.when_closed: Callable[[BrokerConnection], None] | None = None
+        self.versions: dict[int, VersionRange] = {}
+        self.finalized_features: dict[str, int] = {}
+        self.api_versions = ApiVersionsResponse()
+
+    @classmethod
+    async def open(
+        cls, host: str, port: int, config: ClientConfig, connect_seconds: float | None = None
+    ) -> "BrokerConnection":
+        """Connect and agree on versions; DisconnectedError when that is not possible."""
+        if connect_seconds is None:
+            connect_seconds = config.seconds("socket.connection.setup.timeout.ms")
+        connection = cls(host, port, config)
+        try:
+            async with asyncio.timeout(connect_seconds):
+                await asyncio.get_running_loop().create_connection(lambda: connection, host, port)
+        except TimeoutError:
+            raise DisconnectedError(f"{host}:{port} took no connection in {connect_seconds:g} s") from None
+        except OSError as error:
+            raise DisconnectedError(f"{host}:{port} cannot be reached: {error}") from error
+        try:
+            await connection._agree_on_versions()
+        except BaseException:
+            connection.close("the versions could not be agreed on")
+            raise
+        return connection
+
+    def __repr__(self) -> str:
+        return f"<connection to {self.host}:{self.port}, {'closed' if self.is_closed else 'open'}>"
+
+    # ---- what clients call
+
+    async def send(
+        self, api_key: int, message: Message, *, version_max: int | None = None, within: float | None = None
+    ) -> Any:
+        """Send a request and return its answer. When it takes longer than `within` seconds (request.timeout.ms
+        by default) the connection is given up: KafkaTimeoutError. Being cancelled leaves it open."""
+        future = self.request(api_key, message, version_max=version_max)
+        if not self._is_writable.is_set():
+            await self._is_writable.wait()
+        seconds = self._request_seconds if within is None else within
+        done, _ = await asyncio.wait((future,), timeout=seconds)
+        if not done:
+            # As in Kafka: a broker that leaves one request unanswered will not answer those behind it.
+            self.close(f"no answer within {seconds:g} s")
+            raise KafkaTimeoutError(f"{self.host}:{self.port} gave no answer within {seconds:g} s")
+        return future.result()
+
+    def request(
+        self, api_key: int, message: Message, *, version_max: int | None = None
+    ) -> asyncio.Future[Any]:
+        """Write a request now and return the future of its answer: for pipelines. The message is written
+        before this returns; its buffers may change afterwards. No timeout: that is the caller's."""
+        version = self.version_of(api_key, version_max=version_max)
+        correlation_id = self._write(api_key, version, message)
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._pending.append(_Pending(correlation_id, api_key, version, future))
+        return future
+
+    def send_no_reply(self, api_key: int, message: Message, *, version_max: int | None = None) -> None:
+        """Write a request that the broker does not answer (Produce with acks=0)."""
+        self._write(api_key, self.version_of(api_key, version_max=version_max), message)
+
+    def supports(self, api_key: int, version: int = 0) -> bool:
+        """Whether requests of that API in that version or a newer one can be sent."""
+        agreed = self.versions.get(api_key)
+        return agreed is not None and agreed.last >= version
+
+    def version_of(self, api_key: int, *, version_max: int | None = None) -> int:
+        """The version in which that API would be sent."""
+        agreed = self.versions.get(api_key)
+        if agreed is None or (version_max is not None and version_max < agreed.first):
+            known = api_of(api_key)
+            name = known.name if known is not None else f"API {api_key}"
+            raise UnsupportedVersionError(
+                f"{self.host}:{self.port} and this client share no version of {name}"
+            )
+        return agreed.last if version_max is None else min(agreed.last, version_max)
+
+    @property
+    def pending(self) -> int:
+        """How many answers are owed."""
+        return len(self._pending)
+
+    async def drain(self) -> None:
+        """Wait until the socket has taken what was written."""
+        await self._is_writable.wait()
+
+    def close(self, reason: str = "the client closed it") -> None:
+        """Close at once; answers that are still owed become DisconnectedError."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        self._is_writable.set()
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        if self._transport is not None:
+            self._transport.abort()
+        error_text = f"the connection to {self.host}:{self.port} ended: {reason}"
+        pending, self._pending = self._pending, deque()
+        for entry in pending:
+            if not entry.future.done():
+                entry.future.set_exception(DisconnectedError(error_text))
+        if self.when_closed is not None:
+            self.when_closed(self)
+
+    # ---- what the loop calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        plain = transport.get_extra_info("socket")
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for option, key in (
+            (socket.SO_SNDBUF, "send.buffer.bytes"),
+            (socket.SO_RCVBUF, "receive.buffer.bytes"),
+        ):
+            if self._config[key] >= 0:
+                plain.setsockopt(socket.SOL_SOCKET, option, self._config[key])
+        if self._idle_seconds >= 0:
+            self._idle_timer = self._loop.call_later(self._idle_seconds, self._close_if_idle)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.close("the broker closed it" if error is None else str(error))
+
+    def pause_writing(self) -> None:
+        self._is_writable.clear()
+
+    def resume_writing(self) -> None:
+        self._is_writable.set()
+
+    # ---- answers
+
+    def frame_received(self, frame: bytes | bytearray) -> None:
+        self.last_active = self._loop.time()
+        if not self._pending:
+            self.close("it sent an answer that nobody had asked for")
+            return
+        entry = self._pending.popleft()
+        try:
+            message = _decode(entry, frame)
+        except (WireError, UnicodeDecodeError) as error:
+            # Put back, so that closing tells it with the others.
+            self._pending.appendleft(entry)
+            self.close(f"its answer to API {entry.api_key} cannot be read: {error}")
+            return
+        # The asker may have gone away.
+        if not entry.future.done():
+            entry.future.set_result(message)
+
+    def framing_broken(self, reason: str) -> None:
+        self.close(reason)
+
+    # ---- requests
+
+    def _write(self, api_key: int, version: int, message: Message) -> int:
+        if self.is_closed or self._transport is None:
+            raise DisconnectedError(f"the connection to {self.host}:{self.port} is closed")
+        self._correlation_id = correlation_id = (self._correlation_id + 1) & CORRELATION_ID_MAX
+        header = RequestHeader(api_key, version, correlation_id, self._client_id)
+        try:
+            chunks = encode_request(header, message)
+        except WireError as error:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
+        # One piece: two small writes would be two packets, and the buffers are free again at once.
+        self._transport.write(b"".join(cast(list[bytes], chunks)))
+        self.last_active = self._loop.time()
+        return correlation_id
+
+    async def _agree_on_versions(self) -> None:
+        api = api_of(API_VERSIONS_KEY)
+        assert api is not None
+        response = await self._ask_versions(api.last)
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            theirs = {entry.api_key: entry.max_version for entry in response.api_keys}
+            response = await self._ask_versions(min(api.last, max(0, theirs.get(API_VERSIONS_KEY, 0))))
+        raise_for(response.error_code)
+        self.api_versions = response
+        self.finalized_features = {
+            feature.name: feature.max_version_level for feature in response.finalized_features
+        }
+        self.versions = _common_versions(response)
+
+    async def _ask_versions(self, version: int) -> ApiVersionsResponse:
+        self.versions = {API_VERSIONS_KEY: VersionRange(version, version)}
+        request = ApiVersionsRequest(
+            client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION
+        )
+        return cast(ApiVersionsResponse, await self.send(API_VERSIONS_KEY, request))
+
+    def _close_if_idle(self) -> None:
+        idle = self._loop.time() - self.last_active
+        if idle >= self._idle_seconds and not self._pending:
+            self.close("it was idle for longer than connections.max.idle.ms")
+            return
+        wait = max(self._idle_seconds - idle, 0.001) if not self._pending else self._idle_seconds
+        self._idle_timer = self._loop.call_later(wait, self._close_if_idle)
+
+
+def _decode(entry: _Pending, frame: bytes | bytearray) -> Any:
+    version = entry.version
+    if entry.api_key == API_VERSIONS_KEY and version > 0 and len(frame) >= 6:
+        # A broker that does not know the version says so in version 0, which all can read.
+        (error_code,) = _ERROR_BEHIND_CORRELATION_ID.unpack_from(frame)
+        version = 0 if error_code == ErrorCode.UNSUPPORTED_VERSION else version
+    correlation_id, message = decode_response(entry.api_key, version, frame)
+    if correlation_id != entry.correlation_id:
+        raise WireError(f"it answers request {correlation_id} where {entry.correlation_id} is due")
+    return message
+
+
+def _common_versions(response: ApiVersionsResponse) -> dict[int, VersionRange]:
+    common: dict[int, VersionRange] = {}
+    for theirs in response.api_keys:
+        ours = api_of(theirs.api_key)
+        if ours is None:
+            continue
+        first, last = max(ours.first, theirs.min_version), min(ours.last, theirs.max_version)
+        if first <= last:
+            common[theirs.api_key] = VersionRange(first, last)
+    return common

@@ -1,0 +1,119 @@
+"""What a client knows of its cluster at one moment: brokers, topics, leaders. Immutable, so any thread may
+read it; a refresh makes a new one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
+
+from barnabas.client.types import Node, PartitionInfo, TopicPartition
+from barnabas.errors import ErrorCode, error_of
+from barnabas.ids import ZERO_UUID, Uuid
+from barnabas.wire.messages.metadata import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+
+class Leader(NamedTuple):
+    """Who leads a partition, and since which election (-1: the broker is too old to say)."""
+
+    node_id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMetadata:
+    """`error` is NONE for a topic that can be used. Partitions are ordered by number."""
+
+    name: str
+    id: Uuid = ZERO_UUID
+    is_internal: bool = False
+    partitions: tuple[PartitionInfo, ...] = ()
+    error: ErrorCode = ErrorCode.NONE
+
+    def partition(self, number: int) -> PartitionInfo | None:
+        # Partitions are numbered without gaps, but a broker's word is not taken for it.
+        if number < len(self.partitions) and self.partitions[number].partition == number:
+            return self.partitions[number]
+        return next((info for info in self.partitions if info.partition == number), None)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMetadata:
+    cluster_id: str | None = None
+    controller_id: int = -1
+    nodes: Mapping[int, Node] = field(default_factory=dict)
+    topics: Mapping[str, TopicMetadata] = field(default_factory=dict)
+    names: Mapping[Uuid, str] = field(default_factory=dict)
+
+    def leader_of(self, partition: TopicPartition) -> Leader | None:
+        """The leader as far as known, without asking anybody."""
+        topic = self.topics.get(partition.topic)
+        info = topic.partition(partition.partition) if topic is not None else None
+        if info is None or info.leader is None:
+            return None
+        return Leader(info.leader.id, info.leader_epoch)
+
+    def partition_count(self, topic: str) -> int:
+        """0 for a topic that is not known or cannot be used."""
+        known = self.topics.get(topic)
+        return len(known.partitions) if known is not None else 0
+
+    def updated(self, response: MetadataResponse, *, keep_others: bool) -> "ClusterMetadata":
+        """With what a broker answered; `keep_others` keeps the topics it was not asked for."""
+        nodes = {
+            broker.node_id: Node(broker.node_id, broker.host, broker.port, broker.rack)
+            for broker in response.brokers
+        }
+        topics = dict(self.topics) if keep_others else {}
+        for topic in response.topics:
+            if topic.name:
+                topics[topic.name] = _topic(topic, nodes, self.topics.get(topic.name))
+        names = {topic.id: topic.name for topic in topics.values() if topic.id != ZERO_UUID}
+        return ClusterMetadata(
+            response.cluster_id,
+            response.controller_id,
+            MappingProxyType(nodes),
+            MappingProxyType(topics),
+            MappingProxyType(names),
+        )
+
+
+def _topic(
+    answered: MetadataResponseTopic, nodes: Mapping[int, Node], known: TopicMetadata | None
+) -> TopicMetadata:
+    name = answered.name or ""
+    partitions = sorted(answered.partitions, key=lambda partition: partition.partition_index)
+    same = known if known is not None and known.id == answered.topic_id else None
+    return TopicMetadata(
+        name,
+        answered.topic_id,
+        answered.is_internal,
+        tuple(_partition(name, partition, nodes, same) for partition in partitions),
+        error_of(answered.error_code),
+    )
+
+
+def _partition(
+    topic: str, answered: MetadataResponsePartition, nodes: Mapping[int, Node], known: TopicMetadata | None
+) -> PartitionInfo:
+    before = known.partition(answered.partition_index) if known is not None else None
+    if before is not None and answered.leader_epoch != -1 and before.leader_epoch > answered.leader_epoch:
+        # The answering broker is behind what another one told already.
+        return before
+    return PartitionInfo(
+        topic,
+        answered.partition_index,
+        nodes.get(answered.leader_id),
+        answered.leader_epoch,
+        _nodes(answered.replica_nodes, nodes),
+        _nodes(answered.isr_nodes, nodes),
+        _nodes(answered.offline_replicas, nodes),
+    )
+
+
+def _nodes(ids: list[int], nodes: Mapping[int, Node]) -> tuple[Node, ...]:
+    """A broker that is down is not listed, and is still a replica."""
+    return tuple(nodes.get(node_id, Node(node_id, "", -1)) for node_id in ids)

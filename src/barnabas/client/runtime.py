@@ -1,0 +1,102 @@
+"""The I/O thread of a client: one event loop in a daemon thread, to which other threads hand work.
+
+Everything a client does on the network happens there; the user's thread hands over coroutines and waits
+for futures. Nothing here is per record: batches and fetched data cross the threads, not records."""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, Self, TypeVar, TypeVarTuple
+
+from barnabas.client.errors import ClosedError, KafkaTimeoutError
+
+_T = TypeVar("_T")
+_Ts = TypeVarTuple("_Ts")
+
+STOP_SECONDS_MAX = 10.0
+
+
+class IoThread:
+    """`start()` before anything else; `stop()` cancels what still runs. A forked child must make its own."""
+
+    def __init__(self, name: str = "barnabas-client") -> None:
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
+        self._ready = threading.Event()
+        self._is_stopping = False
+        self.loop: asyncio.AbstractEventLoop = asyncio.new_event_loop()
+
+    def start(self) -> Self:
+        self._thread.start()
+        self._ready.wait()
+        return self
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller runs in this thread, for example in a callback: it must not wait for it."""
+        return threading.current_thread() is self._thread
+
+    @property
+    def is_running(self) -> bool:
+        return self._ready.is_set() and not self._is_stopping
+
+    def run(self, coroutine: Coroutine[Any, Any, _T]) -> concurrent.futures.Future[_T]:
+        """Start a coroutine on the loop; the future is for any thread."""
+        if not self.is_running:
+            coroutine.close()
+            raise ClosedError("the client is closed")
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+
+    def call(self, coroutine: Coroutine[Any, Any, _T], timeout: float | None = None) -> _T:
+        """Run a coroutine and wait for it; after `timeout` seconds it is cancelled: KafkaTimeoutError."""
+        if self.is_current:
+            coroutine.close()
+            raise RuntimeError("a callback of the client may not call a method of it that waits")
+        future = self.run(coroutine)
+        try:
+            return future.result(timeout)
+        except concurrent.futures.CancelledError:
+            raise ClosedError("the client was closed meanwhile") from None
+        except TimeoutError as error:
+            if future.done() and future.exception() is error:
+                raise
+            raise KafkaTimeoutError(f"no answer within {timeout} seconds") from None
+        finally:
+            # Also when the user interrupts the wait: nobody is there any more to take the result.
+            future.cancel()
+
+    def call_soon(self, callback: Callable[[*_Ts], object], *arguments: *_Ts) -> None:
+        """Have the loop call something; silently nothing once it has stopped."""
+        # The loop closes between a check and a call, whatever is checked.
+        with contextlib.suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(callback, *arguments)
+
+    def stop(self, timeout: float = STOP_SECONDS_MAX) -> None:
+        """Cancel what runs, stop the loop and wait for the thread. May be called twice, from anywhere."""
+        if not self._ready.is_set():
+            self.loop.close()
+            return
+        self._is_stopping = True
+        self.call_soon(self.loop.stop)
+        if not self.is_current:
+            self._thread.join(timeout)
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.call_soon(self._ready.set)
+        try:
+            self.loop.run_forever()
+            self._cancel_all()
+        finally:
+            asyncio.set_event_loop(None)
+            self.loop.close()
+
+    def _cancel_all(self) -> None:
+        tasks = asyncio.all_tasks(self.loop)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            self.loop.run_until_complete(asyncio.wait(tasks, timeout=STOP_SECONDS_MAX))
+        # Transports that were closed tell their protocols in the next turn.
+        self.loop.run_until_complete(asyncio.sleep(0))
