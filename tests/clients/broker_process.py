@@ -55,8 +55,11 @@ class BrokerProcess:
         self.stop(signal.SIGKILL)
         raise AssertionError(f"the broker was not ready within {START_SECONDS_MAX:.0f} s:\n{self.log_tail()}")
 
+    def log_text(self) -> str:
+        return (self.directory / "broker.log").read_text(errors="replace")
+
     def log_tail(self) -> str:
-        return (self.directory / "broker.log").read_text(errors="replace")[-4000:]
+        return self.log_text()[-4000:]
 
     def stop(self, with_signal: int = signal.SIGTERM) -> int:
         """Send the signal and wait for the end; the exit status is given back."""

@@ -10,13 +10,16 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.clients.aiokafka_client import AiokafkaAdmin, AiokafkaClient
 from tests.clients.broker_process import BrokerProcess, running_broker
 from tests.clients.client import Admin, Client
 from tests.clients.confluent_client import ConfluentAdmin, ConfluentClient
+from tests.clients.consumers import Joining
 from tests.clients.kafka_python_client import KafkaPythonAdmin, KafkaPythonClient
+from tests.clients.members import Member
 
 CLIENTS: dict[str, Callable[[str], Client]] = {
     each.name: each for each in (ConfluentClient, KafkaPythonClient, AiokafkaClient)
@@ -29,6 +32,16 @@ ADMINS: dict[str, Callable[[str], Admin]] = {
 FOREIGN_BOOTSTRAP = os.environ.get("BARNABAS_TEST_BOOTSTRAP")
 
 MakeTopic = Callable[..., str]
+Join = Callable[..., Member]
+# Coordinators that do not take the time they would in production; Apache Kafka takes the same ones.
+QUICK = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "200",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -56,6 +69,17 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield broker.bootstrap
 
 
+@pytest.fixture(scope="session")
+def quick_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """host:port of one broker for the whole session with the coordinators of QUICK."""
+    if FOREIGN_BOOTSTRAP:
+        yield FOREIGN_BOOTSTRAP
+        return
+    with running_broker(tmp_path_factory.mktemp("quick"), QUICK) as broker:
+        yield broker.bootstrap
+        assert "Traceback" not in broker.log_text(), broker.log_tail()
+
+
 @pytest.fixture
 def own_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
     """A broker of this test alone, to be stopped and killed."""
@@ -63,6 +87,30 @@ def own_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
         pytest.skip("BARNABAS_TEST_BOOTSTRAP names a broker that this test must not kill")
     with running_broker(tmp_path) as broker:
         yield broker
+
+
+@pytest.fixture
+def own_quick_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    """A broker of this test alone with the coordinators of QUICK, to be stopped and killed."""
+    if FOREIGN_BOOTSTRAP:
+        pytest.skip("BARNABAS_TEST_BOOTSTRAP names a broker that this test must not kill")
+    with running_broker(tmp_path, QUICK) as broker:
+        yield broker
+        assert "Traceback" not in broker.log_text(), broker.log_tail()
+
+
+@pytest.fixture
+def join(topic_name: str) -> Iterator[Join]:
+    """join(library, bootstrap, topics=(...,), assignor="range", ...) -> a member of the test's group."""
+    joined: list[Member] = []
+
+    def join(library: str, bootstrap: str, commits: bool = False, **how: Any) -> Member:
+        joined.append(Member(library, bootstrap, Joining(**{"group": f"of-{topic_name}", **how}), commits))
+        return joined[-1]
+
+    yield join
+    for member in joined:
+        member.leave()
 
 
 @pytest.fixture(params=CLIENTS)
@@ -113,3 +161,14 @@ def make_topic(plain_admin: ConfluentAdmin, topic_name: str) -> MakeTopic:
 def topic(make_topic: MakeTopic) -> str:
     """One partition, default configuration."""
     return make_topic()
+
+
+@pytest.fixture
+def make_quick_topic(quick_bootstrap: str, topic_name: str) -> MakeTopic:
+    """make_topic on the broker of quick_bootstrap."""
+
+    def make(partitions: int = 1, configs: Mapping[str, str] | None = None) -> str:
+        ConfluentAdmin(quick_bootstrap).create_topic(topic_name, partitions, configs=configs)
+        return topic_name
+
+    return make

@@ -1,0 +1,361 @@
+"""Consumers of a group, one interface over the three libraries: what the stories of groups are told with.
+
+A consumer is used by one thread only (members.py gives it one). Nothing here starts threads, except that
+aiokafka gets the event loop it needs."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import confluent_kafka
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
+from aiokafka import TopicPartition as AioPartition
+from aiokafka.coordinator.assignors.range import RangePartitionAssignor as AioRange
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor as AioRoundRobin
+from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor as AioSticky
+from aiokafka.errors import BrokerResponseError as AioSaid
+from aiokafka.structs import OffsetAndMetadata as AioOffset
+from tests.clients import kafka_python_library as kafka_python
+from tests.clients.client import BrokerSaid
+
+T = TypeVar("T")
+Place = tuple[str, int]
+HEARTBEAT_MS = 200
+
+
+class Seen(NamedTuple):
+    topic: str
+    partition: int
+    offset: int
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """How a consumer joins. `pattern` is a regular expression, used when there are no topics."""
+
+    group: str
+    topics: tuple[str, ...] = ()
+    pattern: str = ""
+    assignor: str = "range"
+    instance_id: str | None = None
+    session_timeout_ms: int = 6000
+    poll_interval_ms: int = 60_000
+    auto_commit: bool = False
+    isolation: str = "read_uncommitted"
+    protocol: str = "classic"
+    metadata_age_ms: int = 60_000
+
+
+class Changes:
+    """What the rebalance listener was told, in order: ("assigned" | "revoked" | "lost", places)."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, frozenset[Place]]] = []
+
+    def note(self, what: str, partitions: Iterable[Any]) -> None:
+        self.told.append((what, frozenset((each.topic, each.partition) for each in partitions)))
+
+    def count(self, what: str) -> int:
+        return sum(1 for kind, _ in self.told if kind == what)
+
+
+class GroupConsumer(Protocol):
+    changes: Changes
+
+    def poll(self, timeout_s: float) -> list[Seen]: ...
+
+    def assignment(self) -> frozenset[Place]: ...
+
+    def commit(self, offsets: Mapping[Place, tuple[int, str]] | None = None) -> None:
+        """The positions, or offsets with metadata; raises BrokerSaid."""
+
+    def committed(self, place: Place) -> tuple[int, str] | None: ...
+
+    def position(self, place: Place) -> int: ...
+
+    def seek(self, place: Place, offset: int) -> None: ...
+
+    def pause(self, place: Place) -> None: ...
+
+    def resume(self, place: Place) -> None: ...
+
+    def close(self) -> None:
+        """Leave the group, unless the member is a static one."""
+
+
+class ConfluentConsumer:
+    name = "confluent-kafka"
+    assignors = ("range", "roundrobin", "cooperative-sticky")
+
+    def __init__(self, bootstrap: str, joining: Joining) -> None:
+        self.changes = Changes()
+        settings: dict[str, Any] = {
+            "bootstrap.servers": bootstrap,
+            "group.id": joining.group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": joining.auto_commit,
+            "auto.commit.interval.ms": 200,
+            "isolation.level": joining.isolation,
+            "max.poll.interval.ms": joining.poll_interval_ms,
+            "topic.metadata.refresh.interval.ms": joining.metadata_age_ms,
+            "fetch.wait.max.ms": 100,
+            "reconnect.backoff.max.ms": 300,
+            "group.protocol": joining.protocol,
+        }
+        if joining.protocol == "classic":
+            settings["partition.assignment.strategy"] = joining.assignor
+            settings["session.timeout.ms"] = joining.session_timeout_ms
+            settings["heartbeat.interval.ms"] = HEARTBEAT_MS
+        else:
+            settings["group.remote.assignor"] = joining.assignor
+        if joining.instance_id is not None:
+            settings["group.instance.id"] = joining.instance_id
+        self.library = confluent_kafka.Consumer(settings)
+        self.library.subscribe(
+            list(joining.topics) or [f"^{joining.pattern}"],
+            on_assign=lambda _, places: self.changes.note("assigned", places),
+            on_revoke=lambda _, places: self.changes.note("revoked", places),
+            on_lost=lambda _, places: self.changes.note("lost", places),
+        )
+
+    def poll(self, timeout_s: float) -> list[Seen]:
+        seen: list[Seen] = []
+        for record in self.library.consume(100, timeout_s):
+            if (error := record.error()) is not None:
+                if not error.retriable() and error.code() >= 0:
+                    raise BrokerSaid(error.code(), error.str())
+                continue
+            seen.append(Seen(record.topic(), record.partition(), record.offset(), record.value()))
+        return seen
+
+    def assignment(self) -> frozenset[Place]:
+        return frozenset((each.topic, each.partition) for each in self.library.assignment())
+
+    def commit(self, offsets: Mapping[Place, tuple[int, str]] | None = None) -> None:
+        try:
+            if offsets is None:
+                self.library.commit(asynchronous=False)
+                return
+            places = [
+                confluent_kafka.TopicPartition(topic, number, offset, metadata)
+                for (topic, number), (offset, metadata) in offsets.items()
+            ]
+            for answer in self.library.commit(offsets=places, asynchronous=False) or []:
+                if answer.error is not None:
+                    raise BrokerSaid(answer.error.code(), answer.error.str())
+        except confluent_kafka.KafkaException as raised:
+            error = raised.args[0]
+            if error.code() != confluent_kafka.KafkaError._NO_OFFSET:
+                raise BrokerSaid(error.code(), error.str()) from raised
+
+    def committed(self, place: Place) -> tuple[int, str] | None:
+        (found,) = self.library.committed([confluent_kafka.TopicPartition(*place)], timeout=20)
+        return None if found.offset < 0 else (found.offset, found.metadata or "")
+
+    def position(self, place: Place) -> int:
+        return int(self.library.position([confluent_kafka.TopicPartition(*place)])[0].offset)
+
+    def seek(self, place: Place, offset: int) -> None:
+        self.library.seek(confluent_kafka.TopicPartition(*place, offset))
+
+    def pause(self, place: Place) -> None:
+        self.library.pause([confluent_kafka.TopicPartition(*place)])
+
+    def resume(self, place: Place) -> None:
+        self.library.resume([confluent_kafka.TopicPartition(*place)])
+
+    def close(self) -> None:
+        self.library.close()
+
+
+class _KafkaPythonListener(kafka_python.ConsumerRebalanceListener):
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+
+    def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+        self._changes.note("revoked", revoked)
+
+    def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+        self._changes.note("assigned", assigned)
+
+
+class KafkaPythonConsumer:
+    name = "kafka-python"
+    assignors = tuple(kafka_python.ASSIGNORS)
+
+    def __init__(self, bootstrap: str, joining: Joining) -> None:
+        self.changes = Changes()
+        self.library = kafka_python.KafkaConsumer(
+            bootstrap_servers=bootstrap,
+            group_id=joining.group,
+            group_instance_id=joining.instance_id,
+            auto_offset_reset="earliest",
+            enable_auto_commit=joining.auto_commit,
+            auto_commit_interval_ms=200,
+            isolation_level=joining.isolation,
+            partition_assignment_strategy=[kafka_python.ASSIGNORS[joining.assignor]],
+            session_timeout_ms=joining.session_timeout_ms,
+            heartbeat_interval_ms=HEARTBEAT_MS,
+            max_poll_interval_ms=joining.poll_interval_ms,
+            metadata_max_age_ms=joining.metadata_age_ms,
+            fetch_max_wait_ms=100,
+            reconnect_backoff_max_ms=300,
+        )
+        listener = _KafkaPythonListener(self.changes)
+        if joining.topics:
+            self.library.subscribe(topics=list(joining.topics), listener=listener)
+        else:
+            self.library.subscribe(pattern=f"^{joining.pattern}", listener=listener)
+
+    def poll(self, timeout_s: float) -> list[Seen]:
+        found = self.library.poll(timeout_ms=int(timeout_s * 1000))
+        return [
+            Seen(record.topic, record.partition, record.offset, record.value)
+            for records in found.values()
+            for record in records
+        ]
+
+    def assignment(self) -> frozenset[Place]:
+        return frozenset((each.topic, each.partition) for each in self.library.assignment())
+
+    def commit(self, offsets: Mapping[Place, tuple[int, str]] | None = None) -> None:
+        wanted = offsets and {
+            kafka_python.TopicPartition(*place): kafka_python.OffsetAndMetadata(offset, metadata, -1)
+            for place, (offset, metadata) in offsets.items()
+        }
+        try:
+            self.library.commit(wanted)
+        except kafka_python.BrokerResponseError as raised:
+            raise BrokerSaid(raised.errno, str(raised)) from raised
+
+    def committed(self, place: Place) -> tuple[int, str] | None:
+        found = self.library.committed(kafka_python.TopicPartition(*place), metadata=True)
+        return None if found is None else (found.offset, found.metadata)
+
+    def position(self, place: Place) -> int:
+        return int(self.library.position(kafka_python.TopicPartition(*place)))
+
+    def seek(self, place: Place, offset: int) -> None:
+        self.library.seek(kafka_python.TopicPartition(*place), offset)
+
+    def pause(self, place: Place) -> None:
+        self.library.pause(kafka_python.TopicPartition(*place))
+
+    def resume(self, place: Place) -> None:
+        self.library.resume(kafka_python.TopicPartition(*place))
+
+    def close(self) -> None:
+        self.library.close()
+
+
+class _AioListener(ConsumerRebalanceListener):  # type: ignore[misc]
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+
+    async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+        self._changes.note("revoked", revoked)
+
+    async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+        self._changes.note("assigned", assigned)
+
+
+AIO_ASSIGNORS = {"range": AioRange, "roundrobin": AioRoundRobin, "sticky": AioSticky}
+
+
+class AiokafkaConsumer:
+    name = "aiokafka"
+    assignors = tuple(AIO_ASSIGNORS)
+
+    def __init__(self, bootstrap: str, joining: Joining) -> None:
+        self.changes = Changes()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self.library: AIOKafkaConsumer = self._run(self._started(bootstrap, joining))
+
+    async def _started(self, bootstrap: str, joining: Joining) -> AIOKafkaConsumer:
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=bootstrap,
+            group_id=joining.group,
+            group_instance_id=joining.instance_id,
+            auto_offset_reset="earliest",
+            enable_auto_commit=joining.auto_commit,
+            auto_commit_interval_ms=200,
+            isolation_level=joining.isolation,
+            partition_assignment_strategy=[AIO_ASSIGNORS[joining.assignor]],
+            session_timeout_ms=joining.session_timeout_ms,
+            heartbeat_interval_ms=HEARTBEAT_MS,
+            max_poll_interval_ms=joining.poll_interval_ms,
+            metadata_max_age_ms=joining.metadata_age_ms,
+            fetch_max_wait_ms=100,
+        )
+        listener = _AioListener(self.changes)
+        if joining.topics:
+            consumer.subscribe(topics=list(joining.topics), listener=listener)
+        else:
+            consumer.subscribe(pattern=f"^{joining.pattern}", listener=listener)
+        await consumer.start()
+        return consumer
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+        except AioSaid as raised:
+            raise BrokerSaid(raised.errno, str(raised)) from raised
+
+    def poll(self, timeout_s: float) -> list[Seen]:
+        found = self._run(self.library.getmany(timeout_ms=int(timeout_s * 1000), max_records=100))
+        return [
+            Seen(record.topic, record.partition, record.offset, record.value)
+            for records in found.values()
+            for record in records
+        ]
+
+    def assignment(self) -> frozenset[Place]:
+        return frozenset((each.topic, each.partition) for each in self.library.assignment())
+
+    def commit(self, offsets: Mapping[Place, tuple[int, str]] | None = None) -> None:
+        wanted = offsets and {AioPartition(*place): AioOffset(*pair) for place, pair in offsets.items()}
+        self._run(self.library.commit(wanted))
+
+    def committed(self, place: Place) -> tuple[int, str] | None:
+        # The library gives the offset alone.
+        found = self._run(self.library.committed(AioPartition(*place)))
+        return None if found is None else (found, "")
+
+    def position(self, place: Place) -> int:
+        return int(self._run(self.library.position(AioPartition(*place))))
+
+    def seek(self, place: Place, offset: int) -> None:
+        self._on_loop(lambda: self.library.seek(AioPartition(*place), offset))
+
+    def pause(self, place: Place) -> None:
+        self._on_loop(lambda: self.library.pause(AioPartition(*place)))
+
+    def resume(self, place: Place) -> None:
+        self._on_loop(lambda: self.library.resume(AioPartition(*place)))
+
+    def _on_loop(self, action: Callable[[], None]) -> None:
+        async def act() -> None:
+            action()
+
+        self._run(act())
+
+    def close(self) -> None:
+        try:
+            self._run(self.library.stop())
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(20)
+            self._loop.close()
+
+
+CONSUMERS: dict[str, Callable[[str, Joining], GroupConsumer]] = {
+    each.name: each for each in (ConfluentConsumer, KafkaPythonConsumer, AiokafkaConsumer)
+}
+ASSIGNORS: dict[str, tuple[str, ...]] = {
+    each.name: each.assignors for each in (ConfluentConsumer, KafkaPythonConsumer, AiokafkaConsumer)
+}
