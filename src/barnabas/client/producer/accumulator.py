@@ -1,0 +1,224 @@
+"""Batches that wait to be sent, by partition, and the memory they take.
+
+Users' threads append, the I/O thread takes. An append to a batch with room needs no lock (see the kernel);
+opening, closing and taking batches is done under one."""
+
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from barnabas.client.errors import ClosedError, ErrorCode, KafkaError, KafkaTimeoutError
+from barnabas.client.producer.batch import ProducerBatch
+from barnabas.client.types import TopicPartition
+from barnabas.kernels.record_append import HEADER_SIZE, RecordFuture
+
+# More than the varints around a key, a value and one header can take.
+RECORD_OVERHEAD = 40
+
+
+class Record(NamedTuple):
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]] | None
+
+
+class Limits(NamedTuple):
+    batch_bytes: int
+    buffer_bytes: int
+    request_bytes_max: int
+    linger_seconds: float
+
+
+class PartitionQueue:
+    """The batches of one partition, oldest first; only the last may be open."""
+
+    def __init__(self, topic: "TopicQueues", index: int) -> None:
+        self.topic = topic
+        self.index = index
+        self.partition = TopicPartition(topic.name, index)
+        self.batches: deque[ProducerBatch] = deque()
+        self.on_wire = 0
+
+
+class TopicQueues:
+    """The partitions of a topic. `open` and `sticky_open` are what the path of one record looks at."""
+
+    def __init__(self, name: str, partitions: int) -> None:
+        self.name = name
+        self.open: list[ProducerBatch | None] = []
+        self.queues: list[PartitionQueue] = []
+        self.sticky = -1
+        self.sticky_open: ProducerBatch | None = None
+        self.sticky_bytes = 0
+        self.grow(partitions)
+
+    def grow(self, partitions: int) -> None:
+        while len(self.queues) < partitions:
+            self.open.append(None)
+            self.queues.append(PartitionQueue(self, len(self.queues)))
+
+    def choose_sticky(self, available: Sequence[int]) -> None:
+        """Another partition for records without a key, one that has a leader where possible."""
+        choices = [index for index in available if index != self.sticky] or list(available)
+        self.sticky = random.choice(choices) if choices else random.randrange(len(self.queues))
+        self.sticky_bytes = 0
+        self.sticky_open = None
+
+
+class Accumulator:
+    def __init__(self, limits: Limits, wake: Callable[[], None]) -> None:
+        self.limits = limits
+        self.waiting: dict[PartitionQueue, None] = {}
+        self.incomplete: dict[ProducerBatch, None] = {}
+        self.flushing = 0
+        self.used_bytes = 0
+        self.blocked = 0
+        self.is_closed = False
+        self._wake = wake
+        self._space = threading.Condition(threading.Lock())
+
+    # ---- users' threads
+
+    def append(self, queue: PartitionQueue, record: Record, deadline: float) -> RecordFuture:
+        """Add a record to the partition's open batch or to a new one; waits for memory if need be."""
+        need = self._need(record)
+        with self._space:
+            while True:
+                if self.is_closed:
+                    raise ClosedError("the producer is closed")
+                batch = queue.topic.open[queue.index]
+                if batch is not None and (future := batch.append(*record)) is not None:
+                    return future
+                if batch is not None:
+                    self._close(queue, batch)
+                if self.used_bytes == 0 or self.used_bytes + need <= self.limits.buffer_bytes:
+                    return self._open(queue, record, need)
+                self._wait_for_space(deadline)
+
+    def _need(self, record: Record) -> int:
+        size = HEADER_SIZE + RECORD_OVERHEAD + len(record.key or b"") + len(record.value or b"")
+        for name, value in record.headers or ():
+            size += len(name.encode("utf-8", "surrogateescape")) + len(value or b"") + 10
+        if size - RECORD_OVERHEAD > self.limits.request_bytes_max or size > self.limits.buffer_bytes:
+            raise KafkaError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"a record of about {size} bytes is larger than max.request.size or buffer.memory",
+            )
+        return max(size, self.limits.batch_bytes)
+
+    def _open(self, queue: PartitionQueue, record: Record, need: int) -> RecordFuture:
+        batch = ProducerBatch(queue.partition, self.limits.batch_bytes, time.monotonic())
+        future = batch.append(*record)
+        assert future is not None
+        batch.reserved = need
+        self.used_bytes += need
+        self.incomplete[batch] = None
+        queue.batches.append(batch)
+        queue.topic.open[queue.index] = batch
+        if queue.topic.sticky == queue.index:
+            queue.topic.sticky_open = batch
+        self.waiting[queue] = None
+        self._wake()
+        return future
+
+    def _close(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
+        batch.close()
+        topic = queue.topic
+        if topic.open[queue.index] is batch:
+            topic.open[queue.index] = None
+        if topic.sticky == queue.index:
+            topic.sticky_open = None
+            topic.sticky_bytes += len(batch.data)
+
+    def _wait_for_space(self, deadline: float) -> None:
+        self._wake()
+        left = deadline - time.monotonic()
+        self.blocked += 1
+        try:
+            if left <= 0 or not self._space.wait(left):
+                raise KafkaTimeoutError("buffer.memory is full and was not freed within max.block.ms")
+        finally:
+            self.blocked -= 1
+
+    def needs_new_sticky(self, topic: TopicQueues) -> bool:
+        return topic.sticky < 0 or topic.sticky_bytes >= max(self.limits.batch_bytes, 1)
+
+    def unfinished(self) -> list[ProducerBatch]:
+        with self._space:
+            return list(self.incomplete)
+
+    def close(self) -> None:
+        with self._space:
+            self.is_closed = True
+            self._space.notify_all()
+
+    # ---- the I/O thread
+
+    def ready_at(self, queue: PartitionQueue) -> float:
+        """When the first batch of the queue may be sent; 0 is at once."""
+        batch = queue.batches[0]
+        if batch.attempts > 0:
+            return batch.retry_at
+        is_urgent = (
+            len(queue.batches) > 1 or not batch.is_open or self.flushing or self.blocked or self.is_closed
+        )
+        return 0.0 if is_urgent else batch.created + self.limits.linger_seconds
+
+    def take(self, queue: PartitionQueue) -> ProducerBatch:
+        with self._space:
+            batch = queue.batches.popleft()
+            if batch.is_open:
+                self._close(queue, batch)
+            # To the end: where not all partitions fit into a request, each has its turn.
+            del self.waiting[queue]
+            if queue.batches:
+                self.waiting[queue] = None
+        return batch
+
+    def put_back(self, queue: PartitionQueue, batches: Sequence[ProducerBatch]) -> None:
+        """Batches to be sent again go to the front, in the order of their sequence numbers."""
+        with self._space:
+            for batch in reversed(batches):
+                place = 0
+                for other in queue.batches:
+                    if other.base_sequence < 0 or not _comes_before(other, batch):
+                        break
+                    place += 1
+                queue.batches.insert(place, batch)
+            self.waiting[queue] = None
+
+    def replace(self, batch: ProducerBatch, parts: Sequence[ProducerBatch]) -> None:
+        """A batch was cut: its parts take over its memory."""
+        with self._space:
+            self.incomplete.pop(batch, None)
+            for part in parts:
+                part.reserved = batch.reserved // len(parts)
+                self.incomplete[part] = None
+            self.used_bytes -= batch.reserved - sum(part.reserved for part in parts)
+
+    def remove(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
+        """A batch that will not be sent any more leaves the queue."""
+        with self._space:
+            if batch.is_open:
+                self._close(queue, batch)
+            if batch in queue.batches:
+                queue.batches.remove(batch)
+            if not queue.batches:
+                self.waiting.pop(queue, None)
+
+    def release(self, batch: ProducerBatch) -> None:
+        """The batch is done: its memory is free."""
+        with self._space:
+            if self.incomplete.pop(batch, 0) is None:
+                self.used_bytes -= batch.reserved
+                if self.blocked:
+                    self._space.notify_all()
+
+
+def _comes_before(one: ProducerBatch, other: ProducerBatch) -> bool:
+    """By sequence, which wraps: the nearer way round decides."""
+    return 0 < (other.base_sequence - one.base_sequence) & 0x7FFFFFFF < 1 << 30

@@ -1,0 +1,223 @@
+"""A batch on its way to one partition, and the outcome that the futures of its records share.
+
+Records are appended by users' threads, everything else is the I/O thread's; the outcome is written once."""
+
+import logging
+import threading
+import time
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from barnabas.client.errors import KafkaError, KafkaTimeoutError
+from barnabas.client.types import RecordMetadata, TopicPartition
+from barnabas.kernels.record_append import RecordBuffer, RecordFuture
+from barnabas.kernels.record_codec import decode_records
+from barnabas.records.batch import (
+    ATTRIBUTES_POSITION,
+    CRC,
+    CRC_POSITION,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    TRANSACTIONAL_FLAG,
+)
+from barnabas.records.compression import NONE, compress
+
+Callback = Callable[[RecordMetadata | None, KafkaError | None], object]
+Row = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]
+
+_log = logging.getLogger(__name__)
+# Held for some instructions only, so one for all batches is enough.
+_outcome_lock = threading.Lock()
+
+
+class Packing(NamedTuple):
+    """How batches are written."""
+
+    codec: int = NONE
+    level: int | None = None
+    transactional: bool = False
+
+
+class ProducerBatch(RecordBuffer):
+    def __init__(self, partition: TopicPartition, capacity: int, created: float) -> None:
+        super().__init__(capacity)
+        self.partition = partition
+        self.created = created
+        self.reserved = 0
+        self.attempts = 0
+        self.retry_at = 0.0
+        self.producer_id = NO_PRODUCER_ID
+        self.producer_epoch = NO_PRODUCER_EPOCH
+        self.base_sequence = NO_SEQUENCE
+        self.has_been_reset = False
+        self.is_done = False
+        self.error: KafkaError | None = None
+        self.record_errors: dict[int, str] = {}
+        self.base_offset = -1
+        self.log_append_time = -1
+        self.parts: list[tuple[int, ProducerBatch]] = []
+        self._packed: bytearray | None = None
+        self._event: threading.Event | None = None
+        self._callbacks: list[tuple[RecordFuture, Callback]] = []
+
+    def __repr__(self) -> str:
+        return f"<batch of {self.count} for {self.partition}, sequence {self.base_sequence}>"
+
+    # ---- bytes
+
+    def sealed(self, packing: Packing) -> bytearray:
+        """The whole batch as it is sent; the header is written anew, for the sequence may have changed."""
+        if self._packed is None:
+            self._packed = self.data
+            if packing.codec != NONE:
+                body = compress(packing.codec, memoryview(self.data)[HEADER_SIZE:], packing.level)
+                self._packed = bytearray(HEADER_SIZE) + body
+        packed = self._packed
+        attributes = packing.codec | (TRANSACTIONAL_FLAG if packing.transactional else 0)
+        HEADER.pack_into(
+            packed,
+            0,
+            0,
+            len(packed) - LOG_OVERHEAD,
+            NO_LEADER_EPOCH,
+            MAGIC,
+            0,
+            attributes,
+            self.count - 1,
+            self.base_timestamp,
+            self.max_timestamp,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            self.count,
+        )
+        with memoryview(packed) as view:
+            CRC.pack_into(packed, CRC_POSITION, crc32c(view[ATTRIBUTES_POSITION:]))
+        return packed
+
+    def rows(self) -> list[Row]:
+        """The records again, for a batch that must be cut into smaller ones."""
+        payload = bytes(memoryview(self.data)[HEADER_SIZE:])
+        found = decode_records(payload, 0, self.count, self.base_timestamp, 0)
+        return [(timestamp, key, value, headers) for key, value, headers, timestamp, _ in found]
+
+    # ---- outcome
+
+    def finish(
+        self, base_offset: int = -1, log_append_time: int = -1, error: KafkaError | None = None
+    ) -> bool:
+        """The batch is written or has failed. The first outcome stays: False when there was one."""
+        with _outcome_lock:
+            if self.is_done:
+                return False
+            self.base_offset, self.log_append_time, self.error = base_offset, log_append_time, error
+            self.is_done = True
+            event = self._event
+            callbacks, self._callbacks = self._callbacks, []
+        self.forget_data()
+        self._packed = None
+        if event is not None:
+            event.set()
+        for future, callback in callbacks:
+            _tell(future, callback)
+        return True
+
+    def split_into(self, parts: list[tuple[int, "ProducerBatch"]]) -> None:
+        """The records live on in these batches, each with the index of its first record."""
+        with _outcome_lock:
+            self.parts = parts
+            event = self._event
+            callbacks, self._callbacks = self._callbacks, []
+            for future, callback in callbacks:
+                parts[self._part_of(future.index)][1]._callbacks.append((future, callback))
+        self.forget_data()
+        self._packed = None
+        if event is not None:
+            event.set()
+
+    def result_of(self, future: RecordFuture, timeout: float | None) -> RecordMetadata:
+        error = self.exception_of(future, timeout)
+        if error is not None:
+            raise error
+        return self._metadata(future)
+
+    def exception_of(self, future: RecordFuture, timeout: float | None) -> KafkaError | None:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        batch, index = self, future.index
+        while not batch.is_done:
+            if batch.parts:
+                batch, index = batch._within(index)
+            elif not batch.wait(None if deadline is None else deadline - time.monotonic()):
+                raise KafkaTimeoutError(f"the record for {self.partition} is not confirmed after {timeout} s")
+        return batch.error_at(index)
+
+    def wait(self, timeout: float | None) -> bool:
+        """Wait until the batch is done or split."""
+        with _outcome_lock:
+            if self.is_done or self.parts:
+                return True
+            if self._event is None:
+                self._event = threading.Event()
+            event = self._event
+        return event.wait(None if timeout is None else max(timeout, 0.0))
+
+    def is_done_at(self, index: int) -> bool:
+        batch = self
+        while batch.parts:
+            batch, index = batch._within(index)
+        return batch.is_done
+
+    def call_when_done(self, future: RecordFuture, callback: Callback) -> None:
+        with _outcome_lock:
+            batch, index = self, future.index
+            while batch.parts:
+                batch, index = batch._within(index)
+            if not batch.is_done:
+                batch._callbacks.append((future, callback))
+                return
+        _tell(future, callback)
+
+    def error_at(self, index: int) -> KafkaError | None:
+        if self.error is not None and index in self.record_errors:
+            return KafkaError(self.error.code, self.record_errors[index])
+        return self.error
+
+    def _part_of(self, index: int) -> int:
+        return bisect_right(self.parts, index, key=lambda part: part[0]) - 1
+
+    def _within(self, index: int) -> tuple["ProducerBatch", int]:
+        start, batch = self.parts[self._part_of(index)]
+        return batch, index - start
+
+    def _metadata(self, future: RecordFuture) -> RecordMetadata:
+        batch, index = self, future.index
+        while batch.parts:
+            batch, index = batch._within(index)
+        return RecordMetadata(
+            self.partition.topic,
+            self.partition.partition,
+            -1 if batch.base_offset < 0 else batch.base_offset + index,
+            future.timestamp if batch.log_append_time < 0 else batch.log_append_time,
+            future.key_size,
+            future.value_size,
+        )
+
+
+def _tell(future: RecordFuture, callback: Callback) -> None:
+    error = future.exception(0)
+    try:
+        if error is None:
+            callback(future.result(0), None)
+        else:
+            callback(None, error if isinstance(error, KafkaError) else None)
+    except Exception:
+        _log.exception("a delivery callback failed")

@@ -1,0 +1,42 @@
+"""What the producer's users give and get beside the future: a record, options, hooks."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypedDict
+
+from barnabas.client.errors import KafkaError
+from barnabas.client.types import RecordMetadata
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+class ProducerRecord(NamedTuple):
+    """A record as interceptors see it, before serialisation."""
+
+    topic: str
+    value: Any = None
+    key: Any = None
+    partition: int | None = None
+    timestamp: int | None = None
+    headers: Headers | None = None
+
+
+class SendOptions(TypedDict, total=False):
+    """partition, timestamp (ms), headers (pairs or a mapping), on_delivery(metadata, error), one of them None."""
+
+    partition: int | None
+    timestamp: int | None
+    headers: Iterable[tuple[str, bytes | None]] | Mapping[str, bytes | None] | None
+    on_delivery: Callable[[RecordMetadata | None, KafkaError | None], object] | None
+
+
+class Interceptor(Protocol):
+    """Either method may be left out."""
+
+    def on_send(self, record: ProducerRecord) -> ProducerRecord: ...
+    def on_acknowledgement(self, metadata: RecordMetadata | None, error: KafkaError | None) -> None: ...
+
+
+def headers_of(given: Any) -> Headers | None:
+    if not given:
+        return None
+    return list(given.items() if isinstance(given, Mapping) else given)

@@ -1,0 +1,431 @@
+"""The sender: takes ready batches, sends them to the leaders of their partitions, acts on the answers.
+
+All of it runs on the I/O thread. `turn()` is called whenever something may have become possible: a batch is
+full or has lingered, an answer came, a connection opened, metadata arrived, a retry is due."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Hashable
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+from barnabas.client.connection import BrokerConnection
+from barnabas.client.errors import ErrorCode, KafkaError, KafkaTimeoutError, error_from
+from barnabas.client.producer.accumulator import Accumulator, PartitionQueue
+from barnabas.client.producer.batch import Packing, ProducerBatch
+from barnabas.client.producer.sequences import EPOCH_MAX, SequenceBook
+from barnabas.client.producer.splitting import split_batch
+from barnabas.client.types import TopicPartition
+from barnabas.errors import error_of
+from barnabas.wire.messages import init_producer_id, produce
+
+_log = logging.getLogger(__name__)
+INT_MAX = 2**31 - 1
+# Version 13 names topics by id, and gains nothing by it; up to 11 no partition joins a transaction by itself.
+PRODUCE_VERSION_MAX = 12
+PRODUCE_VERSION_MAX_BEFORE_IMPLICIT_JOIN = 11
+
+_STALE_METADATA = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+)
+# After these the broker may have written the batch all the same.
+_UNSURE = frozenset(
+    {ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND}
+)
+
+
+class ClusterView(Protocol):
+    """What the producer asks of the cluster's metadata and connections."""
+
+    def leader_of(self, partition: TopicPartition) -> int | None: ...
+    async def refresh(self) -> None: ...
+    async def connection(self, node_id: int) -> BrokerConnection: ...
+    async def any(self) -> BrokerConnection: ...
+
+
+class Joining(Protocol):
+    """What a transaction has to say about sending to a partition."""
+
+    implicit: bool
+
+    def may_send(self, queue: PartitionQueue) -> bool: ...
+    def batch_failed(self, error: KafkaError) -> KafkaError: ...
+
+
+class SenderSettings(NamedTuple):
+    acks: int
+    retries: int
+    in_flight_max: int
+    request_bytes_max: int
+    request_seconds: float
+    delivery_seconds: float
+    backoff_seconds: float
+    backoff_seconds_max: float
+    transactional_id: str | None
+    is_idempotent: bool
+    packing: Packing
+
+
+class _Node:
+    def __init__(self) -> None:
+        self.connection: BrokerConnection | None = None
+        self.in_flight = 0
+        self.is_busy = False
+
+
+Sent = list[tuple[PartitionQueue, ProducerBatch]]
+
+
+class Sender:
+    def __init__(
+        self,
+        accumulator: Accumulator,
+        view: ClusterView,
+        settings: SenderSettings,
+        book: SequenceBook,
+        transaction: Joining | None,
+    ) -> None:
+        self.settings = settings
+        self.metrics = {
+            "record-send-total": 0,
+            "record-error-total": 0,
+            "record-retry-total": 0,
+            "batch-split-total": 0,
+        }
+        self.fatal: KafkaError | None = None
+        self._accumulator = accumulator
+        self._view = view
+        self._book = book
+        self._transaction = transaction
+        self._nodes: dict[int, _Node] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._queues: dict[ProducerBatch, PartitionQueue] = {}
+
+    # ---- what to send
+
+    def turn(self) -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        if self.settings.is_idempotent:
+            self._settle_numbers()
+        next_at = self._expire(now)
+        requests: dict[int, Sent] = {}
+        is_leaderless = False
+        for queue in list(self._accumulator.waiting):
+            ready_at = self._accumulator.ready_at(queue)
+            if ready_at > now:
+                next_at = min(next_at, ready_at)
+                continue
+            node_id = self._view.leader_of(queue.partition)
+            if node_id is None:
+                is_leaderless = True
+            elif self._has_room(node_id, queue, requests.get(node_id, ())):
+                requests.setdefault(node_id, []).append((queue, queue.batches[0]))
+        if is_leaderless:
+            self._do("metadata", self._refresh)
+        for node_id, sent in requests.items():
+            self._send(node_id, sent)
+        self._sleep_until(next_at, now)
+        if requests and self._accumulator.waiting:
+            # A partition with more full batches fills the window at once.
+            loop.call_soon(self.turn)
+
+    def _sleep_until(self, when: float, now: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if when < float("inf"):
+            self._timer = asyncio.get_running_loop().call_later(max(when - now, 0.0005), self.turn)
+
+    def _has_room(self, node_id: int, queue: PartitionQueue, taken: "Sent | tuple[()]") -> bool:
+        node = self._nodes.setdefault(node_id, _Node())
+        if node.connection is None or node.connection.is_closed:
+            self._do(f"connection {node_id}", partial(self._connect, node_id, node))
+            return False
+        batch = queue.batches[0]
+        size = sum(len(other.data) for _, other in taken)
+        if node.in_flight >= self.settings.in_flight_max or (
+            taken and size + len(batch.data) > self.settings.request_bytes_max
+        ):
+            return False
+        if self.settings.in_flight_max == 1 and queue.on_wire:
+            return False
+        if self.settings.is_idempotent and not self._book.may_send(queue.partition, batch):
+            return False
+        return self._transaction is None or self._transaction.may_send(queue)
+
+    def _send(self, node_id: int, sent: Sent) -> None:
+        node = self._nodes[node_id]
+        request = produce.ProduceRequest(
+            transactional_id=self.settings.transactional_id,
+            acks=self.settings.acks,
+            timeout_ms=int(self.settings.request_seconds * 1000),
+        )
+        topics: dict[str, produce.TopicProduceData] = {}
+        for queue, batch in sent:
+            self._accumulator.take(queue)
+            queue.on_wire += 1
+            self._queues[batch] = queue
+            batch.attempts += 1
+            if self.settings.is_idempotent:
+                self._book.sending(queue.partition, batch)
+            data = topics.setdefault(queue.topic.name, produce.TopicProduceData(name=queue.topic.name))
+            records = memoryview(batch.sealed(self.settings.packing))
+            data.partition_data.append(produce.PartitionProduceData(index=queue.index, records=records))
+        request.topic_data = list(topics.values())
+        connection = node.connection
+        assert connection is not None
+        loop = asyncio.get_running_loop()
+        node.in_flight += 1
+        try:
+            if self.settings.acks == 0:
+                connection.send_no_reply(produce.API_KEY, request, version_max=self._version_max())
+                loop.call_soon(self._answered, node, sent, None, None)
+                return
+            future = connection.request(produce.API_KEY, request, version_max=self._version_max())
+        except KafkaError as error:
+            loop.call_soon(self._answered, node, sent, None, error)
+            return
+        timer = loop.call_later(
+            self.settings.request_seconds, connection.close, "a produce request was not answered in time"
+        )
+        future.add_done_callback(partial(self._arrived, node, sent, timer))
+
+    def _version_max(self) -> int:
+        if self._transaction is not None and not self._transaction.implicit:
+            return PRODUCE_VERSION_MAX_BEFORE_IMPLICIT_JOIN
+        return PRODUCE_VERSION_MAX
+
+    # ---- what came back
+
+    def _arrived(
+        self, node: _Node, sent: Sent, timer: asyncio.TimerHandle, future: "asyncio.Future[Any]"
+    ) -> None:
+        timer.cancel()
+        error = future.exception()
+        if error is None:
+            self._answered(node, sent, future.result(), None)
+        else:
+            refused = (
+                error
+                if isinstance(error, KafkaError)
+                else KafkaError(ErrorCode.NETWORK_EXCEPTION, str(error))
+            )
+            self._answered(node, sent, None, refused)
+
+    def _answered(
+        self, node: _Node, sent: Sent, response: produce.ProduceResponse | None, error: KafkaError | None
+    ) -> None:
+        node.in_flight -= 1
+        answers = {
+            (topic.name, answer.index): answer
+            for topic in (response.responses if response is not None else ())
+            for answer in topic.partition_responses
+        }
+        for queue, batch in sent:
+            queue.on_wire -= 1
+            self._queues.pop(batch, None)
+            answer = answers.get((queue.topic.name, queue.index))
+            if answer is None and error is None and self.settings.acks != 0:
+                error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer leaves out a partition")
+            self._settle(queue, batch, answer or _answer_of(error))
+        self.turn()
+
+    def _settle(
+        self, queue: PartitionQueue, batch: ProducerBatch, answer: produce.PartitionProduceResponse
+    ) -> None:
+        code = error_of(answer.error_code)
+        if batch.is_done:
+            # It expired while the request was out; only the numbering learns of the outcome.
+            return
+        if code is ErrorCode.NONE or code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+            self._succeed(queue, batch, answer)
+        elif code is ErrorCode.MESSAGE_TOO_LARGE and batch.count > 1:
+            self._split(queue, batch)
+        elif self._may_retry(queue, batch, answer):
+            self._retry(queue, batch, code)
+        else:
+            self._fail(queue, batch, answer)
+
+    def _succeed(
+        self, queue: PartitionQueue, batch: ProducerBatch, answer: produce.PartitionProduceResponse
+    ) -> None:
+        offset = -1 if answer.error_code or self.settings.acks == 0 else answer.base_offset
+        if self.settings.is_idempotent:
+            self._book.acknowledged(queue.partition, batch, offset)
+        self.metrics["record-send-total"] += batch.count
+        self._accumulator.release(batch)
+        batch.finish(offset, answer.log_append_time_ms)
+
+    def _may_retry(
+        self, queue: PartitionQueue, batch: ProducerBatch, answer: produce.PartitionProduceResponse
+    ) -> bool:
+        if batch.attempts > self.settings.retries or self.fatal is not None:
+            return False
+        code = error_of(answer.error_code)
+        if self.settings.is_idempotent:
+            return self._book.can_retry(queue.partition, batch, code, answer.log_start_offset)
+        return code.retriable
+
+    def _retry(self, queue: PartitionQueue, batch: ProducerBatch, code: ErrorCode) -> None:
+        pause = min(
+            self.settings.backoff_seconds * 2 ** min(batch.attempts - 1, 16),
+            self.settings.backoff_seconds_max,
+        )
+        batch.retry_at = asyncio.get_running_loop().time() + pause
+        self.metrics["record-retry-total"] += batch.count
+        self._accumulator.put_back(queue, [batch])
+        if code in _STALE_METADATA:
+            self._do("metadata", self._refresh)
+
+    def _split(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
+        parts = split_batch(batch, self._accumulator.limits.batch_bytes)
+        if self.settings.is_idempotent:
+            self._book.split(queue.partition, batch, [part for _, part in parts])
+        self.metrics["batch-split-total"] += 1
+        self._accumulator.replace(batch, [part for _, part in parts])
+        self._accumulator.put_back(queue, [part for _, part in parts])
+        batch.split_into(parts)
+
+    def _fail(
+        self, queue: PartitionQueue, batch: ProducerBatch, answer: produce.PartitionProduceResponse
+    ) -> None:
+        code = error_of(answer.error_code)
+        batch.record_errors = {
+            entry.batch_index: entry.batch_index_error_message or code.text for entry in answer.record_errors
+        }
+        was_refused = batch.attempts <= self.settings.retries and code not in _UNSURE
+        self._fail_with(queue, batch, error_from(answer.error_code, answer.error_message), was_refused)
+
+    def _fail_with(
+        self, queue: PartitionQueue, batch: ProducerBatch, error: KafkaError, was_refused: bool
+    ) -> None:
+        if self.settings.is_idempotent:
+            self._book.failed(queue.partition, batch, was_refused)
+        self.metrics["record-error-total"] += batch.count
+        self._accumulator.remove(queue, batch)
+        self._accumulator.release(batch)
+        if self._transaction is not None:
+            error = self._transaction.batch_failed(error)
+        batch.finish(error=error)
+
+    def _expire(self, now: float) -> float:
+        """Fail what has waited for longer than delivery.timeout.ms; when the next one would."""
+        limit = now - self.settings.delivery_seconds
+        next_at = float("inf")
+        found = [(queue, batch) for batch, queue in self._queues.items()]
+        found += [(queue, queue.batches[0]) for queue in list(self._accumulator.waiting)]
+        for queue, batch in found:
+            if batch.is_done:
+                continue
+            if batch.created > limit:
+                next_at = min(next_at, batch.created + self.settings.delivery_seconds)
+                continue
+            error = KafkaTimeoutError(
+                f"{batch.count} records for {queue.partition} were not confirmed in time"
+            )
+            self._fail_with(queue, batch, error, was_refused=False)
+            next_at = now
+        return next_at
+
+    def fail_all(self, error: KafkaError, *, unsent_only: bool = False) -> None:
+        """Give up what waits, and unless `unsent_only` what is on the wire: closing, aborting, fenced."""
+        for queue in list(self._accumulator.waiting):
+            for batch in list(queue.batches):
+                self._fail_with(queue, batch, error, was_refused=batch.attempts == 0)
+        if not unsent_only:
+            for batch, queue in list(self._queues.items()):
+                self._fail_with(queue, batch, error, was_refused=False)
+
+    # ---- what takes time
+
+    def _do(self, name: str, start: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run something once at a time; the next turn follows it."""
+        if name not in self._tasks:
+            self._tasks[name] = task = asyncio.get_running_loop().create_task(start())
+            task.add_done_callback(partial(self._did, name))
+
+    def _did(self, name: str, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(name, None)
+        if task.cancelled():
+            return
+        if error := task.exception():
+            _log.error("the producer's sender failed: %s", error, exc_info=error)
+        self.turn()
+
+    async def _connect(self, node_id: int, node: _Node) -> None:
+        try:
+            node.connection = await self._view.connection(node_id)
+        except KafkaError as error:
+            _log.warning("broker %d cannot be reached: %s", node_id, error)
+            await asyncio.sleep(self.settings.backoff_seconds)
+            await self._refresh()
+
+    async def _refresh(self) -> None:
+        try:
+            await self._view.refresh()
+        except KafkaError as error:
+            _log.warning("no new metadata: %s", error)
+        await asyncio.sleep(self.settings.backoff_seconds)
+
+    def _settle_numbers(self) -> None:
+        """Get a producer id; start the numbering of partitions over where that is due."""
+        book = self._book
+        if self._transaction is not None:
+            ready = self._off_the_wire()
+            if ready:
+                book.restart(ready)
+            return
+        if not book.has_id:
+            if self._accumulator.waiting:
+                self._do("producer id", self._take_producer_id)
+            return
+        ready = self._off_the_wire()
+        if not ready:
+            return
+        if book.epoch >= EPOCH_MAX:
+            self._do("producer id", self._take_producer_id)
+        else:
+            book.begin(book.producer_id, book.epoch + 1)
+            book.restart(ready)
+
+    def _off_the_wire(self) -> set[Hashable]:
+        busy = {queue.partition for queue in self._queues.values()}
+        return {key for key in self._book.to_restart if key not in busy}
+
+    async def _take_producer_id(self) -> None:
+        request = init_producer_id.InitProducerIdRequest(
+            transactional_id=None, transaction_timeout_ms=INT_MAX
+        )
+        try:
+            connection = await self._view.any()
+            response = await connection.send(init_producer_id.API_KEY, request)
+            if response.error_code == 0:
+                self._book.begin(response.producer_id, response.producer_epoch)
+                self._book.restart(self._off_the_wire())
+                return
+            error = error_from(response.error_code)
+        except KafkaError as raised:
+            error = raised
+        if not error.retriable:
+            self.fatal = error
+            self.fail_all(error)
+            return
+        await asyncio.sleep(self.settings.backoff_seconds)
+
+
+def _answer_of(error: KafkaError | None) -> produce.PartitionProduceResponse:
+    """What stands for the answer when there is none: an error of the connection, or acks=0."""
+    if error is None:
+        return produce.PartitionProduceResponse()
+    return produce.PartitionProduceResponse(error_code=int(error.code), error_message=error.message)

@@ -1,0 +1,182 @@
+"""Sequence numbers of an idempotent producer: who gets which, and what an error says about them. No I/O here.
+
+Each partition counts its records in the producer's current epoch. Batches stay in `in_flight` from their
+first sending to their outcome, retries included, so that a batch never overtakes one with a lower sequence. Where
+the broker has lost track, a producer without transactions takes the next epoch and numbers the batches of the
+partition from 0 again; one with transactions must abort."""
+
+from collections.abc import Hashable
+
+from barnabas.client.errors import ErrorCode
+from barnabas.client.producer.batch import ProducerBatch
+from barnabas.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+
+SEQUENCE_MASK = 0x7FFFFFFF
+EPOCH_MAX = 32767
+NO_OFFSET = -1
+
+
+class PartitionSequences:
+    def __init__(self, producer_id: int, epoch: int) -> None:
+        self.in_flight: list[ProducerBatch] = []
+        # A batch expired after it was sent: whether its numbers are used up shows when the rest is done.
+        self.is_unresolved = False
+        self.acked_offset = NO_OFFSET
+        self.restart(producer_id, epoch)
+
+    def restart(self, producer_id: int, epoch: int) -> None:
+        """Number from 0 in this epoch; batches in flight keep their order."""
+        self.producer_id, self.epoch = producer_id, epoch
+        self.next = 0
+        self.acked = -1
+        for batch in self.in_flight:
+            self.number(batch)
+            batch.has_been_reset = True
+
+    def number(self, batch: ProducerBatch) -> None:
+        batch.producer_id, batch.producer_epoch, batch.base_sequence = self.producer_id, self.epoch, self.next
+        self.next = (self.next + batch.count) & SEQUENCE_MASK
+
+    @property
+    def expected(self) -> int:
+        """The sequence that follows the last one the broker has confirmed."""
+        return (self.acked + 1) & SEQUENCE_MASK
+
+
+class SequenceBook:
+    """The producer's id and epoch, and the sequences of every partition; keys name partitions."""
+
+    def __init__(self, is_transactional: bool) -> None:
+        self.is_transactional = is_transactional
+        self.producer_id = NO_PRODUCER_ID
+        self.epoch = NO_PRODUCER_EPOCH
+        # Partitions whose numbering starts over as soon as none of their batches is on the wire.
+        self.to_restart: set[Hashable] = set()
+        self._partitions: dict[Hashable, PartitionSequences] = {}
+
+    @property
+    def has_id(self) -> bool:
+        return self.producer_id >= 0
+
+    def begin(self, producer_id: int, epoch: int) -> None:
+        self.producer_id, self.epoch = producer_id, epoch
+
+    def of(self, key: Hashable) -> PartitionSequences:
+        found = self._partitions.get(key)
+        if found is None:
+            found = self._partitions[key] = PartitionSequences(self.producer_id, self.epoch)
+        return found
+
+    # ---- sending
+
+    def may_send(self, key: Hashable, batch: ProducerBatch) -> bool:
+        if not self.has_id or key in self.to_restart:
+            return False
+        sequences = self.of(key)
+        if batch.base_sequence >= 0:
+            # A retry goes alone, first the one with the lowest number.
+            return sequences.in_flight[0] is batch
+        if sequences.is_unresolved or (sequences.in_flight and sequences.in_flight[0].attempts > 1):
+            return False
+        is_stale = (sequences.producer_id, sequences.epoch) != (self.producer_id, self.epoch)
+        return not (is_stale and sequences.in_flight)
+
+    def sending(self, key: Hashable, batch: ProducerBatch) -> None:
+        """Give the batch its number, unless it has one from an earlier attempt."""
+        if batch.base_sequence >= 0:
+            return
+        sequences = self.of(key)
+        if (sequences.producer_id, sequences.epoch) != (self.producer_id, self.epoch):
+            sequences.restart(self.producer_id, self.epoch)
+        sequences.number(batch)
+        sequences.in_flight.append(batch)
+
+    def split(self, key: Hashable, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
+        """The parts take over the numbers of the batch."""
+        if batch.base_sequence < 0:
+            return
+        sequences = self.of(key)
+        sequence = batch.base_sequence
+        for part in parts:
+            part.producer_id, part.producer_epoch = batch.producer_id, batch.producer_epoch
+            part.base_sequence = sequence
+            sequence = (sequence + part.count) & SEQUENCE_MASK
+        place = sequences.in_flight.index(batch)
+        sequences.in_flight[place : place + 1] = parts
+
+    # ---- outcomes
+
+    def acknowledged(self, key: Hashable, batch: ProducerBatch, base_offset: int) -> None:
+        sequences = self.of(key)
+        self._leave(sequences, batch)
+        if (batch.producer_id, batch.producer_epoch) == (sequences.producer_id, sequences.epoch):
+            sequences.acked = (batch.base_sequence + batch.count - 1) & SEQUENCE_MASK
+        if base_offset >= 0:
+            sequences.acked_offset = max(sequences.acked_offset, base_offset + batch.count - 1)
+        self._resolve(key, sequences)
+
+    def can_retry(self, key: Hashable, batch: ProducerBatch, error: ErrorCode, log_start: int) -> bool:
+        """Whether the batch may be sent again after this error, which may need a new numbering first."""
+        if error is ErrorCode.UNKNOWN_PRODUCER_ID:
+            return self._can_retry_unknown(key, batch, log_start)
+        if error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            return self._can_retry_gap(key, batch)
+        return error.retriable
+
+    def _can_retry_unknown(self, key: Hashable, batch: ProducerBatch, log_start: int) -> bool:
+        sequences = self.of(key)
+        if log_start == -1 or batch.has_been_reset:
+            return True
+        if not self.is_transactional or sequences.acked_offset < log_start:
+            # Retention has removed all the broker knew the producer by, or it forgot for another reason.
+            self.to_restart.add(key)
+            return True
+        return False
+
+    def _can_retry_gap(self, key: Hashable, batch: ProducerBatch) -> bool:
+        sequences = self.of(key)
+        is_next = batch.base_sequence == sequences.expected
+        if not sequences.is_unresolved and (batch.has_been_reset or not is_next):
+            return True
+        if self.is_transactional:
+            return False
+        if not sequences.is_unresolved or sequences.in_flight[0] is batch:
+            self.to_restart.add(key)
+        return True
+
+    def failed(self, key: Hashable, batch: ProducerBatch, was_refused: bool) -> None:
+        """A batch has failed for good. `was_refused`: the broker surely has not written it: a gap."""
+        if batch.base_sequence < 0:
+            return
+        sequences = self.of(key)
+        self._leave(sequences, batch)
+        if not was_refused:
+            sequences.is_unresolved = True
+        elif self.is_transactional:
+            # The transaction is lost; the numbers after the gap close up for what may still be on its way.
+            sequences.next = (sequences.next - batch.count) & SEQUENCE_MASK
+            for later in sequences.in_flight:
+                later.base_sequence = (later.base_sequence - batch.count) & SEQUENCE_MASK
+                later.has_been_reset = True
+        else:
+            self.to_restart.add(key)
+        self._resolve(key, sequences)
+
+    def _leave(self, sequences: PartitionSequences, batch: ProducerBatch) -> None:
+        if batch in sequences.in_flight:
+            sequences.in_flight.remove(batch)
+
+    def _resolve(self, key: Hashable, sequences: PartitionSequences) -> None:
+        if not sequences.is_unresolved or sequences.in_flight:
+            return
+        sequences.is_unresolved = False
+        if sequences.next != sequences.expected and not self.is_transactional:
+            self.to_restart.add(key)
+
+    # ---- starting over
+
+    def restart(self, keys: set[Hashable]) -> None:
+        """Number these partitions from 0 in the current epoch, which the caller has made a new one."""
+        for key in keys:
+            self.to_restart.discard(key)
+            self.of(key).restart(self.producer_id, self.epoch)

@@ -1,0 +1,73 @@
+"""What a producer's configuration means: limits, the sender's settings, and combinations that are refused."""
+
+from barnabas.client.config import ClientConfig
+from barnabas.client.errors import ConfigError
+from barnabas.client.producer.accumulator import Limits
+from barnabas.client.producer.batch import Packing
+from barnabas.client.producer.sender import SenderSettings
+from barnabas.records.compression import CODECS
+
+IDEMPOTENT_IN_FLIGHT_MAX = 5
+
+
+def limits_of(config: ClientConfig) -> Limits:
+    return Limits(
+        batch_bytes=config["batch.size"],
+        buffer_bytes=config["buffer.memory"],
+        request_bytes_max=config["max.request.size"],
+        linger_seconds=config.seconds("linger.ms"),
+    )
+
+
+def sender_settings_of(config: ClientConfig) -> SenderSettings:
+    return SenderSettings(
+        acks=-1 if config["acks"] == "all" else int(config["acks"]),
+        retries=config["retries"],
+        in_flight_max=config["max.in.flight.requests.per.connection"],
+        request_bytes_max=config["max.request.size"],
+        request_seconds=config.seconds("request.timeout.ms"),
+        delivery_seconds=_delivery_seconds(config),
+        backoff_seconds=config.seconds("retry.backoff.ms"),
+        backoff_seconds_max=config.seconds("retry.backoff.max.ms"),
+        transactional_id=config["transactional.id"],
+        is_idempotent=_is_idempotent(config),
+        packing=_packing(config),
+    )
+
+
+def _delivery_seconds(config: ClientConfig) -> float:
+    """delivery.timeout.ms, which must leave time to linger and for one request."""
+    least = config["linger.ms"] + config["request.timeout.ms"]
+    if config["delivery.timeout.ms"] >= least:
+        return config.seconds("delivery.timeout.ms")
+    if config.is_set("delivery.timeout.ms"):
+        raise ConfigError("delivery.timeout.ms must not be less than linger.ms + request.timeout.ms.")
+    return float(least / 1000)
+
+
+def _is_idempotent(config: ClientConfig) -> bool:
+    """On by default, unless another setting rules it out; asked for together with such a one: an error."""
+    obstacles = []
+    if config["acks"] not in ("all", "-1"):
+        obstacles.append("acks must be all")
+    if config["retries"] == 0:
+        obstacles.append("retries must not be 0")
+    if config["max.in.flight.requests.per.connection"] > IDEMPOTENT_IN_FLIGHT_MAX:
+        obstacles.append("max.in.flight.requests.per.connection must not be above 5")
+    wanted = config["enable.idempotence"]
+    is_transactional = config["transactional.id"] is not None
+    if is_transactional and not wanted:
+        raise ConfigError("transactional.id needs enable.idempotence.")
+    if wanted and obstacles and (is_transactional or config.is_set("enable.idempotence")):
+        raise ConfigError(f"enable.idempotence is on, so {' and '.join(obstacles)}.")
+    return wanted and not obstacles
+
+
+def _packing(config: ClientConfig) -> Packing:
+    kind = config["compression.type"]
+    level_key = f"compression.{kind}.level"
+    # A level that nobody chose is the codec's own default, which is what Kafka's defaults stand for.
+    level = config[level_key] if level_key in config and config.is_set(level_key) else None
+    if kind == "gzip" and level == -1:
+        level = None
+    return Packing(CODECS[kind], level, config["transactional.id"] is not None)
