@@ -1,0 +1,123 @@
+"""The working parts of a consumer, put together: I/O thread, cluster, fetcher, positions, commits, group."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.config import ClientConfig
+from barnabas.client.consumer.access import Access
+from barnabas.client.consumer.classic import ClassicMembership
+from barnabas.client.consumer.commits import Commits, Offsets
+from barnabas.client.consumer.fetcher import Fetcher
+from barnabas.client.consumer.lookups import Identity, persist
+from barnabas.client.consumer.membership import Membership, Surroundings
+from barnabas.client.consumer.modern import ConsumerMembership
+from barnabas.client.consumer.network import Network
+from barnabas.client.consumer.positions import Positions
+from barnabas.client.consumer.state import Assignments
+from barnabas.client.errors import CommitFailedError, KafkaError, KafkaTimeoutError
+from barnabas.client.runtime import IoThread
+from barnabas.client.types import OffsetAndMetadata, TopicPartition
+
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
+
+
+class Engine:
+    """Owned by the user's thread. `ask` is how it gets an answer from the network."""
+
+    def __init__(self, config: ClientConfig, access: Access) -> None:
+        self.config = config
+        self.access = access
+        self.assignments = Assignments()
+        self.io = IoThread("barnabas-consumer").start()
+        self.cluster = Cluster(config, allow_auto_create=config["allow.auto.create.topics"])
+        self.network = Network(self.cluster, config["group.id"])
+        self.positions = Positions(config, self.network, self.assignments, self.identity)
+        self.fetcher = Fetcher(config, self.network, self.assignments, self.positions)
+        self.commits = Commits(self.network, self._committing_identity)
+        self.around = Surroundings(config, self.io, self.network, self.assignments)
+        self.around.wait = self.wait
+        self.membership: Membership | None = None
+        self.assignments.wake = lambda: self.io.call_soon(self.fetcher.wake)
+        self.io.call(self._start())
+        self._fetching = self.io.run(self.fetcher.run())
+
+    async def _start(self) -> None:
+        self.cluster.start()
+        self.cluster.listeners.append(lambda _: self._metadata_changed())
+
+    def _metadata_changed(self) -> None:
+        self.fetcher.wake()
+        self.notify()
+
+    def notify(self, _: object = None) -> None:
+        with self.assignments.signal:
+            self.assignments.signal.notify_all()
+
+    def wait(self, is_done: Callable[[], object], deadline: float) -> bool:
+        return self.access.wait(self.assignments.signal, is_done, deadline)
+
+    def identity(self) -> Identity:
+        return Identity() if self.membership is None else self.membership.identity
+
+    def _committing_identity(self) -> Identity:
+        identity = self.identity()
+        if self.membership is not None and not identity.member_id:
+            raise CommitFailedError(
+                "This consumer is not a member of its group now, so it cannot commit: it did not poll within"
+                " max.poll.interval.ms, or has not joined yet."
+            )
+        return identity
+
+    def join_group(self) -> None:
+        if self.membership is None:
+            modern = self.config["group.protocol"].lower() == "consumer"
+            self.membership = ConsumerMembership(self.around) if modern else ClassicMembership(self.around)
+        else:
+            self.membership.subscription_changed()
+
+    def leave_group(self, timeout: float) -> None:
+        membership, self.membership = self.membership, None
+        if membership is not None:
+            # The last commit is still the member's.
+            self.membership = membership
+            try:
+                membership.leave(timeout)
+            finally:
+                self.membership = None
+
+    def ask(self, question: Callable[[], Awaitable[_T]], timeout: float) -> _T:
+        """The answer to a question, asked until there is one; KafkaTimeoutError after `timeout` seconds."""
+        future = self.io.run(persist(self.network, question, timeout))
+        future.add_done_callback(self.notify)
+        try:
+            # The question ends itself in time; this is for a loop that hangs.
+            if not self.wait(future.done, time.monotonic() + timeout + 1):
+                raise KafkaTimeoutError(f"there was no answer within {timeout:g} s")
+            return future.result()
+        finally:
+            future.cancel()
+
+    def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The positions that are known: what a commit without offsets commits."""
+        return {
+            each: OffsetAndMetadata(state.offset, "", state.epoch)
+            for each, state in self.assignments.states.items()
+            if state.offset is not None
+        }
+
+    def commit(self, offsets: Offsets, timeout: float) -> None:
+        if offsets:
+            self.ask(lambda: self.commits.commit(offsets), timeout)
+
+    def close(self) -> None:
+        self._fetching.cancel()
+        try:
+            self.io.call(asyncio.wait_for(self.cluster.close(), 5.0), 6.0)
+        except (KafkaError, TimeoutError) as error:
+            _log.warning("the connections of a consumer did not close in time: %s", error)
+        self.io.stop()

@@ -1,0 +1,177 @@
+"""Fetches ahead of the user, on the I/O thread: one fetch at a time per broker, some answers per partition.
+
+Positions that are not known are found first: what the group committed, else what auto.offset.reset says. A
+partition whose leader has changed is checked against the new leader's log before it is read on (KIP-320)."""
+
+import asyncio
+from collections import defaultdict
+from typing import Any
+
+from barnabas.client.config import ClientConfig
+from barnabas.client.consumer.fetched import Fetched, Reading
+from barnabas.client.consumer.network import Network
+from barnabas.client.consumer.positions import Positions
+from barnabas.client.consumer.state import Assignments, PartitionState
+from barnabas.client.errors import ErrorCode, KafkaError, error_from
+from barnabas.client.types import TopicPartition
+from barnabas.wire.messages import fetch
+
+# Answers that wait for the user per partition: enough that the next one is there when one is used up.
+BUFFERS_MAX = 3
+# While some partitions have all the buffers they may have, the others must not hold up the broker for long:
+# its next fetch is theirs.
+HELD_BACK_WAIT_MS = 20
+TOPIC_IDS_FROM = 13
+_Asked = dict[TopicPartition, tuple[PartitionState, int, int]]
+
+
+class Fetcher:
+    def __init__(
+        self, config: ClientConfig, network: Network, assignments: Assignments, positions: Positions
+    ) -> None:
+        self._config = config
+        self._network = network
+        self._assignments = assignments
+        self._positions = positions
+        self._busy: set[int] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._woken = asyncio.Event()
+        self._reading = Reading(
+            deserializer(config["key.deserializer"]),
+            deserializer(config["value.deserializer"]),
+            config["check.crcs"],
+            config["isolation.level"] == "read_committed",
+        )
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Until cancelled: find positions and keep one fetch per broker going."""
+        while True:
+            self._woken.clear()
+            try:
+                await self._positions.resolve()
+                self._start_fetches()
+            except KafkaError as error:
+                if not error.retriable:
+                    self._assignments.fail(error)
+                await self._network.recover()
+                continue
+            try:
+                async with asyncio.timeout(1.0):
+                    await self._woken.wait()
+            except TimeoutError:
+                continue
+
+    def _start_fetches(self) -> None:
+        wanted: dict[int, list[PartitionState]] = defaultdict(list)
+        held_back: set[int] = set()
+        now = asyncio.get_running_loop().time()
+        for state in list(self._assignments.states.values()):
+            node = self._network.cached_leader(state.partition)
+            if state.fetch_offset < 0 or state.paused or node is None or state.retry_at > now:
+                continue
+            if len(state.buffers) >= BUFFERS_MAX:
+                held_back.add(node)
+            else:
+                wanted[node].append(state)
+        for node, states in wanted.items():
+            if node not in self._busy:
+                self._busy.add(node)
+                task = asyncio.get_running_loop().create_task(self._fetch(node, states, node in held_back))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+    async def _fetch(self, node: int, states: list[PartitionState], has_held_back: bool) -> None:
+        try:
+            request, asked = self._request(states, has_held_back)
+            timeout = self._config.seconds("request.timeout.ms")
+            answer = await self._network.ask(node, fetch.API_KEY, request, within=timeout)
+            if answer.error_code:
+                raise error_from(answer.error_code)
+            self._take(answer, asked)
+        except KafkaError as error:
+            if not error.retriable:
+                self._assignments.fail(error)
+            await self._network.recover()
+        finally:
+            self._busy.discard(node)
+            self._woken.set()
+
+    def _request(
+        self, states: list[PartitionState], has_held_back: bool
+    ) -> tuple[fetch.FetchRequest, _Asked]:
+        config = self._config
+        asked: _Asked = {}
+        topics: dict[str, fetch.FetchTopic] = {}
+        with self._assignments.signal:
+            for state in states:
+                topic, partition = state.partition
+                asked[state.partition] = (state, state.version, state.fetch_offset)
+                if topic not in topics:
+                    topics[topic] = fetch.FetchTopic(topic=topic, topic_id=self._network.topic_id(topic))
+                topics[topic].partitions.append(
+                    fetch.FetchPartition(
+                        partition=partition,
+                        current_leader_epoch=self._network.leader_epoch(state.partition),
+                        fetch_offset=state.fetch_offset,
+                        partition_max_bytes=config["max.partition.fetch.bytes"],
+                    )
+                )
+        wait_ms = config["fetch.max.wait.ms"]
+        request = fetch.FetchRequest(
+            max_wait_ms=min(wait_ms, HELD_BACK_WAIT_MS) if has_held_back else wait_ms,
+            min_bytes=config["fetch.min.bytes"],
+            max_bytes=config["fetch.max.bytes"],
+            isolation_level=int(self._reading.read_committed),
+            topics=list(topics.values()),
+            rack_id=config["client.rack"],
+        )
+        return request, asked
+
+    def _take(self, answer: fetch.FetchResponse, asked: _Asked) -> None:
+        for topic in answer.responses:
+            name = topic.topic or self._network.topic_name(topic.topic_id)
+            for data in topic.partitions:
+                entry = asked.get(TopicPartition(name, data.partition_index))
+                if entry is not None:
+                    self._take_partition(entry, data)
+
+    def _take_partition(self, entry: tuple[PartitionState, int, int], data: fetch.PartitionData) -> None:
+        state, version, offset = entry
+        if data.error_code:
+            self._failed(entry, data.error_code)
+            return
+        state.high_watermark = data.high_watermark
+        state.last_stable_offset = data.last_stable_offset
+        state.log_start_offset = data.log_start_offset
+        records: Any = data.records
+        if records is not None and len(records):
+            aborted = data.aborted_transactions
+            fetched = Fetched(state.partition, records, offset, aborted, self._reading)
+            self._assignments.put(state, version, fetched)
+
+    def _failed(self, entry: tuple[PartitionState, int, int], number: int) -> None:
+        state, version, offset = entry
+        error = error_from(number)
+        if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._positions.out_of_range(state, version, offset)
+            return
+        state.retry_at = asyncio.get_running_loop().time() + self._config.seconds("retry.backoff.ms")
+        if error.retriable:
+            self._network.stale()
+        else:
+            self._assignments.fail(
+                KafkaError(error.code, f"{state.partition} cannot be read: {error.message}")
+            )
+
+
+def deserializer(given: Any) -> Any:
+    """A callable of topic and bytes from what the user gave: None, a callable of bytes, or an object with
+    deserialize(topic, bytes). A null key or value stays None for a plain callable."""
+    if given is None:
+        return None
+    if hasattr(given, "deserialize"):
+        return given.deserialize
+    return lambda _topic, data: None if data is None else given(data)

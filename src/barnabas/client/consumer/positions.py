@@ -1,0 +1,160 @@
+"""Finds where to read: committed offsets, auto.offset.reset, and checks after a change of leader.
+
+Runs on the I/O thread. What the user must hear of, because auto.offset.reset is none, becomes an error of
+the next poll."""
+
+import re
+import time
+from collections.abc import Callable
+
+from barnabas.client.config import ClientConfig
+from barnabas.client.consumer.lookups import (
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    Identity,
+    committed_offsets,
+    epoch_ends,
+    offsets_by_time,
+)
+from barnabas.client.consumer.network import Network
+from barnabas.client.consumer.state import (
+    COMMITTED,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    RESET,
+    Assignments,
+    PartitionState,
+)
+from barnabas.client.errors import (
+    ConfigError,
+    LogTruncationError,
+    NoOffsetForPartitionError,
+    OffsetOutOfRangeError,
+)
+from barnabas.client.types import TopicPartition
+
+_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
+
+
+class Positions:
+    def __init__(
+        self,
+        config: ClientConfig,
+        network: Network,
+        assignments: Assignments,
+        identity: Callable[[], Identity],
+    ) -> None:
+        self._network = network
+        self._assignments = assignments
+        self._identity = identity
+        self._policy: str = config["auto.offset.reset"]
+        self._duration_ms = _duration_ms(self._policy) if self._policy.startswith("by_duration:") else 0
+        is_committed = config["isolation.level"] == "read_committed"
+        self.isolation = READ_COMMITTED if is_committed else READ_UNCOMMITTED
+
+    async def resolve(self) -> None:
+        """Give every partition its place that has none; retriable errors are the caller's."""
+        states = list(self._assignments.states.values())
+        self._network.know({state.partition.topic for state in states})
+        # One without a leader must not hold up the others; the metadata wakes us when it has one.
+        states = [state for state in states if self._network.cached_leader(state.partition) is not None]
+        committed = [state for state in states if state.wants == COMMITTED]
+        if committed:
+            await self._find_committed(committed)
+        reset = [state for state in states if state.wants == RESET]
+        if reset:
+            await self._reset(reset)
+        await self._check_leaders([state for state in states if state.offset is not None])
+
+    async def _find_committed(self, states: list[PartitionState]) -> None:
+        asked = {state.partition: (state, state.version) for state in states}
+        found = {}
+        if self._network.group_id:
+            found = await committed_offsets(self._network, asked, self._identity())
+        missing = []
+        for partition, (state, version) in asked.items():
+            if partition in found:
+                self._assignments.positioned(
+                    state, version, found[partition].offset, found[partition].leader_epoch
+                )
+            elif state.version == version:
+                state.wants = None if self._policy == "none" else RESET
+                missing.append(partition)
+        if missing and self._policy == "none":
+            self._assignments.fail(NoOffsetForPartitionError(tuple(missing)))
+
+    async def _reset(self, states: list[PartitionState]) -> None:
+        asked = {state.partition: (state, state.version) for state in states}
+        times = {state.partition: self._timestamp(state) for state in states}
+        found = await offsets_by_time(self._network, times, self.isolation)
+        late = {partition: LATEST_TIMESTAMP for partition in times if partition not in found}
+        if late:
+            # No record is so young: the end it is.
+            found |= await offsets_by_time(self._network, late, self.isolation)
+        for partition, (state, version) in asked.items():
+            if partition in found:
+                self._assignments.positioned(state, version, found[partition].offset, -1)
+
+    def _timestamp(self, state: PartitionState) -> int:
+        if state.reset_timestamp is not None:
+            return state.reset_timestamp
+        if self._policy == "earliest":
+            return EARLIEST_TIMESTAMP
+        if self._duration_ms:
+            return int(time.time() * 1000) - self._duration_ms
+        return LATEST_TIMESTAMP
+
+    async def _check_leaders(self, states: list[PartitionState]) -> None:
+        """KIP-320: a new leader's log may end, for the epoch we read last, before our position."""
+        moved = {}
+        for state in states:
+            epoch = self._network.leader_epoch(state.partition)
+            if epoch <= state.leader_epoch:
+                continue
+            if state.epoch < 0 or state.epoch == epoch:
+                state.leader_epoch = epoch
+            else:
+                moved[state.partition] = (state, state.version, state.offset, epoch)
+        if not moved:
+            return
+        asked = {partition: entry[0].epoch for partition, entry in moved.items()}
+        for partition, end in (await epoch_ends(self._network, asked)).items():
+            state, version, offset, epoch = moved[partition]
+            if state.version != version or offset is None:
+                continue
+            state.leader_epoch = epoch
+            if end.end_offset < 0 or end.end_offset < offset:
+                self._truncated(state, offset, end.end_offset, end.leader_epoch)
+
+    def _truncated(self, state: PartitionState, offset: int, end_offset: int, end_epoch: int) -> None:
+        if self._policy == "none":
+            divergent = {state.partition: end_offset} if end_offset >= 0 else {}
+            self._assignments.fail(LogTruncationError({state.partition: offset}, divergent))
+        elif end_offset >= 0:
+            self._assignments.positioned(state, state.version, end_offset, end_epoch)
+        else:
+            with self._assignments.signal:
+                state.ask(RESET)
+
+    def out_of_range(self, state: PartitionState, version: int, offset: int) -> None:
+        """The broker no longer has the offset, or never had it."""
+        with self._assignments.signal:
+            # What is buffered can still be read; the error comes back when it is used up.
+            if state.version != version or state.buffers:
+                return
+            if self._policy != "none":
+                state.ask(RESET)
+                return
+            state.fetch_offset = -1
+        self._assignments.fail(OffsetOutOfRangeError({TopicPartition(*state.partition): offset}))
+
+
+def _duration_ms(policy: str) -> int:
+    matched = _DURATION.fullmatch(policy.removeprefix("by_duration:"))
+    parts = [float(part or 0) for part in matched.groups()] if matched else []
+    if not any(parts):
+        raise ConfigError(
+            f"auto.offset.reset has {policy!r}: a duration is written as in by_duration:P1DT2H."
+        )
+    days, hours, minutes, seconds = parts
+    return int((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)

@@ -1,0 +1,94 @@
+"""The methods of a consumer that ask brokers about offsets and topics."""
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from barnabas.client.consumer.lookups import committed_offsets, offsets_by_time
+from barnabas.client.consumer.state import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, PartitionState
+from barnabas.client.errors import KafkaTimeoutError
+from barnabas.client.types import OffsetAndMetadata, OffsetAndTimestamp, PartitionInfo, TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.client.consumer.access import Access
+    from barnabas.client.consumer.engine import Engine
+
+
+class OffsetQueries:
+    """Part of Consumer: everything here waits for an answer, default.api.timeout.ms unless told."""
+
+    _access: "Access"
+    _engine: "Engine"
+    _api_seconds: float
+
+    def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
+        """The offset of the next record that poll hands out."""
+        with self._access:
+            state = self._state(partition)
+            deadline = time.monotonic() + self._seconds(timeout)
+            self._engine.assignments.wake()
+            while state.offset is None:
+                self._engine.assignments.raise_error()
+                if not self._engine.wait(
+                    lambda: state.offset is not None or self._engine.assignments.errors, deadline
+                ):
+                    raise KafkaTimeoutError(f"the position in {partition} could not be found in time")
+            return state.offset
+
+    def committed(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed for each; None where nothing."""
+        with self._access:
+            asked = list(partitions)
+            network = self._engine.network
+            identity = self._engine.identity()
+            found = self._engine.ask(
+                lambda: committed_offsets(network, asked, identity), self._seconds(timeout)
+            )
+            return {each: found.get(each) for each in asked}
+
+    def offsets_for_times(
+        self, times: Mapping[TopicPartition, int], timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first record at or after each timestamp (ms); None where there is none."""
+        if any(timestamp < 0 for timestamp in times.values()):
+            raise ValueError("a timestamp is not negative")
+        found = self._offsets(times, timeout)
+        return {each: found.get(each) for each in times}
+
+    def beginning_offsets(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        found = self._offsets(dict.fromkeys(partitions, EARLIEST_TIMESTAMP), timeout)
+        return {each: place.offset for each, place in found.items()}
+
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """Behind the last record that a consumer with this isolation.level can read."""
+        found = self._offsets(dict.fromkeys(partitions, LATEST_TIMESTAMP), timeout)
+        return {each: place.offset for each, place in found.items()}
+
+    def partitions_for(self, topic: str, timeout: float | None = None) -> list[PartitionInfo]:
+        with self._access:
+            cluster = self._engine.cluster
+            return list(self._engine.ask(lambda: cluster.topic(topic), self._seconds(timeout)).partitions)
+
+    def _offsets(
+        self, times: Mapping[TopicPartition, int], timeout: float | None
+    ) -> dict[TopicPartition, OffsetAndTimestamp]:
+        with self._access:
+            network, isolation = self._engine.network, self._engine.positions.isolation
+            return self._engine.ask(
+                lambda: offsets_by_time(network, times, isolation), self._seconds(timeout)
+            )
+
+    def _seconds(self, timeout: float | None) -> float:
+        return self._api_seconds if timeout is None else timeout
+
+    def _state(self, partition: TopicPartition) -> PartitionState:
+        state = self._engine.assignments.states.get(TopicPartition(*partition))
+        if state is None:
+            raise ValueError(f"{partition} is not assigned to this consumer")
+        return state

@@ -1,0 +1,100 @@
+"""Takes what was fetched, on the polling thread: as records or as columns, partition after partition."""
+
+from typing import Any
+
+from barnabas.client.consumer.fetched import Fetched
+from barnabas.client.consumer.records import ConsumerRecord
+from barnabas.client.consumer.state import Assignments, PartitionState
+from barnabas.client.types import TopicPartition
+from barnabas.kernels.record_decode import Columns
+
+
+class Taking:
+    def __init__(self, assignments: Assignments) -> None:
+        self._assignments = assignments
+        self._records_total = 0
+        self._bytes_total = 0
+
+    def is_ready(self) -> bool:
+        return any(state.buffers and not state.paused for state in list(self._assignments.states.values()))
+
+    def records(self, room: int) -> dict[TopicPartition, list[ConsumerRecord]]:
+        found: dict[TopicPartition, list[ConsumerRecord]] = {}
+        for state in self._ready():
+            out: list[ConsumerRecord] = []
+            version = state.version
+            while room > len(out) and state.buffers and state.version == version:
+                self._take_some(state, out, room)
+            if out:
+                found[state.partition] = out
+                room -= len(out)
+            if room <= 0:
+                break
+        self._records_total += sum(map(len, found.values()))
+        return found
+
+    def _take_some(self, state: PartitionState, out: list[ConsumerRecord], room: int) -> None:
+        version, fetched = state.version, state.buffers[0]
+        before = len(out)
+        try:
+            fetched.take(out, room - before)
+        except Exception:
+            # What came before it is handed out; the next poll meets the same record first.
+            if not out:
+                raise
+            room = 0
+        finally:
+            self._moved(state, version, fetched)
+
+    def columns(self, room: int) -> tuple[Columns, list[str]] | None:
+        columns = Columns()
+        topics: dict[str, int] = {}
+        for state in self._ready():
+            version = state.version
+            number = topics.setdefault(state.partition.topic, len(topics))
+            while columns.count < room and state.buffers and state.version == version:
+                fetched = state.buffers[0]
+                fetched.take_columns(columns, number, room - columns.count)
+                self._moved(state, version, fetched)
+        self._records_total += columns.count
+        return (columns, list(topics)) if columns.count else None
+
+    def _ready(self) -> list[PartitionState]:
+        return [
+            state for state in list(self._assignments.states.values()) if state.buffers and not state.paused
+        ]
+
+    def _moved(self, state: PartitionState, version: int, fetched: Fetched) -> None:
+        """Stand where the reading of `fetched` has come to, unless the place was changed meanwhile."""
+        with self._assignments.signal:
+            if state.version != version:
+                return
+            state.offset = fetched.next_offset
+            if fetched.leader_epoch >= 0:
+                state.epoch = fetched.leader_epoch
+            if not fetched.is_done:
+                return
+            state.buffers.popleft()
+            self._bytes_total += fetched.size
+            states = self._assignments.states
+            # Its turn is over: the others come first now.
+            if states.get(state.partition) is state:
+                states[state.partition] = states.pop(state.partition)
+        self._assignments.wake()
+
+    def metrics(self, read_committed: bool) -> dict[str, Any]:
+        states = list(self._assignments.states.values())
+        partitions = {
+            state.partition: {"records-lag": state.lag(read_committed), "records-lead": state.lead()}
+            for state in states
+        }
+        lags = [each["records-lag"] for each in partitions.values() if each["records-lag"] is not None]
+        leads = [each["records-lead"] for each in partitions.values() if each["records-lead"] is not None]
+        return {
+            "records-lag-max": max(lags, default=None),
+            "records-lead-min": min(leads, default=None),
+            "records-consumed-total": self._records_total,
+            "bytes-consumed-total": self._bytes_total,
+            "assigned-partitions": len(states),
+            "partitions": partitions,
+        }

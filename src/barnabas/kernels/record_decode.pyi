@@ -1,0 +1,76 @@
+from array import array
+from collections.abc import Callable, Iterable
+from typing import Any
+
+_Deserializer = Callable[[str, bytes | None], Any] | None
+_Source = tuple[str, int, _Deserializer, _Deserializer]
+_Facts = tuple[int, int, int | None, int]
+
+class ConsumerRecord:
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        key: Any = None,
+        value: Any = None,
+        *,
+        headers: Iterable[tuple[str, bytes | None]] = (),
+        timestamp: int = -1,
+        timestamp_type: int = 0,
+        leader_epoch: int = -1,
+        serialized_key_size: int = -1,
+        serialized_value_size: int = -1,
+    ) -> None: ...
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def timestamp(self) -> int: ...
+    @property
+    def timestamp_type(self) -> int: ...
+    @property
+    def key(self) -> Any: ...
+    @property
+    def value(self) -> Any: ...
+    @property
+    def headers(self) -> tuple[tuple[str, bytes | None], ...]: ...
+    @property
+    def leader_epoch(self) -> int: ...
+    @property
+    def serialized_key_size(self) -> int: ...
+    @property
+    def serialized_value_size(self) -> int: ...
+
+class Columns:
+    count: int
+    topics: array[int]
+    partitions: array[int]
+    offsets: array[int]
+    timestamps: array[int]
+    key_ends: array[int]
+    key_flags: bytearray
+    keys: bytearray
+    value_ends: array[int]
+    value_flags: bytearray
+    values: bytearray
+    header_ends: array[int]
+    header_name_ends: array[int]
+    header_names: bytearray
+    header_value_ends: array[int]
+    header_value_flags: bytearray
+    header_values: bytearray
+
+def packed_flags(flags: bytearray) -> bytearray: ...
+
+class BatchCursor:
+    left: int
+    next_offset: int
+    def __init__(
+        self, data: bytes, position: int, count: int, source: _Source, facts: _Facts, first_offset: int
+    ) -> None: ...
+    def take(self, out: list[ConsumerRecord], room: int) -> None: ...
+    def take_columns(self, columns: Columns, topic_number: int, room: int) -> None: ...
