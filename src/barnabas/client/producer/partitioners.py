@@ -1,8 +1,8 @@
 """Which partition a record goes to, when its sender does not say.
 
 The default: a key's murmur2 hash, as Kafka's own clients have it; records without a key stay with one
-partition until it has had batch.size bytes (the accumulator does that). A custom partitioner is any callable of
-(topic, key, value, partitions), where partitions is the number of them, that returns a partition."""
+partition until it has had batch.size bytes (the accumulator does that). A custom partitioner is any callable
+of (topic, key, value, partitions), where partitions is the number of them, that returns a partition."""
 
 import itertools
 import random

@@ -41,6 +41,8 @@ from barnabas.client.types import OffsetAndMetadata, PartitionInfo, RecordMetada
 from barnabas.kernels.record_append import RecordFuture, murmur2
 
 _log = logging.getLogger(__name__)
+# Longer waits than a lock takes are not told from this one.
+BLOCK_SECONDS_MAX = 1e8
 
 
 class _View:
@@ -69,7 +71,7 @@ class Producer:
         self._value_serializer = _serializer("value", config["value.serializer"])
         self._interceptors: tuple[Any, ...] = config["interceptor.classes"]
         self._ignores_keys: bool = config["partitioner.ignore.keys"]
-        self._block_seconds = config.seconds("max.block.ms")
+        self._block_seconds = min(config.seconds("max.block.ms"), BLOCK_SECONDS_MAX)
         self._topics: dict[str, TopicQueues] = {}
         self._is_awake = False
         self._is_closed = False

@@ -21,7 +21,7 @@ class ProducerRecord(NamedTuple):
 
 
 class SendOptions(TypedDict, total=False):
-    """partition, timestamp (ms), headers (pairs or a mapping), on_delivery(metadata, error), one of them None."""
+    """partition, timestamp (ms), headers (pairs or a mapping), on_delivery(metadata, error): one is None."""
 
     partition: int | None
     timestamp: int | None

@@ -1,7 +1,7 @@
 """Sequence numbers of an idempotent producer: who gets which, and what an error says about them. No I/O here.
 
 Each partition counts its records in the producer's current epoch. Batches stay in `in_flight` from their
-first sending to their outcome, retries included, so that a batch never overtakes one with a lower sequence. Where
+first sending to their outcome, retries included, so that no batch overtakes one with a lower sequence. Where
 the broker has lost track, a producer without transactions takes the next epoch and numbers the batches of the
 partition from 0 again; one with transactions must abort."""
 

@@ -1,0 +1,280 @@
+"""The sender against a scripted broker: errors, broken connections, time, the window."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from barnabas.client.errors import DisconnectedError, ErrorCode, KafkaError, KafkaTimeoutError
+from barnabas.client.producer.accumulator import Accumulator, Limits, Record, TopicQueues
+from barnabas.client.producer.batch import Packing
+from barnabas.client.producer.sender import Sender, SenderSettings
+from barnabas.client.producer.sequences import SequenceBook
+from barnabas.client.types import TopicPartition
+from barnabas.kernels.record_append import RecordFuture
+from barnabas.records.batch import read_header
+from barnabas.wire.messages import init_producer_id, produce
+
+Answer = tuple[ErrorCode, int]
+SETTINGS = SenderSettings(
+    acks=-1,
+    retries=2**31 - 1,
+    in_flight_max=5,
+    request_bytes_max=10_000,
+    request_seconds=30.0,
+    delivery_seconds=120.0,
+    backoff_seconds=0.001,
+    backoff_seconds_max=0.002,
+    transactional_id=None,
+    is_idempotent=True,
+    packing=Packing(),
+)
+
+
+class ScriptedBroker:
+    """Stands for connection and cluster. Every batch is noted with its (epoch, sequence, count); `answers`
+    are given in turn, ones that are not scripted are success."""
+
+    def __init__(self) -> None:
+        self.is_closed = False
+        self.batches: list[tuple[int, int, int]] = []
+        self.answers: list[ErrorCode | None] = []
+        self.hold = False
+        self.held: list[Callable[[], None]] = []
+        self.refreshes = 0
+        self.leader: int | None = 1
+        self.offset = 0
+
+    def close(self, reason: str = "") -> None:
+        self.is_closed = True
+
+    def leader_of(self, partition: TopicPartition) -> int | None:
+        return self.leader
+
+    async def refresh(self) -> None:
+        self.refreshes += 1
+        self.leader = 1
+
+    async def connection(self, node_id: int) -> Any:
+        self.is_closed = False
+        return self
+
+    async def any(self) -> Any:
+        return self
+
+    async def send(self, api_key: int, message: Any) -> Any:
+        return init_producer_id.InitProducerIdResponse(producer_id=7, producer_epoch=0)
+
+    def send_no_reply(self, api_key: int, message: Any, *, version_max: int) -> None:
+        self._note(message)
+
+    def request(self, api_key: int, message: Any, *, version_max: int) -> "asyncio.Future[Any]":
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        count = self._note(message)
+        code = self.answers.pop(0) if self.answers else ErrorCode.NONE
+
+        def answer() -> None:
+            if code is None:
+                future.set_exception(DisconnectedError("it broke"))
+                return
+            part = produce.PartitionProduceResponse(
+                index=0, error_code=int(code), base_offset=self.offset, log_start_offset=0
+            )
+            if code is ErrorCode.NONE:
+                self.offset += count
+            topic = produce.TopicProduceResponse(name="t", partition_responses=[part])
+            future.set_result(produce.ProduceResponse(responses=[topic]))
+
+        if self.hold:
+            self.held.append(answer)
+        else:
+            asyncio.get_running_loop().call_soon(answer)
+        return future
+
+    def _note(self, message: produce.ProduceRequest) -> int:
+        (topic,) = message.topic_data
+        (part,) = topic.partition_data
+        assert part.records is not None
+        header = read_header(bytes(part.records))
+        self.batches.append((header.producer_epoch, header.base_sequence, header.count))
+        return header.count
+
+
+class Story:
+    def __init__(self, **changes: Any) -> None:
+        self.broker = ScriptedBroker()
+        self.accumulator = Accumulator(Limits(200, 100_000, 10_000, 0.0), lambda: None)
+        self.queue = TopicQueues("t", 1).queues[0]
+        book = SequenceBook(is_transactional=False)
+        self.sender = Sender(self.accumulator, self.broker, SETTINGS._replace(**changes), book, None)
+
+    def send(self, size: int = 150) -> RecordFuture:
+        """One record that fills a batch of its own, unless it is small."""
+        return self.accumulator.append(self.queue, Record(1, None, b"x" * size, None), 1e6)
+
+    async def sent(self, count: int) -> None:
+        for _ in range(2000):
+            if len(self.broker.batches) >= count:
+                return
+            await asyncio.sleep(0.001)
+        raise AssertionError("too little was sent")
+
+    async def outcome(self, future: RecordFuture) -> Any:
+        self.sender.turn()
+        for _ in range(2000):
+            if future.done():
+                error = future.exception(0)
+                return future.result(0).offset if error is None else error
+            await asyncio.sleep(0.001)
+        raise AssertionError("no outcome")
+
+
+def play(story: Callable[[], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        await story()
+
+    asyncio.run(whole())
+
+
+def test_batches_are_numbered_and_confirmed() -> None:
+    async def told() -> None:
+        story = Story()
+        futures = [story.send() for _ in range(3)]
+        assert [await story.outcome(future) for future in futures] == [0, 1, 2]
+        assert story.broker.batches == [(0, 0, 1), (0, 1, 1), (0, 2, 1)]
+        assert story.accumulator.used_bytes == 0
+
+    play(told)
+
+
+@pytest.mark.parametrize("answer", [None, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIMED_OUT])
+def test_what_may_pass_is_sent_again_with_the_same_number(answer: ErrorCode | None) -> None:
+    async def told() -> None:
+        story = Story()
+        story.broker.answers = [answer, answer]
+        assert await story.outcome(story.send()) == 0
+        assert story.broker.batches == [(0, 0, 1)] * 3
+        assert story.broker.refreshes >= 1
+        assert story.sender.metrics["record-retry-total"] == 2
+
+    play(told)
+
+
+def test_batches_behind_a_failed_one_follow_it_in_order() -> None:
+    async def told() -> None:
+        story = Story()
+        story.broker.answers = [ErrorCode.NOT_ENOUGH_REPLICAS, *[ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER] * 3]
+        futures = [story.send() for _ in range(4)]
+        assert [await story.outcome(future) for future in futures] == [0, 1, 2, 3]
+        assert story.broker.batches[4:] == [(0, 0, 1), (0, 1, 1), (0, 2, 1), (0, 3, 1)]
+
+    play(told)
+
+
+def test_a_refused_batch_fails_and_the_next_goes_on_in_a_new_epoch() -> None:
+    async def told() -> None:
+        story = Story()
+        story.broker.answers = [ErrorCode.INVALID_RECORD]
+        error = await story.outcome(story.send())
+        assert isinstance(error, KafkaError)
+        assert error.code is ErrorCode.INVALID_RECORD
+        assert await story.outcome(story.send()) == 0
+        assert story.broker.batches == [(0, 0, 1), (1, 0, 1)]
+
+    play(told)
+
+
+def test_a_duplicate_is_a_success_without_an_offset() -> None:
+    async def told() -> None:
+        story = Story()
+        story.broker.answers = [ErrorCode.DUPLICATE_SEQUENCE_NUMBER]
+        assert await story.outcome(story.send()) == -1
+
+    play(told)
+
+
+def test_retries_end() -> None:
+    async def told() -> None:
+        story = Story(retries=2)
+        story.broker.answers = [ErrorCode.NOT_ENOUGH_REPLICAS] * 5
+        error = await story.outcome(story.send())
+        assert error.code is ErrorCode.NOT_ENOUGH_REPLICAS
+        assert len(story.broker.batches) == 3
+
+    play(told)
+
+
+def test_a_record_that_is_not_confirmed_in_time_has_failed() -> None:
+    async def told() -> None:
+        story = Story(delivery_seconds=0.02)
+        story.broker.hold = True
+        error = await story.outcome(story.send())
+        assert isinstance(error, KafkaTimeoutError)
+        assert story.accumulator.used_bytes == 0
+        for answer in story.broker.held:
+            answer()
+
+    play(told)
+
+
+def test_at_most_five_requests_are_under_way() -> None:
+    async def told() -> None:
+        story = Story()
+        story.broker.hold = True
+        futures = [story.send() for _ in range(8)]
+        story.sender.turn()
+        await story.sent(5)
+        await asyncio.sleep(0.01)
+        assert len(story.broker.batches) == 5
+        story.broker.hold = False
+        for answer in story.broker.held:
+            answer()
+        assert [await story.outcome(future) for future in futures] == list(range(8))
+
+    play(told)
+
+
+def test_a_partition_without_a_leader_waits_for_metadata() -> None:
+    async def told() -> None:
+        story = Story()
+        story.broker.leader = None
+        assert await story.outcome(story.send()) == 0
+        assert story.broker.refreshes == 1
+
+    play(told)
+
+
+def test_a_batch_that_is_too_large_is_cut() -> None:
+    async def told() -> None:
+        story = Story()
+        story.broker.answers = [ErrorCode.MESSAGE_TOO_LARGE]
+        futures = [story.send(10) for _ in range(4)]
+        assert [await story.outcome(future) for future in futures] == [0, 1, 2, 3]
+        assert story.broker.batches == [(0, 0, 4), (0, 0, 2), (0, 2, 2)]
+
+    play(told)
+
+
+def test_acks_zero_is_done_when_written() -> None:
+    async def told() -> None:
+        story = Story(acks=0, is_idempotent=False)
+        assert await story.outcome(story.send()) == -1
+        assert story.broker.batches == [(-1, -1, 1)]
+
+    play(told)
+
+
+def test_closing_fails_what_is_left() -> None:
+    async def told() -> None:
+        story = Story()
+        story.broker.hold = True
+        futures = [story.send() for _ in range(7)]
+        story.sender.turn()
+        await story.sent(1)
+        error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        story.sender.fail_all(error)
+        assert [future.exception(0) for future in futures] == [error] * 7
+        assert story.accumulator.used_bytes == 0
+
+    play(told)

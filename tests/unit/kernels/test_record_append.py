@@ -1,0 +1,108 @@
+"""Appending to a batch, compiled and interpreted: the bytes are those of the record codec."""
+
+import importlib.machinery
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.kernels import record_append as compiled
+from barnabas.kernels.record_codec import encode_records
+
+
+def _interpreted() -> ModuleType:
+    path = Path(str(compiled.__file__)).with_name("record_append.py")
+    loader = importlib.machinery.SourceFileLoader("interpreted_record_append", str(path))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+plain = _interpreted()
+MODULES = pytest.mark.parametrize("module", [compiled, plain], ids=["compiled", "interpreted"])
+
+data = st.one_of(st.none(), st.binary(max_size=200))
+Row = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]] | None]
+headers = st.one_of(st.none(), st.lists(st.tuples(st.text(max_size=5), data), max_size=3))
+records = st.lists(st.tuples(st.integers(0, 2**62), data, data, headers), min_size=1, max_size=200)
+
+
+@given(records)
+def test_the_bytes_are_those_of_the_codec(
+    rows: list[Row],
+) -> None:
+    whole = [(timestamp, key, value, with_headers or []) for timestamp, key, value, with_headers in rows]
+    expected = bytes(compiled.HEADER_SIZE) + encode_records(whole, rows[0][0])
+    for module in (compiled, plain):
+        batch = module.RecordBuffer(10**9)
+        futures = [batch.append(*row) for row in rows]
+        assert batch.data == expected
+        assert (batch.count, batch.base_timestamp) == (len(rows), rows[0][0])
+        assert batch.max_timestamp == max(row[0] for row in rows)
+        for index, (future, (timestamp, key, value, _)) in enumerate(zip(futures, rows, strict=True)):
+            assert (future.index, future.timestamp) == (index, timestamp)
+            assert future.key_size == (-1 if key is None else len(key))
+            assert future.value_size == (-1 if value is None else len(value))
+            assert future.batch is batch
+
+
+@given(records, st.integers(0, 600))
+def test_a_batch_never_outgrows_its_capacity_but_for_the_first_record(rows: list[Row], capacity: int) -> None:
+    kept: list[list[bool]] = []
+    for module in (compiled, plain):
+        batch = module.RecordBuffer(capacity)
+        kept.append([batch.append(*row) is not None for row in rows])
+        assert kept[-1][0]
+        assert len(batch.data) <= capacity or batch.count == 1
+        assert batch.count == sum(kept[-1])
+    assert kept[0] == kept[1]
+
+
+@MODULES
+def test_a_closed_batch_takes_nothing(module: ModuleType) -> None:
+    batch = module.RecordBuffer(1000)
+    assert batch.append(5, None, b"v") is not None
+    before = bytes(batch.data)
+    assert batch.close() is True
+    assert batch.close() is False
+    assert batch.append(6, None, b"w") is None
+    assert (bytes(batch.data), batch.count, batch.max_timestamp) == (before, 1, 5)
+    batch.forget_data()
+    assert batch.data == b""
+
+
+def test_a_failing_header_leaves_the_batch_as_it_was() -> None:
+    for module in (compiled, plain):
+        batch = module.RecordBuffer(1000)
+        batch.append(5, None, b"v")
+        before = bytes(batch.data)
+        with pytest.raises((TypeError, AttributeError)):
+            batch.append(5, None, b"v", [("name", 7)])
+        assert (bytes(batch.data), batch.count) == (before, 1)
+
+
+@MODULES
+@pytest.mark.parametrize(
+    ("key", "hashed"),
+    [
+        # What Kafka's own test of its hash holds.
+        (b"21", -973932308),
+        (b"foobar", -790332482),
+        (b"a-little-bit-long-string", -985981536),
+        (b"a-little-bit-longer-string", -1486304829),
+        (b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
+        (b"abc", 479470107),
+    ],
+)
+def test_keys_hash_as_in_java(module: ModuleType, key: bytes, hashed: int) -> None:
+    assert module.murmur2(key) == hashed & 0x7FFFFFFF
+
+
+@given(st.binary(max_size=300))
+def test_the_hash_is_the_same_interpreted(key: bytes) -> None:
+    assert compiled.murmur2(key) == plain.murmur2(key)
