@@ -1,3 +1,22 @@
-"""Barnabas: a Kafka-compatible event log in Python."""
+"""Barnabas: a Kafka-compatible event log in Python.
+
+The clients are imported when they are first used, so that `import barnabas` stays cheap."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from barnabas.client import Admin as Admin
+    from barnabas.client import Consumer as Consumer
+    from barnabas.client import Producer as Producer
 
 __version__ = "0.1.0"
+
+__all__ = ["Admin", "Consumer", "Producer", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import barnabas.client
+
+    return getattr(barnabas.client, name)

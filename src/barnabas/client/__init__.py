@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from barnabas.client.admin import Admin as Admin
+    from barnabas.client.consumer import Consumer as Consumer
+    from barnabas.client.producer import Producer as Producer
 
 _HOMES = {
     "Admin": "barnabas.client.admin",
+    "Consumer": "barnabas.client.consumer",
+    "Producer": "barnabas.client.producer",
 }
 
-__all__ = ["Admin"]
+__all__ = ["Admin", "Consumer", "Producer"]
 
 
 def __getattr__(name: str) -> Any:

@@ -102,7 +102,7 @@ class BrokerConnection(FrameReader):
     async def send(
         self, api_key: int, message: Message, *, version_max: int | None = None, within: float | None = None
     ) -> Any:
-        """Send a request and return its answer. When it takes longer than `within` seconds (request.timeout.ms
+        """Send a request and return its answer. If it takes longer than `within` seconds (request.timeout.ms
         by default) the connection is given up: KafkaTimeoutError. Being cancelled leaves it open."""
         future = self.request(api_key, message, version_max=version_max)
         if not self._is_writable.is_set():

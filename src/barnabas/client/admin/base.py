@@ -1,0 +1,239 @@
+"""What all parts of the admin client stand on: its life, bounded calls, and trying again.
+
+An attempt answers for each thing with a value or a KafkaError. Things whose error may pass are tried again,
+with pauses that grow, until the call's time is over; the others are settled."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from barnabas.client.admin.types import AdminError
+from barnabas.client.cluster import Cluster
+from barnabas.client.config import admin_config
+from barnabas.client.connection import BrokerConnection
+from barnabas.client.errors import ErrorCode, KafkaError, KafkaTimeoutError, error_from
+from barnabas.client.metadata import ClusterMetadata
+from barnabas.client.runtime import IoThread
+from barnabas.client.types import TopicPartition
+
+_T = TypeVar("_T")
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+# A topic just made may not be known everywhere yet; one still unknown after so many attempts does not exist.
+UNKNOWN_TOPIC_ATTEMPTS = 3
+_UNKNOWN_TOPIC = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+_COORDINATOR_MOVED = (
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.REQUEST_TIMED_OUT,
+)
+
+
+class Call:
+    """One call of a method: its time, and what went wrong last, to be told when the time is over."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.ends = asyncio.get_running_loop().time() + seconds
+        self.failure: KafkaError | None = None
+
+    @property
+    def left_ms(self) -> int:
+        return max(1, int((self.ends - asyncio.get_running_loop().time()) * 1000))
+
+
+class AdminBase:
+    def __init__(self, settings: Mapping[str, Any] | None = None, **keywords: Any) -> None:
+        self._config = admin_config(settings, **keywords)
+        self._io = IoThread("barnabas-admin").start()
+        self._cluster: Cluster = self._io.call(self._open())
+
+    def close(self) -> None:
+        """Close the connections; calls that still wait fail. May be called twice."""
+        if self._io.is_running:
+            self._io.call(self._cluster.close())
+            self._io.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    async def _open(self) -> Cluster:
+        cluster = Cluster(self._config)
+        cluster.start()
+        return cluster
+
+    # ---- one call
+
+    def _run(self, timeout: float | None, work: Callable[[Call], Coroutine[Any, Any, _T]]) -> _T:
+        seconds = self._config.seconds("default.api.timeout.ms") if timeout is None else timeout
+        return self._io.call(self._bounded(seconds, work))
+
+    async def _bounded(self, seconds: float, work: Callable[[Call], Coroutine[Any, Any, _T]]) -> _T:
+        call = Call(seconds)
+        bound = asyncio.timeout(seconds)
+        try:
+            async with bound:
+                return await work(call)
+        except TimeoutError:
+            if not bound.expired():
+                raise
+            cause = f"; the last failure was {call.failure}" if call.failure is not None else ""
+            raise KafkaTimeoutError(f"not done within {seconds:g} s{cause}") from call.failure
+
+    async def _settle(
+        self,
+        call: Call,
+        things: Iterable[_K],
+        attempt: Callable[[list[_K]], Awaitable[Mapping[_K, _V | KafkaError]]],
+        unknown_topic_attempts: int = 1,
+    ) -> dict[_K, _V]:
+        """The values of all things, or AdminError."""
+        open_things = list(dict.fromkeys(things))
+        results: dict[_K, _V] = {}
+        errors: dict[_K, KafkaError] = {}
+        attempts = 0
+        while open_things:
+            outcomes = await _attempt(open_things, attempt)
+            attempts += 1
+            left = []
+            for thing in open_things:
+                outcome = outcomes.get(thing, _NOT_ANSWERED)
+                if not isinstance(outcome, KafkaError):
+                    results[thing] = outcome
+                elif self._may_pass(outcome, attempts, unknown_topic_attempts):
+                    left.append(thing)
+                    call.failure = outcome
+                else:
+                    errors[thing] = outcome
+            open_things = left
+            if open_things:
+                await self._pause(attempts)
+        if errors:
+            raise AdminError(errors, results)
+        return results
+
+    async def _retry(self, call: Call, ask: Callable[[], Awaitable[_T]]) -> _T:
+        """One thing, until it is answered; its own error when that does not pass."""
+        attempts = 0
+        while True:
+            try:
+                return await ask()
+            except KafkaError as error:
+                attempts += 1
+                if not self._may_pass(error, attempts, 1):
+                    raise
+                call.failure = error
+            await self._pause(attempts)
+
+    def _may_pass(self, error: KafkaError, attempts: int, unknown_topic_attempts: int) -> bool:
+        if attempts > self._config["retries"]:
+            return False
+        if error.code in _UNKNOWN_TOPIC:
+            return attempts < unknown_topic_attempts
+        return error.retriable
+
+    async def _pause(self, failures: int) -> None:
+        await asyncio.sleep(self._cluster.backoff.seconds(failures))
+        # A leader or the controller may have moved; if nobody answers, the next attempt says so.
+        with contextlib.suppress(KafkaError):
+            await self._cluster.refresh()
+
+    # ---- whom to ask
+
+    async def _topics_metadata(self, topics: Collection[str] | None) -> ClusterMetadata:
+        response = await self._cluster.fetch_metadata(topics)
+        return ClusterMetadata().updated(response, keep_others=False)
+
+    async def _by_leader(
+        self,
+        partitions: list[TopicPartition],
+        ask: Callable[[BrokerConnection, list[TopicPartition]], Awaitable[dict[TopicPartition, Any]]],
+    ) -> dict[TopicPartition, Any]:
+        """Ask the leader of each partition; a partition without one gets its error."""
+        metadata = await self._topics_metadata({partition.topic for partition in partitions})
+        outcomes: dict[TopicPartition, Any] = {}
+        by_node: dict[int, list[TopicPartition]] = {}
+        for partition in partitions:
+            leader = metadata.leader_of(partition)
+            if leader is None:
+                outcomes[partition] = _no_leader(metadata, partition)
+            else:
+                by_node.setdefault(leader.node_id, []).append(partition)
+        answers = await asyncio.gather(*(self._ask_node(*item, ask) for item in by_node.items()))
+        for answer in answers:
+            outcomes.update(answer)
+        return outcomes
+
+    async def _ask_node(
+        self,
+        node_id: int,
+        partitions: list[TopicPartition],
+        ask: Callable[[BrokerConnection, list[TopicPartition]], Awaitable[dict[TopicPartition, Any]]],
+    ) -> dict[TopicPartition, Any]:
+        try:
+            return await ask(await self._cluster.connection(node_id), partitions)
+        except KafkaError as error:
+            return dict.fromkeys(partitions, error)
+
+    async def _ask_coordinator(
+        self, kind: int, key: str, ask: Callable[[BrokerConnection], Awaitable[_T]]
+    ) -> _T | KafkaError:
+        """Ask the coordinator of a key; one that has moved is looked up again next time."""
+        outcome: _T | KafkaError
+        try:
+            outcome = await ask(await self._cluster.coordinator(kind, key, ""))
+        except KafkaError as error:
+            outcome = error
+        if isinstance(outcome, KafkaError) and outcome.code in _COORDINATOR_MOVED:
+            self._cluster.forget_coordinator(kind, key)
+        return outcome
+
+    async def _node_ids(self) -> list[int]:
+        await self._cluster.refresh()
+        return list(self._cluster.metadata.nodes)
+
+
+_NOT_ANSWERED = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's answer leaves it out")
+
+
+async def _attempt(
+    things: list[_K], attempt: Callable[[list[_K]], Awaitable[Mapping[_K, _V | KafkaError]]]
+) -> Mapping[_K, _V | KafkaError]:
+    try:
+        return await attempt(things)
+    except KafkaError as error:
+        return dict.fromkeys(things, error)
+
+
+def _no_leader(metadata: ClusterMetadata, partition: TopicPartition) -> KafkaError:
+    topic = metadata.topics.get(partition.topic)
+    if topic is None:
+        return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if topic.error is not ErrorCode.NONE:
+        return error_from(topic.error)
+    if topic.partition(partition.partition) is None:
+        return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return KafkaError(ErrorCode.LEADER_NOT_AVAILABLE)
+
+
+def outcome_of(error_code: int, message: str | None, value: _V) -> _V | KafkaError:
+    return error_from(error_code, message) if error_code else value
+
+
+def group_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, []).append(partition)
+    return topics

@@ -1,0 +1,55 @@
+"""Producers that have written to partitions, as their leaders remember them."""
+
+from collections.abc import Collection
+
+from barnabas.client.admin.base import UNKNOWN_TOPIC_ATTEMPTS, AdminBase, Call, group_by_topic, outcome_of
+from barnabas.client.admin.types import ProducerState
+from barnabas.client.connection import BrokerConnection
+from barnabas.client.errors import KafkaError
+from barnabas.client.types import TopicPartition
+from barnabas.wire.messages import describe_producers
+
+States = tuple[ProducerState, ...]
+
+
+class ProducerAdmin(AdminBase):
+    def describe_producers(
+        self, partitions: Collection[TopicPartition], *, timeout: float | None = None
+    ) -> dict[TopicPartition, States]:
+        """The producers of each partition: admin.describe_producers([TopicPartition("orders", 0)])."""
+
+        async def ask(
+            connection: BrokerConnection, asked: list[TopicPartition]
+        ) -> dict[TopicPartition, States | KafkaError]:
+            topics = [
+                describe_producers.TopicRequest(name=topic, partition_indexes=numbers)
+                for topic, numbers in group_by_topic(asked).items()
+            ]
+            response = await connection.send(
+                describe_producers.API_KEY, describe_producers.DescribeProducersRequest(topics=topics)
+            )
+            return {
+                TopicPartition(topic.name, answer.partition_index): outcome_of(
+                    answer.error_code, answer.error_message, tuple(map(_state, answer.active_producers))
+                )
+                for topic in response.topics
+                for answer in topic.partitions
+            }
+
+        async def work(call: Call) -> dict[TopicPartition, States]:
+            return await self._settle(
+                call, partitions, lambda left: self._by_leader(left, ask), UNKNOWN_TOPIC_ATTEMPTS
+            )
+
+        return self._run(timeout, work)
+
+
+def _state(state: describe_producers.ProducerState) -> ProducerState:
+    return ProducerState(
+        state.producer_id,
+        state.producer_epoch,
+        state.last_sequence,
+        state.last_timestamp,
+        state.coordinator_epoch,
+        state.current_txn_start_offset,
+    )

@@ -1,0 +1,242 @@
+"""What the admin client takes and gives: plain values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from barnabas.client.types import Node, TopicPartition
+from barnabas.errors import KafkaError
+from barnabas.ids import ZERO_UUID, Uuid
+
+
+class AdminError(KafkaError):
+    """Some of the things asked for failed: `errors` by thing, and `results` of those that did not.
+
+    Its code and text are those of the first failure."""
+
+    def __init__(self, errors: Mapping[Any, KafkaError], results: Mapping[Any, Any]) -> None:
+        self.errors = dict(errors)
+        self.results = dict(results)
+        thing, first = next(iter(self.errors.items()))
+        more = f" (and {len(self.errors) - 1} more)" if len(self.errors) > 1 else ""
+        super().__init__(first.code, f"{thing}: {first.message}{more}")
+
+
+class NewTopic(NamedTuple):
+    """-1 leaves a number to the broker. `assignments` names the replicas of each partition instead."""
+
+    name: str
+    partitions: int = -1
+    replication_factor: int = -1
+    configs: Mapping[str, str] = {}
+    assignments: Mapping[int, list[int]] = {}
+
+
+class NewPartitions(NamedTuple):
+    """The new total, and perhaps the replicas of each added partition."""
+
+    total: int
+    assignments: list[list[int]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTopic:
+    """A topic as it was made; -1 where an old broker does not say."""
+
+    name: str
+    topic_id: Uuid
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicListing:
+    name: str
+    topic_id: Uuid = ZERO_UUID
+    is_internal: bool = False
+
+
+class ConfigResourceType(IntEnum):
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class ConfigResource(NamedTuple):
+    """What has settings. A broker is named by its id; the empty name stands for all brokers."""
+
+    type: ConfigResourceType
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.type.name.lower()} {self.name!r}"
+
+
+class ConfigOperation(IntEnum):
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class AlterConfigOp(NamedTuple):
+    name: str
+    value: str | None = None
+    operation: ConfigOperation = ConfigOperation.SET
+
+
+class ConfigSynonym(NamedTuple):
+    name: str
+    value: str | None
+    source: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """One setting; `source` and `type` are numbered as in barnabas.config.definition.Source and Type."""
+
+    name: str
+    value: str | None
+    source: int
+    is_sensitive: bool = False
+    is_read_only: bool = False
+    type: int = 0
+    synonyms: tuple[ConfigSynonym, ...] = ()
+    documentation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDescription:
+    cluster_id: str
+    controller: Node | None
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ApiVersionsDescription:
+    """What a broker speaks: (first, last) version by API key, and its features."""
+
+    node: Node
+    versions: Mapping[int, tuple[int, int]]
+    supported_features: Mapping[str, tuple[int, int]]
+    finalized_features: Mapping[str, int]
+
+
+class ReplicaInfo(NamedTuple):
+    size: int
+    offset_lag: int
+    is_future: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirDescription:
+    """`error` is None for a directory that works; sizes of the disk are -1 where the broker does not say."""
+
+    error: KafkaError | None
+    replicas: Mapping[TopicPartition, ReplicaInfo]
+    total_bytes: int = -1
+    usable_bytes: int = -1
+
+
+class OffsetSpec(IntEnum):
+    """Which offset to look up; any other number is a timestamp in milliseconds."""
+
+    LATEST = -1
+    EARLIEST = -2
+    MAX_TIMESTAMP = -3
+    EARLIEST_LOCAL = -4
+    LATEST_TIERED = -5
+
+
+class ListedOffset(NamedTuple):
+    """The offset found, -1 when there is none; the timestamp of its record where one was asked for."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupListing:
+    """`type` is classic or consumer, empty where an old broker does not say; simple: it only has offsets."""
+
+    group_id: str
+    is_simple: bool
+    state: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemberDescription:
+    """The last five are known of members of the consumer protocol only."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    host: str
+    assignment: frozenset[TopicPartition]
+    target_assignment: frozenset[TopicPartition] | None = None
+    member_epoch: int | None = None
+    rack_id: str | None = None
+    subscribed_topics: tuple[str, ...] | None = None
+    subscribed_regex: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupDescription:
+    """`type` is classic or consumer. `assignor` is the protocol a classic group has chosen."""
+
+    group_id: str
+    type: str
+    state: str
+    protocol_type: str
+    assignor: str
+    members: tuple[MemberDescription, ...]
+    coordinator: Node
+    group_epoch: int | None = None
+    target_assignment_epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerState:
+    """A producer that has written to a partition; -1: no transaction open, or nothing known."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp: int
+    coordinator_epoch: int
+    current_transaction_start_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionListing:
+    transactional_id: str
+    producer_id: int
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionDescription:
+    """`start_time_ms` is None when no transaction is open."""
+
+    coordinator_id: int
+    state: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    start_time_ms: int | None
+    partitions: frozenset[TopicPartition]
+
+
+class AbortTransactionSpec(NamedTuple):
+    """A hanging transaction, as describe_producers shows it."""
+
+    partition: TopicPartition
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
