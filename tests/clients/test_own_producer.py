@@ -11,7 +11,13 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.confluent_client import ConfluentAdmin
 
-from barnabas.client.errors import ClosedError, ErrorCode, KafkaError, ProducerFencedError
+from barnabas.client.errors import (
+    ClosedError,
+    ErrorCode,
+    KafkaError,
+    ProducerFencedError,
+    TransactionAbortableError,
+)
 from barnabas.client.producer import Producer, round_robin_partitioner
 from barnabas.client.types import OffsetAndMetadata
 from barnabas.client.types import TopicPartition as OwnPartition
@@ -59,6 +65,13 @@ def read(bootstrap: str, topic: str, partitions: int = 1, isolation: str = "read
 def producer(bootstrap: str) -> Iterator[Producer]:
     with Producer(bootstrap_servers=bootstrap) as producer:
         yield producer
+
+
+@pytest.fixture(params=["implicit", "announced"])
+def _joining(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways partitions join a transaction: the new one where the cluster has it, and the old one."""
+    if request.param == "announced":
+        monkeypatch.setattr("barnabas.client.producer.transactions.IMPLICIT_JOIN_FROM", 99)
 
 
 def test_records_arrive_as_they_were_sent(producer: Producer, bootstrap: str, topic: str) -> None:
@@ -216,6 +229,7 @@ def test_nothing_is_lost_or_doubled_when_the_broker_is_killed(own_broker: Broker
         assert numbers == list(range(partition, len(futures), 2))
 
 
+@pytest.mark.usefixtures("_joining")
 def test_transactions_are_seen_whole_or_not_at_all(quick_bootstrap: str, make_quick_topic: MakeTopic) -> None:
     topic = make_quick_topic(partitions=2)
     with Producer(bootstrap_servers=quick_bootstrap, transactional_id=f"of-{topic}") as producer:
@@ -238,6 +252,7 @@ def test_transactions_are_seen_whole_or_not_at_all(quick_bootstrap: str, make_qu
     assert len(read(quick_bootstrap, topic, 2, "read_uncommitted")) == 120
 
 
+@pytest.mark.usefixtures("_joining")
 def test_offsets_are_committed_with_the_transaction(
     quick_bootstrap: str, make_quick_topic: MakeTopic
 ) -> None:
@@ -260,6 +275,7 @@ def test_offsets_are_committed_with_the_transaction(
         consumer.close()
 
 
+@pytest.mark.usefixtures("_joining")
 def test_an_older_producer_is_fenced(quick_bootstrap: str, make_quick_topic: MakeTopic) -> None:
     topic = make_quick_topic()
     settings = {"bootstrap.servers": quick_bootstrap, "transactional.id": f"of-{topic}"}
@@ -278,3 +294,36 @@ def test_an_older_producer_is_fenced(quick_bootstrap: str, make_quick_topic: Mak
         newer.send(topic, b"kept")
         newer.commit_transaction()
     assert [row[2] for row in read(quick_bootstrap, topic)] == [b"kept"]
+
+
+@pytest.mark.usefixtures("_joining")
+def test_a_transaction_with_a_failed_record_can_only_be_aborted(
+    quick_bootstrap: str, make_quick_topic: MakeTopic
+) -> None:
+    topic = make_quick_topic(configs={"max.message.bytes": "2000"})
+    with Producer(bootstrap_servers=quick_bootstrap, transactional_id=f"of-{topic}") as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send(topic, b"first").result(20)
+        refused = producer.send(topic, b"x" * 3000)
+        with pytest.raises(TransactionAbortableError, match="must be aborted"):
+            producer.commit_transaction()
+        error = refused.exception(0)
+        assert isinstance(error, KafkaError)
+        assert error.code is ErrorCode.MESSAGE_TOO_LARGE
+        with pytest.raises(TransactionAbortableError):
+            producer.send(topic, b"no more")
+        producer.abort_transaction()
+        producer.begin_transaction()
+        producer.send(topic, b"again")
+        producer.commit_transaction()
+    assert [row[2] for row in read(quick_bootstrap, topic)] == [b"again"]
+
+
+def test_closing_aborts_an_open_transaction(quick_bootstrap: str, make_quick_topic: MakeTopic) -> None:
+    topic = make_quick_topic()
+    with Producer(bootstrap_servers=quick_bootstrap, transactional_id=f"of-{topic}") as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send(topic, b"given up").result(20)
+    assert read(quick_bootstrap, topic) == []

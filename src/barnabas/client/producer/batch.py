@@ -191,6 +191,14 @@ class ProducerBatch(RecordBuffer):
             return KafkaError(self.error.code, self.record_errors[index])
         return self.error
 
+    def outcome_of(self, future: RecordFuture) -> tuple[RecordMetadata | None, KafkaError | None]:
+        """Metadata or an error, of a record that is done."""
+        batch, index = self, future.index
+        while batch.parts:
+            batch, index = batch._within(index)
+        error = batch.error_at(index) if batch.error is not None else None
+        return (self._metadata(future), None) if error is None else (None, error)
+
     def _part_of(self, index: int) -> int:
         return bisect_right(self.parts, index, key=lambda part: part[0]) - 1
 
@@ -213,11 +221,7 @@ class ProducerBatch(RecordBuffer):
 
 
 def _tell(future: RecordFuture, callback: Callback) -> None:
-    error = future.exception(0)
     try:
-        if error is None:
-            callback(future.result(0), None)
-        else:
-            callback(None, error if isinstance(error, KafkaError) else None)
+        callback(*future.batch.outcome_of(future))
     except Exception:
         _log.exception("a delivery callback failed")

@@ -29,7 +29,7 @@ from barnabas.client.errors import (
 )
 from barnabas.client.metadata import ClusterMetadata
 from barnabas.client.producer.accumulator import Accumulator, Record, TopicQueues
-from barnabas.client.producer.batch import ProducerBatch
+from barnabas.client.producer.batch import Callback, ProducerBatch
 from barnabas.client.producer.partitioners import key_partition, partitioner_of
 from barnabas.client.producer.records import ProducerRecord, SendOptions, headers_of
 from barnabas.client.producer.sender import Sender
@@ -71,6 +71,8 @@ class Producer:
         self._value_serializer = _serializer("value", config["value.serializer"])
         self._interceptors: tuple[Any, ...] = config["interceptor.classes"]
         self._ignores_keys: bool = config["partitioner.ignore.keys"]
+        hooks = (self._partitioner, self._key_serializer, self._value_serializer)
+        self._is_simple = not (self._interceptors or self._ignores_keys or any(hooks))
         self._block_seconds = min(config.seconds("max.block.ms"), BLOCK_SECONDS_MAX)
         self._topics: dict[str, TopicQueues] = {}
         self._is_awake = False
@@ -85,7 +87,8 @@ class Producer:
         except BaseException:
             self._io.stop()
             raise
-        self._is_plain = self._can_be_plain()
+        # Whether a record with nothing special may take the short way.
+        self._is_plain = self._is_simple and self._transactions is None
 
     async def _start(self) -> None:
         self._cluster = Cluster(self._config, allow_auto_create=True)
@@ -121,6 +124,7 @@ class Producer:
 
         Options: partition, timestamp (ms), headers, on_delivery(metadata or None, error or None), which is
         called on the I/O thread. Key and value are bytes or None unless there are serializers."""
+        on_delivery = options.pop("on_delivery", None) if options else None
         if self._is_plain and not options:
             queues = self._topics.get(topic)
             if queues is not None:
@@ -128,8 +132,8 @@ class Producer:
                 if batch is not None:
                     future = batch.append(time_ns() // 1_000_000, key, value)
                     if future is not None:
-                        return future
-        return self._send(topic, value, key, options)
+                        return future if on_delivery is None else future.add_callback(on_delivery)
+        return self._send(topic, value, key, options, on_delivery)
 
     def send_batch(self, topic: str, records: Any, **options: Unpack[SendOptions]) -> list[RecordFuture]:
         """Send many records: (key, value) pairs, or an Arrow table with columns `value` and perhaps `key`."""
@@ -144,7 +148,9 @@ class Producer:
         send = self.send
         return [send(topic, value, key, **options) for key, value in pairs]
 
-    def _send(self, topic: str, value: Any, key: Any, options: SendOptions) -> RecordFuture:
+    def _send(
+        self, topic: str, value: Any, key: Any, options: SendOptions, on_delivery: Callback | None
+    ) -> RecordFuture:
         """A record that needs more than a place in an open batch."""
         self._check_usable()
         deadline = time.monotonic() + self._block_seconds
@@ -157,7 +163,6 @@ class Producer:
             headers_of(options.get("headers")),
         )
         record = self._intercepted(record)
-        on_delivery = options.get("on_delivery")
         try:
             future = self._append(record, deadline)
         except KafkaError as error:
@@ -253,11 +258,6 @@ class Producer:
         if self._sender.fatal is not None:
             raise self._sender.fatal
 
-    def _can_be_plain(self) -> bool:
-        """Whether a record with nothing special may take the short way."""
-        is_special = self._partitioner or self._interceptors or self._key_serializer or self._value_serializer
-        return not (is_special or self._ignores_keys or self._is_closed or self._transactions is not None)
-
     def _wake(self) -> None:
         if not self._is_awake:
             self._is_awake = True
@@ -337,13 +337,7 @@ class Producer:
 
     def begin_transaction(self) -> None:
         self._transactional().begin()
-        self._is_plain = not (
-            self._partitioner
-            or self._interceptors
-            or self._key_serializer
-            or self._value_serializer
-            or self._ignores_keys
-        )
+        self._is_plain = self._is_simple
 
     def send_offsets_to_transaction(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group_metadata: Any
