@@ -198,18 +198,29 @@ def _kept(partitions: Mapping[str, int], members: Mapping[str, Subscription]) ->
 
 
 def _even_out(plan: Plan, members: Mapping[str, Subscription], order: list[str]) -> None:
-    """Move partitions while that brings two members nearer to each other; each move does, so it ends."""
-    has_moved = True
-    while has_moved:
-        has_moved = False
+    """Move partitions while that brings two members nearer to each other; each move does, so it ends.
+
+    The one with the most gives first, one at a time: so nobody is given what he would have to pass on."""
+    while True:
         for giver in sorted(order, key=lambda member: -len(plan[member])):
-            for each in list(plan[giver]):
-                takers = [member for member in order if each.topic in members[member].topics]
-                taker = min(takers, key=lambda member: len(plan[member]))
-                if len(plan[taker]) + 1 < len(plan[giver]):
-                    plan[giver].remove(each)
-                    plan[taker].append(each)
-                    has_moved = True
+            if _give_one(giver, plan, members, order):
+                break
+        else:
+            return
+
+
+def _give_one(giver: str, plan: Plan, members: Mapping[str, Subscription], order: list[str]) -> bool:
+    takers_of: dict[str, str] = {}
+    for each in plan[giver]:
+        if each.topic not in takers_of:
+            takers = [member for member in order if each.topic in members[member].topics]
+            takers_of[each.topic] = min(takers, key=lambda member: len(plan[member]))
+        taker = takers_of[each.topic]
+        if len(plan[taker]) + 1 < len(plan[giver]):
+            plan[giver].remove(each)
+            plan[taker].append(each)
+            return True
+    return False
 
 
 _BUILT_IN: dict[str, type[Assignor]] = {

@@ -1,0 +1,195 @@
+"""The decode kernel, compiled and interpreted: equal answers, on hostile bytes too, and what was written."""
+
+import importlib.machinery
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.kernels import record_decode as compiled
+from barnabas.kernels.record_codec import encode_records
+
+
+def interpreted(module: ModuleType) -> ModuleType:
+    path = Path(str(module.__file__)).with_name("record_decode.py")
+    loader = importlib.machinery.SourceFileLoader("interpreted_record_decode", str(path))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    loaded = importlib.util.module_from_spec(spec)
+    loader.exec_module(loaded)
+    return loaded
+
+
+plain = interpreted(compiled)
+BOTH = pytest.mark.parametrize("kernel", [compiled, plain], ids=["compiled", "interpreted"])
+
+optional_bytes = st.none() | st.binary(max_size=20)
+headers = st.lists(st.tuples(st.text(max_size=5), optional_bytes), max_size=3)
+rows = st.lists(
+    st.tuples(st.integers(-1, 1 << 42), optional_bytes, optional_bytes, headers), min_size=1, max_size=8
+)
+FIELDS = (
+    "topic",
+    "partition",
+    "offset",
+    "timestamp",
+    "timestamp_type",
+    "key",
+    "value",
+    "headers",
+    "leader_epoch",
+    "serialized_key_size",
+    "serialized_value_size",
+)
+COLUMNS = (
+    "count",
+    "topics",
+    "partitions",
+    "offsets",
+    "timestamps",
+    "key_ends",
+    "key_flags",
+    "keys",
+    "value_ends",
+    "value_flags",
+    "values",
+    "header_ends",
+    "header_name_ends",
+    "header_names",
+    "header_value_ends",
+    "header_value_flags",
+    "header_values",
+)
+
+
+def cursor(kernel: Any, data: bytes, count: int, *, facts: Any = (100, 5, None, 7), first: int = 0) -> Any:
+    return kernel.BatchCursor(data, 0, count, ("topic", 3, None, None), facts, first)
+
+
+def fields(record: Any) -> tuple[Any, ...]:
+    return tuple(getattr(record, name) for name in FIELDS)
+
+
+def taken(kernel: Any, data: bytes, count: int, step: int, first: int = 0) -> Any:
+    """What comes out, in calls of at most `step` records; or what is wrong."""
+    out: list[Any] = []
+    try:
+        reading = cursor(kernel, data, count, first=first)
+        for _ in range(count + 1):
+            reading.take(out, step)
+    except ValueError as error:
+        return [fields(record) for record in out], str(error)
+    return [fields(record) for record in out], reading.left, reading.next_offset
+
+
+def columns(kernel: Any, data: bytes, count: int) -> Any:
+    out = kernel.Columns()
+    try:
+        cursor(kernel, data, count).take_columns(out, 4, count)
+    except ValueError as error:
+        return str(error), [getattr(out, name) for name in COLUMNS]
+    return [getattr(out, name) for name in COLUMNS]
+
+
+@BOTH
+@given(rows=rows, step=st.integers(1, 9), skipped=st.integers(0, 9))
+def test_records_come_out_as_they_went_in(kernel: Any, rows: Any, step: int, skipped: int) -> None:
+    data = bytes(encode_records(rows, 5))
+    found, left, next_offset = taken(kernel, data, len(rows), step, first=100 + skipped)
+    expected = [
+        ("topic", 3, 100 + index, timestamp, 0, key, value, tuple(headers), 7, size_of(key), size_of(value))
+        for index, (timestamp, key, value, headers) in enumerate(rows)
+    ][skipped:]
+    assert found == expected
+    assert left == 0
+    assert next_offset == 100 + max(len(rows), skipped)
+
+
+def size_of(data: bytes | None) -> int:
+    return -1 if data is None else len(data)
+
+
+@given(data=st.binary(max_size=60), count=st.integers(0, 5), step=st.integers(1, 3))
+def test_both_forms_agree_on_any_bytes(data: bytes, count: int, step: int) -> None:
+    assert taken(compiled, data, count, step) == taken(plain, data, count, step)
+    assert columns(compiled, data, count) == columns(plain, data, count)
+
+
+@given(rows=rows, position=st.integers(0, 200), byte=st.integers(0, 255))
+def test_both_forms_agree_on_damaged_records(rows: Any, position: int, byte: int) -> None:
+    data = bytearray(encode_records(rows, 5))
+    data[position % len(data)] = byte
+    assert taken(compiled, bytes(data), len(rows), 3) == taken(plain, bytes(data), len(rows), 3)
+    assert columns(compiled, bytes(data), len(rows)) == columns(plain, bytes(data), len(rows))
+
+
+@BOTH
+@given(rows=rows)
+def test_columns_hold_what_records_hold(kernel: Any, rows: Any) -> None:
+    out = kernel.Columns()
+    cursor(kernel, bytes(encode_records(rows, 5)), len(rows)).take_columns(out, 4, len(rows))
+
+    def cell(data: bytearray, ends: Any, flags: bytearray, index: int) -> bytes | None:
+        return bytes(data[ends[index] : ends[index + 1]]) if flags[index] else None
+
+    assert list(out.topics) == [4] * len(rows)
+    assert list(out.offsets) == list(range(100, 100 + len(rows)))
+    assert list(out.timestamps) == [row[0] for row in rows]
+    for index, (_, key, value, row_headers) in enumerate(rows):
+        assert cell(out.keys, out.key_ends, out.key_flags, index) == key
+        assert cell(out.values, out.value_ends, out.value_flags, index) == value
+        assert out.header_ends[index + 1] - out.header_ends[index] == len(row_headers)
+        for number, (name, header) in enumerate(row_headers, out.header_ends[index]):
+            start, end = out.header_name_ends[number : number + 2]
+            assert out.header_names[start:end].decode() == name
+            assert cell(out.header_values, out.header_value_ends, out.header_value_flags, number) == header
+
+
+@BOTH
+@given(flags=st.lists(st.booleans(), max_size=40))
+def test_flags_are_packed_lowest_bit_first(kernel: Any, flags: list[bool]) -> None:
+    packed = int.from_bytes(kernel.packed_flags(bytearray(flags)), "little")
+    assert [bool(packed >> index & 1) for index in range(len(flags))] == flags
+
+
+@BOTH
+def test_append_time_is_the_time_of_every_record(kernel: Any) -> None:
+    data = bytes(encode_records([(5, b"k", b"v", ()), (9, None, None, ())], 5))
+    out: list[Any] = []
+    cursor(kernel, data, 2, facts=(0, 5, 77, -1)).take(out, 2)
+    assert [(record.timestamp, record.timestamp_type) for record in out] == [(77, 1), (77, 1)]
+
+
+@BOTH
+def test_a_deserializer_that_fails_leaves_the_cursor_before_the_record(kernel: Any) -> None:
+    data = bytes(encode_records([(5, b"1", b"v", ()), (5, b"x", b"v", ()), (5, b"3", b"v", ())], 5))
+    reading = kernel.BatchCursor(data, 0, 3, ("t", 0, lambda _, key: int(key), None), (0, 5, None, -1), 0)
+    out: list[Any] = []
+    for _ in range(2):
+        with pytest.raises(ValueError, match="invalid literal"):
+            reading.take(out, 3)
+    assert [record.key for record in out] == [1]
+    assert (reading.next_offset, reading.left) == (1, 2)
+
+
+@BOTH
+def test_timestamps_and_offsets_out_of_range_are_refused(kernel: Any) -> None:
+    data = bytes(encode_records([(6, b"", b"", ())], 5))
+    with pytest.raises(ValueError, match="out of range"):
+        cursor(kernel, data, 1, facts=(0, (1 << 63) - 1, None, -1)).take([], 1)
+    data = bytes(encode_records([(6, b"", b"", ())], 5, [5]))
+    with pytest.raises(ValueError, match="out of range"):
+        cursor(kernel, data, 1, facts=((1 << 63) - 1, 0, None, -1)).take([], 1)
+
+
+@BOTH
+def test_a_record_can_be_made_by_hand(kernel: Any) -> None:
+    record = kernel.ConsumerRecord("t", 1, 2, b"k", headers=[("a", None)], timestamp=5)
+    assert (record.topic, record.headers, record.timestamp, record.value) == ("t", (("a", None),), 5, None)
+    assert "offset=2" in repr(record)
+    with pytest.raises(TypeError, match="colour"):
+        kernel.ConsumerRecord("t", 1, 2, colour="red")
