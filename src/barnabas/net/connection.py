@@ -1,9 +1,10 @@
 """One framed connection: cuts the byte stream into frames, sends replies whole and in order.
 
 One request at a time: while a frame is being answered, later frames wait in the buffer, and when the
-buffer is full the socket is not read. So a connection owes at most one reply, and a slow reader
-costs one reply's memory. Replies bypass the transport: they are sent from a duplicate of the
-socket, because file ranges go out with sendfile.
+buffer is full the socket is not read. So a slow reader costs one reply's memory. Small replies to frames
+that arrived together leave together, at the end of the turn: waking the peer costs more than answering.
+Replies bypass the transport: they are sent from a duplicate of the socket, because file ranges go out
+with sendfile.
 
 Holds: a frame (and every view of it) is valid only until its reply is given; the buffer is moved
 only while nobody holds a frame. Owned by the event loop; not for other threads."""
@@ -24,6 +25,9 @@ COPIED_BYTES_MAX = 1024 * 1024
 TURN_BYTES_MAX = 8 * 1024 * 1024
 # One turn of the loop answers the requests of one peer for about so long; those it has piled up wait.
 TURN_SECONDS_MAX = 0.01
+# So many replies of at most so many bytes are held back for one send.
+HELD_REPLIES_MAX = 64
+HELD_BYTES_MAX = 1024
 # Request key and version, correlation id: a shorter frame cannot be a request.
 FRAME_BYTES_MIN = 8
 
@@ -72,10 +76,11 @@ class Connection(asyncio.BufferedProtocol):
         self._view = memoryview(self._buffer)
         self._start = 0
         self._end = 0
-        self._busy = False
+        self._in_hand = False
         self._taking = False
         self._paused = False
         self._output: deque[Chunk] = deque()
+        self._held: list[Bytes] = []
         self._slice_sent = 0
         self._writer_armed = False
         self.is_closed = False
@@ -102,11 +107,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, count: int) -> None:
         self._end += count
-        if not self._busy:
+        if not self.is_busy:
             # Only then: a peer that sends on, but does not read its reply, is as good as idle.
             self.last_active = self._loop.time()
             self._take_frames()
-        if self._busy and self._end == len(self._buffer) and not self._paused:
+        if self.is_busy and self._end == len(self._buffer) and not self._paused and not self.is_closed:
             self._paused = True
             self._transport.pause_reading()
 
@@ -120,6 +125,10 @@ class Connection(asyncio.BufferedProtocol):
         if self.is_closed:
             return
         self.when_abandoned = None
+        self._in_hand = False
+        if self._taking and (chunks is None or self._hold(chunks)):
+            return
+        self._release_held()
         if chunks is not None:
             try:
                 self._output.extend(_coalesce(chunks))
@@ -136,22 +145,23 @@ class Connection(asyncio.BufferedProtocol):
 
     def shrink(self) -> None:
         """Give back the memory of a large buffer that is not in use."""
-        if not self._busy and self._start == self._end and len(self._buffer) > BUFFER_BYTES:
+        if not self.is_busy and self._start == self._end and len(self._buffer) > BUFFER_BYTES:
             self._replace_buffer(BUFFER_BYTES)
 
     @property
     def is_busy(self) -> bool:
-        return self._busy
+        """Whether a frame is being answered, or an answer is not sent yet."""
+        return self._in_hand or bool(self._output)
 
     # ---- in: frames out of the buffer
 
     def _take_frames(self) -> None:
         self._taking = True
-        began = self.last_active
-        while not self._busy and not self.is_closed:
-            if self.last_active - began > TURN_SECONDS_MAX:
+        began = self._loop.time()
+        while not (self._in_hand or self._output or self.is_closed):
+            if self._loop.time() - began > TURN_SECONDS_MAX:
                 # As if a frame were in hand: whatever arrives waits behind what is in the buffer already.
-                self._busy = True
+                self._in_hand = True
                 self._loop.call_soon(self._take_more)
                 break
             available = self._end - self._start
@@ -170,16 +180,19 @@ class Connection(asyncio.BufferedProtocol):
                 break
             begin = self._start + 4
             self._start = begin + size
-            self._busy = True
+            self._in_hand = True
             self._owner.frame(self, self._view[begin : begin + size])
         self._taking = False
-        if self._paused and not self._busy and not self.is_closed:
+        if self._held:
+            self._release_held()
+            self._send_output()
+        if self._paused and not self.is_busy and not self.is_closed:
             self._paused = False
             self._transport.resume_reading()
 
     def _take_more(self) -> None:
-        if not self.is_closed:
-            self._busy = False
+        self._in_hand = False
+        if not (self._output or self.is_closed):
             self._take_frames()
 
     def _make_room(self, needed: int) -> None:
@@ -206,8 +219,28 @@ class Connection(asyncio.BufferedProtocol):
 
     # ---- out: replies to the socket
 
+    def _hold(self, chunks: Sequence[Chunk]) -> bool:
+        """Keep a small reply for the end of the turn; False if it has to go now."""
+        chunk = chunks[0]
+        if len(chunks) > 1 or not isinstance(chunk, bytes | bytearray | memoryview):
+            return False
+        if len(chunk) > HELD_BYTES_MAX or len(self._held) >= HELD_REPLIES_MAX:
+            return False
+        self._held.append(chunk)
+        return True
+
+    def _release_held(self) -> None:
+        if self._held:
+            self._output.append(self._held[0] if len(self._held) == 1 else b"".join(self._held))
+            self._held.clear()
+
     def _pump(self) -> None:
-        """Send until all is sent or the socket is full; then be called again when it is not."""
+        """Send what there is to send; when all is sent, go on to the next frame."""
+        if self._send_output() and not self._taking and not self._in_hand:
+            self._take_frames()
+
+    def _send_output(self) -> bool:
+        """Send until all is sent (True) or the socket is full; then the loop calls `_pump` when it is not."""
         try:
             while self._output and not self.is_closed:
                 chunk = self._output[0]
@@ -215,21 +248,18 @@ class Connection(asyncio.BufferedProtocol):
                     self._send_bytes(chunk)
                 elif not self._send_range(chunk):
                     self._arm_writer()
-                    return
+                    return False
         except BlockingIOError:
             self._arm_writer()
-            return
+            return False
         except OSError:
             # The peer is gone; connection_lost tells the owner.
             self.close()
-            return
         if self.is_closed:
-            return
+            return False
         self.last_active = self._loop.time()
         self._disarm_writer()
-        self._busy = False
-        if not self._taking:
-            self._take_frames()
+        return True
 
     def _send_bytes(self, chunk: Bytes) -> None:
         sent = self._socket.send(chunk, socket.MSG_MORE if len(self._output) > 1 else 0)
@@ -276,6 +306,7 @@ class Connection(asyncio.BufferedProtocol):
         self.is_closed = True
         self._disarm_writer()
         self._output.clear()
+        self._held.clear()
         self._socket.close()
         # Whoever still holds this connection need not hold its memory.
         self._buffer = bytearray()
