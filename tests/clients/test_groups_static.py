@@ -1,0 +1,77 @@
+"""Members with a name of their own (group.instance.id): they may go and come back without a rebalance."""
+
+import time
+
+import pytest
+from tests.clients.broker_process import BrokerProcess
+from tests.clients.client import wait_until
+from tests.clients.confluent_client import ConfluentAdmin
+from tests.clients.conftest import Join, MakeTopic
+from tests.clients.members import Member, places_of, settle
+
+FENCED_INSTANCE_ID = 82
+LIBRARIES = ("confluent-kafka", "kafka-python")
+
+
+def _two(join: Join, library: str, bootstrap: str, topic: str) -> list[Member]:
+    return [
+        join(library, bootstrap, topics=(topic,), instance_id=f"instance {name}", session_timeout_ms=30_000)
+        for name in "ab"
+    ]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_static_member_restarts_without_a_rebalance(
+    quick_bootstrap: str, make_quick_topic: MakeTopic, join: Join, library: str
+) -> None:
+    topic = make_quick_topic(4)
+    members = _two(join, library, quick_bootstrap, topic)
+    settle(members, places_of(topic, 4))
+    owned, changes = members[0].owned, len(members[1].changes.told)
+    members[0].leave()
+    again = join(
+        library, quick_bootstrap, topics=(topic,), instance_id="instance a", session_timeout_ms=30_000
+    )
+    wait_until(lambda: again.owned == owned, "the member has back what it had")
+    time.sleep(0.6)  # three heartbeats, by which the other would learn of a rebalance
+    assert len(members[1].changes.told) == changes
+    settle([again, members[1]], places_of(topic, 4))
+
+
+# kafka-python takes a fenced instance for a reason to join again: both would fence each other forever.
+@pytest.mark.parametrize("library", ["confluent-kafka"])
+def test_the_older_of_two_with_one_name_is_fenced(
+    quick_bootstrap: str, make_quick_topic: MakeTopic, join: Join, library: str
+) -> None:
+    topic = make_quick_topic(4)
+    older, other = _two(join, library, quick_bootstrap, topic)
+    settle([older, other], places_of(topic, 4))
+    owned = older.owned
+    newer = join(
+        library, quick_bootstrap, topics=(topic,), instance_id="instance a", session_timeout_ms=30_000
+    )
+    wait_until(lambda: older.failure is not None, "the older one is fenced", 30)
+    assert getattr(older.failure, "code", None) == FENCED_INSTANCE_ID, repr(older.failure)
+    wait_until(lambda: newer.owned == owned, "the newer one has what the older had")
+    settle([newer, other], places_of(topic, 4))
+
+
+def test_static_members_survive_the_broker(
+    own_quick_broker: BrokerProcess, topic_name: str, join: Join
+) -> None:
+    """T34: the assignment is in the journal, so a member that restarts finds it after a kill -9 too."""
+    ConfluentAdmin(own_quick_broker.bootstrap).create_topic(topic_name, 4)
+    members = _two(join, "confluent-kafka", own_quick_broker.bootstrap, topic_name)
+    settle(members, places_of(topic_name, 4))
+    owned, changes = [member.owned for member in members], len(members[1].changes.told)
+    members[0].leave()
+    own_quick_broker.restart(9)
+    again = join(
+        "confluent-kafka",
+        own_quick_broker.bootstrap,
+        topics=(topic_name,),
+        instance_id="instance a",
+        session_timeout_ms=30_000,
+    )
+    wait_until(lambda: [again.owned, members[1].owned] == owned, "all is as it was")
+    assert len(members[1].changes.told) == changes
