@@ -17,6 +17,9 @@ from barnabas.kernels.record_append import HEADER_SIZE, RecordFuture
 
 # More than the varints around a key, a value and one header can take.
 RECORD_OVERHEAD = 40
+# Threads that wait for memory go on when it is filled no more than this.
+SPACE_TO_GO_ON = 3 / 4
+LOOK_AGAIN_SECONDS = 0.1
 
 
 class Record(NamedTuple):
@@ -139,8 +142,10 @@ class Accumulator:
         left = deadline - time.monotonic()
         self.blocked += 1
         try:
-            if left <= 0 or not self._space.wait(left):
+            if left <= 0:
                 raise KafkaTimeoutError("buffer.memory is full and was not freed within max.block.ms")
+            # With a slow broker a little space may be all that comes, without a notice: look for oneself.
+            self._space.wait(min(left, LOOK_AGAIN_SECONDS))
         finally:
             self.blocked -= 1
 
@@ -215,7 +220,8 @@ class Accumulator:
         with self._space:
             if self.incomplete.pop(batch, 0) is None:
                 self.used_bytes -= batch.reserved
-                if self.blocked:
+                # Not for every batch: a thread that fills one and blocks again costs two switches.
+                if self.blocked and self.used_bytes <= self.limits.buffer_bytes * SPACE_TO_GO_ON:
                     self._space.notify_all()
 
 

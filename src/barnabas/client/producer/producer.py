@@ -21,7 +21,6 @@ from barnabas.client.config import producer_config
 from barnabas.client.connection import BrokerConnection
 from barnabas.client.errors import (
     ClosedError,
-    ConfigError,
     ErrorCode,
     KafkaError,
     KafkaTimeoutError,
@@ -31,7 +30,13 @@ from barnabas.client.metadata import ClusterMetadata
 from barnabas.client.producer.accumulator import Accumulator, Record, TopicQueues
 from barnabas.client.producer.batch import Callback, ProducerBatch
 from barnabas.client.producer.partitioners import key_partition, partitioner_of
-from barnabas.client.producer.records import ProducerRecord, SendOptions, headers_of
+from barnabas.client.producer.records import (
+    ProducerRecord,
+    SendOptions,
+    checked_partition,
+    headers_of,
+    serializer_of,
+)
 from barnabas.client.producer.sender import Sender
 from barnabas.client.producer.sequences import SequenceBook
 from barnabas.client.producer.settings import limits_of, sender_settings_of
@@ -67,8 +72,8 @@ class Producer:
         self._config = config
         self._sender_settings = sender_settings_of(config)
         self._partitioner = partitioner_of(config["partitioner.class"])
-        self._key_serializer = _serializer("key", config["key.serializer"])
-        self._value_serializer = _serializer("value", config["value.serializer"])
+        self._key_serializer = serializer_of("key", config["key.serializer"])
+        self._value_serializer = serializer_of("value", config["value.serializer"])
         self._interceptors: tuple[Any, ...] = config["interceptor.classes"]
         self._ignores_keys: bool = config["partitioner.ignore.keys"]
         hooks = (self._partitioner, self._key_serializer, self._value_serializer)
@@ -191,9 +196,9 @@ class Producer:
     ) -> int:
         count = len(queues.queues)
         if record.partition is not None:
-            return _checked(record.topic, record.partition, count)
+            return checked_partition(record.topic, record.partition, count)
         if self._partitioner is not None:
-            return _checked(record.topic, self._partitioner(record.topic, key, value, count), count)
+            return checked_partition(record.topic, self._partitioner(record.topic, key, value, count), count)
         if key is not None and not self._ignores_keys:
             return key_partition(key, count)
         if self._accumulator.needs_new_sticky(queues):
@@ -384,16 +389,3 @@ def _wait(batch: ProducerBatch, deadline: float | None) -> None:
         raise KafkaTimeoutError("not everything was confirmed in time")
     for _, part in batch.parts:
         _wait(part, deadline)
-
-
-def _checked(topic: str, partition: int, count: int) -> int:
-    if not 0 <= partition < count:
-        text = f"topic {topic!r} has {count} partitions, no {partition}"
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
-    return partition
-
-
-def _serializer(what: str, setting: Any) -> Callable[[Any], Any] | None:
-    if setting is None or callable(setting):
-        return setting  # type: ignore[no-any-return]
-    raise ConfigError(f"{what}.serializer is {setting!r}: give a callable that returns bytes.")

@@ -1,9 +1,9 @@
-"""What the producer's users give and get beside the future: a record, options, hooks."""
+"""What the producer's users give beside bytes: a record, options, hooks; and the checks of them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypedDict
 
-from barnabas.client.errors import KafkaError
+from barnabas.client.errors import ConfigError, ErrorCode, KafkaError
 from barnabas.client.types import RecordMetadata
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -40,3 +40,16 @@ def headers_of(given: Any) -> Headers | None:
     if not given:
         return None
     return list(given.items() if isinstance(given, Mapping) else given)
+
+
+def checked_partition(topic: str, partition: int, count: int) -> int:
+    if not 0 <= partition < count:
+        text = f"topic {topic!r} has {count} partitions, no {partition}"
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+    return partition
+
+
+def serializer_of(what: str, setting: Any) -> Callable[[Any], Any] | None:
+    if setting is None or callable(setting):
+        return setting  # type: ignore[no-any-return]
+    raise ConfigError(f"{what}.serializer is {setting!r}: give a callable that returns bytes.")

@@ -7,15 +7,15 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Hashable
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from barnabas.client.connection import BrokerConnection
 from barnabas.client.errors import ErrorCode, KafkaError, KafkaTimeoutError, error_from
 from barnabas.client.producer.accumulator import Accumulator, PartitionQueue
-from barnabas.client.producer.batch import Packing, ProducerBatch
+from barnabas.client.producer.batch import ProducerBatch
+from barnabas.client.producer.ports import ClusterView, Joining, SenderSettings
 from barnabas.client.producer.sequences import EPOCH_MAX, SequenceBook
 from barnabas.client.producer.splitting import split_batch
-from barnabas.client.types import TopicPartition
 from barnabas.errors import error_of
 from barnabas.wire.messages import init_producer_id, produce
 
@@ -41,38 +41,6 @@ _STALE_METADATA = frozenset(
 _UNSURE = frozenset(
     {ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND}
 )
-
-
-class ClusterView(Protocol):
-    """What the producer asks of the cluster's metadata and connections."""
-
-    def leader_of(self, partition: TopicPartition) -> int | None: ...
-    async def refresh(self) -> None: ...
-    async def connection(self, node_id: int) -> BrokerConnection: ...
-    async def any(self) -> BrokerConnection: ...
-
-
-class Joining(Protocol):
-    """What a transaction has to say about sending to a partition."""
-
-    implicit: bool
-
-    def may_send(self, queue: PartitionQueue) -> bool: ...
-    def batch_failed(self, error: KafkaError) -> KafkaError: ...
-
-
-class SenderSettings(NamedTuple):
-    acks: int
-    retries: int
-    in_flight_max: int
-    request_bytes_max: int
-    request_seconds: float
-    delivery_seconds: float
-    backoff_seconds: float
-    backoff_seconds_max: float
-    transactional_id: str | None
-    is_idempotent: bool
-    packing: Packing
 
 
 class _Node:
@@ -109,22 +77,32 @@ class Sender:
         self._nodes: dict[int, _Node] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._expire_at = 0.0
         self._queues: dict[ProducerBatch, PartitionQueue] = {}
 
     # ---- what to send
 
     def turn(self) -> None:
-        loop = asyncio.get_running_loop()
-        now = loop.time()
+        now = asyncio.get_running_loop().time()
         if self.settings.is_idempotent:
             self._settle_numbers()
-        next_at = self._expire(now)
+        if now >= self._expire_at:
+            self._expire_at = self._expire(now)
+        wake_at = self._send_ready(now)
+        while wake_at < 0:
+            # A partition with more full batches fills the window at once.
+            wake_at = self._send_ready(now)
+        self._sleep_until(min(wake_at, self._expire_at), now)
+
+    def _send_ready(self, now: float) -> float:
+        """Send what is ready, a batch of each partition; when to look again, -1 if something was sent."""
         requests: dict[int, Sent] = {}
+        wake_at = float("inf")
         is_leaderless = False
         for queue in list(self._accumulator.waiting):
             ready_at = self._accumulator.ready_at(queue)
             if ready_at > now:
-                next_at = min(next_at, ready_at)
+                wake_at = min(wake_at, ready_at)
                 continue
             node_id = self._view.leader_of(queue.partition)
             if node_id is None:
@@ -135,13 +113,13 @@ class Sender:
             self._do("metadata", self._refresh)
         for node_id, sent in requests.items():
             self._send(node_id, sent)
-        self._sleep_until(next_at, now)
-        if requests and self._accumulator.waiting:
-            # A partition with more full batches fills the window at once.
-            loop.call_soon(self.turn)
+        return -1.0 if requests else wake_at
 
     def _sleep_until(self, when: float, now: float) -> None:
+        """Have the next turn no later than that; a timer that fires earlier does no harm and is kept."""
         if self._timer is not None:
+            if now < self._timer.when() <= when:
+                return
             self._timer.cancel()
             self._timer = None
         if when < float("inf"):
@@ -322,7 +300,8 @@ class Sender:
     def _expire(self, now: float) -> float:
         """Fail what has waited for longer than delivery.timeout.ms; when the next one would."""
         limit = now - self.settings.delivery_seconds
-        next_at = float("inf")
+        # A batch that is opened after this cannot expire earlier.
+        next_at = now + self.settings.delivery_seconds
         found = [(queue, batch) for batch, queue in self._queues.items()]
         found += [(queue, queue.batches[0]) for queue in list(self._accumulator.waiting)]
         for queue, batch in found:

@@ -4,7 +4,7 @@ from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ConfigError
 from barnabas.client.producer.accumulator import Limits
 from barnabas.client.producer.batch import Packing
-from barnabas.client.producer.sender import SenderSettings
+from barnabas.client.producer.ports import SenderSettings
 from barnabas.records.compression import CODECS
 
 IDEMPOTENT_IN_FLIGHT_MAX = 5

@@ -9,7 +9,8 @@ import pytest
 from barnabas.client.errors import DisconnectedError, ErrorCode, KafkaError, KafkaTimeoutError
 from barnabas.client.producer.accumulator import Accumulator, Limits, Record, TopicQueues
 from barnabas.client.producer.batch import Packing
-from barnabas.client.producer.sender import Sender, SenderSettings
+from barnabas.client.producer.ports import SenderSettings
+from barnabas.client.producer.sender import Sender
 from barnabas.client.producer.sequences import SequenceBook
 from barnabas.client.types import TopicPartition
 from barnabas.kernels.record_append import RecordFuture

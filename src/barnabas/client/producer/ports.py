@@ -1,0 +1,41 @@
+"""What the sender needs from outside: settings, the cluster, and the word of a transaction."""
+
+from typing import NamedTuple, Protocol
+
+from barnabas.client.connection import BrokerConnection
+from barnabas.client.errors import KafkaError
+from barnabas.client.producer.accumulator import PartitionQueue
+from barnabas.client.producer.batch import Packing
+from barnabas.client.types import TopicPartition
+
+
+class ClusterView(Protocol):
+    """What the producer asks of the cluster's metadata and connections."""
+
+    def leader_of(self, partition: TopicPartition) -> int | None: ...
+    async def refresh(self) -> None: ...
+    async def connection(self, node_id: int) -> BrokerConnection: ...
+    async def any(self) -> BrokerConnection: ...
+
+
+class Joining(Protocol):
+    """What a transaction has to say about sending to a partition."""
+
+    implicit: bool
+
+    def may_send(self, queue: PartitionQueue) -> bool: ...
+    def batch_failed(self, error: KafkaError) -> KafkaError: ...
+
+
+class SenderSettings(NamedTuple):
+    acks: int
+    retries: int
+    in_flight_max: int
+    request_bytes_max: int
+    request_seconds: float
+    delivery_seconds: float
+    backoff_seconds: float
+    backoff_seconds_max: float
+    transactional_id: str | None
+    is_idempotent: bool
+    packing: Packing
