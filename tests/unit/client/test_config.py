@@ -1,0 +1,77 @@
+"""Settings are Kafka's, typed, and a slip of the pen is told with what was probably meant."""
+
+from typing import Any
+
+import pytest
+
+from barnabas.client.config import admin_config, consumer_config, producer_config
+from barnabas.client.errors import ConfigError
+
+
+def test_keywords_and_dicts_mean_the_same() -> None:
+    by_keyword = producer_config(bootstrap_servers="a:1,b:2", linger_ms=7, enable_idempotence=False)
+    by_dict = producer_config(
+        {"bootstrap.servers": ["a:1", "b:2"], "linger.ms": "7", "enable.idempotence": "false"}
+    )
+    for config in (by_keyword, by_dict):
+        assert config.servers == (("a", 1), ("b", 2))
+        assert config["linger.ms"] == 7
+        assert config.seconds("linger.ms") == 0.007
+        assert config["enable.idempotence"] is False
+        assert config.is_set("linger.ms") and not config.is_set("acks")
+
+
+def test_defaults_are_kafkas() -> None:
+    config = consumer_config(bootstrap_servers="h:1")
+    assert config["max.poll.records"] == 500
+    assert config["session.timeout.ms"] == 45_000
+    assert config["partition.assignment.strategy"] == ("range", "cooperative-sticky")
+    assert admin_config(bootstrap_servers="h:1")["connections.max.idle.ms"] == 300_000
+
+
+def test_texts_that_look_like_numbers_and_objects_pass() -> None:
+    serializer = str.encode
+    config = producer_config(bootstrap_servers="h:1", acks=1, key_serializer=serializer)
+    assert config["acks"] == "1"
+    assert config["key.serializer"] is serializer
+    interceptor = object()
+    for given in (interceptor, [interceptor]):
+        config = producer_config(bootstrap_servers="h:1", interceptor_classes=given)
+        assert config["interceptor.classes"] == (interceptor,)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"linger_m": 5}, "did you mean linger_ms"),
+        ({"zzz": 5}, "zzz is not a setting of this client."),
+        ({"linger_ms": True}, "linger.ms cannot be 'True'"),
+        ({"linger_ms": None}, "linger.ms cannot be 'None'"),
+        ({"linger_ms": -1}, "at least 0"),
+        ({"acks": "2"}, "one of all"),
+        ({"security_protocol": "SSL"}, "one of PLAINTEXT"),
+        ({"enable_idempotence": 1}, "of type boolean"),
+        ({"bootstrap_servers": "nohost"}, "an item is host:port"),
+        ({"bootstrap_servers": "h:99999"}, "an item is host:port"),
+        ({"bootstrap_servers": "fe80::1:9092"}, "an item is host:port"),
+        ({"bootstrap_servers": ""}, "at least one broker"),
+    ],
+)
+def test_wrong_settings_are_one_clear_sentence(settings: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        producer_config(**{"bootstrap_servers": "h:1", **settings})
+    assert sentence in str(caught.value)
+
+
+def test_a_dict_is_told_of_keys_with_dots() -> None:
+    with pytest.raises(ConfigError, match=r"did you mean group\.id\?"):
+        consumer_config({"bootstrap.servers": "h:1", "groupid": "g"})
+
+
+def test_a_key_given_twice_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"linger\.ms is given twice"):
+        producer_config({"bootstrap.servers": "h:1", "linger.ms": 1}, linger_ms=2)
+
+
+def test_ipv6_addresses_stand_in_brackets() -> None:
+    assert admin_config(bootstrap_servers="[::1]:9092").servers == (("::1", 9092),)

@@ -1,0 +1,227 @@
+"""What a connection promises: agreed versions, answers in order, and no crash on what a broker sends."""
+
+import asyncio
+import struct
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barnabas.client.config import admin_config
+from barnabas.client.connection import BrokerConnection
+from barnabas.client.errors import DisconnectedError, KafkaError, KafkaTimeoutError, UnsupportedVersionError
+from barnabas.errors import ErrorCode
+from barnabas.testing.scripted_peer import CLOSE, SILENCE, Answer, ScriptedPeer, versions
+from barnabas.wire.codec import Request, encode_response
+from barnabas.wire.messages import api_versions, list_groups, metadata
+
+METADATA, LIST_GROUPS = metadata.API_KEY, list_groups.API_KEY
+SPOKEN = {METADATA: (0, 13), LIST_GROUPS: (0, 4)}
+
+
+def with_versions(answer: Callable[[Request], Answer]) -> Callable[[Request], Answer]:
+    return lambda request: versions(SPOKEN) if request.header.api_key == 18 else answer(request)
+
+
+def talk(
+    answer: Callable[[Request], Answer],
+    story: Callable[[BrokerConnection], Coroutine[Any, Any, None]],
+    **settings: Any,
+) -> ScriptedPeer:
+    async def run(peer: ScriptedPeer) -> None:
+        config = admin_config(bootstrap_servers=peer.bootstrap, **settings)
+        connection = await BrokerConnection.open("127.0.0.1", peer.port, config)
+        try:
+            await story(connection)
+        finally:
+            connection.close()
+            await asyncio.sleep(0)
+
+    with ScriptedPeer(answer) as peer:
+        asyncio.run(run(peer))
+    return peer
+
+
+async def closing(connection: BrokerConnection) -> None:
+    """Wait until the connection is closed; fail if it is not."""
+    closed = asyncio.Event()
+    connection.when_closed = lambda _: closed.set()
+    if not connection.is_closed:
+        await asyncio.wait_for(closed.wait(), 5)
+
+
+def echo_cluster_id(request: Request) -> Answer:
+    return metadata.MetadataResponse(cluster_id=f"c{len(request.message.topics)}")
+
+
+def asking(topics: int) -> metadata.MetadataRequest:
+    return metadata.MetadataRequest(
+        topics=[metadata.MetadataRequestTopic(name=f"t{i}") for i in range(topics)]
+    )
+
+
+def test_versions_step_down_to_what_the_broker_names() -> None:
+    def answer(request: Request) -> Answer:
+        header = request.header
+        if header.api_version > 2:
+            refusal = versions({})
+            refusal.error_code = ErrorCode.UNSUPPORTED_VERSION
+            refusal.api_keys[0].max_version = 2
+            return b"".join(encode_response(18, 0, header.correlation_id, refusal))
+        return versions(SPOKEN)
+
+    async def story(connection: BrokerConnection) -> None:
+        assert connection.version_of(METADATA) == 13
+
+    peer = talk(answer, story)
+    assert [header.api_version for header in peer.requests] == [4, 2]
+
+
+def test_a_refusal_that_names_nothing_is_asked_again_in_version_0() -> None:
+    def answer(request: Request) -> Answer:
+        if request.header.api_version > 0:
+            refusal = api_versions.ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+            return b"".join(encode_response(18, 0, request.header.correlation_id, refusal))
+        return versions(SPOKEN)
+
+    async def story(connection: BrokerConnection) -> None:
+        assert connection.supports(METADATA)
+
+    assert [header.api_version for header in talk(answer, story).requests] == [4, 0]
+
+
+def test_requests_go_out_in_the_highest_common_version() -> None:
+    async def story(connection: BrokerConnection) -> None:
+        await connection.send(LIST_GROUPS, list_groups.ListGroupsRequest())
+        await connection.send(LIST_GROUPS, list_groups.ListGroupsRequest(), version_max=2)
+        with pytest.raises(UnsupportedVersionError, match="find_coordinator"):
+            await connection.send(10, list_groups.ListGroupsRequest())
+
+    peer = talk(with_versions(lambda request: list_groups.ListGroupsResponse()), story)
+    assert [header.api_version for header in peer.requests[1:]] == [4, 2]
+
+
+def test_pipelined_requests_get_their_own_answers() -> None:
+    async def story(connection: BrokerConnection) -> None:
+        futures = [connection.request(METADATA, asking(count)) for count in range(20)]
+        assert connection.pending == 20
+        answers = await asyncio.gather(*futures)
+        assert [answer.cluster_id for answer in answers] == [f"c{count}" for count in range(20)]
+
+    talk(with_versions(echo_cluster_id), story)
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        struct.pack(">i", -1),
+        struct.pack(">i", 3) + b"abc",
+        struct.pack(">ii", 4, 1_000_000),
+        struct.pack(">iib", 5, 2, 0),
+        struct.pack(">ii", 60, 2) + b"\xff" * 56,
+    ],
+    ids=["negative", "too short", "wrong correlation id", "cut", "nonsense"],
+)
+def test_an_unreadable_answer_ends_the_connection_with_a_kafka_error(garbage: bytes) -> None:
+    async def story(connection: BrokerConnection) -> None:
+        both = [connection.request(METADATA, asking(1)) for _ in range(2)]
+        for future in both:
+            with pytest.raises(DisconnectedError) as caught:
+                await asyncio.wait_for(asyncio.shield(future), 5)
+            assert caught.value.retriable
+        assert connection.is_closed
+        with pytest.raises(DisconnectedError):
+            connection.request(METADATA, asking(1))
+
+    talk(with_versions(lambda request: garbage), story)
+
+
+@settings(max_examples=25, deadline=None)
+@given(body=st.binary(max_size=80))
+def test_any_bytes_are_an_answer_or_a_kafka_error(body: bytes) -> None:
+    def answer(request: Request) -> Answer:
+        return struct.pack(">ii", len(body) + 4, request.header.correlation_id) + body
+
+    async def story(connection: BrokerConnection) -> None:
+        try:
+            response = await connection.send(METADATA, asking(1), within=5)
+        except KafkaError:
+            assert connection.is_closed
+        else:
+            assert isinstance(response, metadata.MetadataResponse)
+
+    talk(with_versions(answer), story)
+
+
+def test_an_answer_nobody_asked_for_closes() -> None:
+    twice = metadata.MetadataResponse(cluster_id="c")
+
+    def answer(request: Request) -> Answer:
+        frame = b"".join(encode_response(METADATA, 13, request.header.correlation_id, twice))
+        return frame + frame
+
+    async def story(connection: BrokerConnection) -> None:
+        assert (await connection.send(METADATA, asking(0))).cluster_id == "c"
+        await closing(connection)
+
+    talk(with_versions(answer), story)
+
+
+def test_silence_longer_than_the_timeout_gives_the_connection_up() -> None:
+    async def story(connection: BrokerConnection) -> None:
+        other = connection.request(METADATA, asking(0))
+        with pytest.raises(KafkaTimeoutError):
+            await connection.send(METADATA, asking(0), within=0.05)
+        assert connection.is_closed
+        with pytest.raises(DisconnectedError):
+            await other
+
+    talk(with_versions(lambda request: SILENCE), story)
+
+
+def test_a_broker_that_closes_fails_what_it_owes() -> None:
+    async def story(connection: BrokerConnection) -> None:
+        with pytest.raises(DisconnectedError, match="the broker closed it"):
+            await connection.send(METADATA, asking(0))
+
+    talk(with_versions(lambda request: CLOSE), story)
+
+
+def test_an_asker_that_goes_away_leaves_the_connection_to_the_others() -> None:
+    async def story(connection: BrokerConnection) -> None:
+        leaving = asyncio.ensure_future(connection.send(METADATA, asking(1)))
+        staying = asyncio.ensure_future(connection.send(METADATA, asking(2)))
+        await asyncio.sleep(0)
+        leaving.cancel()
+        assert (await staying).cluster_id == "c2"
+        assert not connection.is_closed
+
+    talk(with_versions(echo_cluster_id), story)
+
+
+def test_an_idle_connection_is_closed_and_one_that_waits_is_not() -> None:
+    async def story(connection: BrokerConnection) -> None:
+        pending = connection.request(METADATA, asking(0))
+        await asyncio.sleep(0.2)
+        assert not connection.is_closed
+        pending.cancel()
+
+    talk(with_versions(lambda request: SILENCE), story, connections_max_idle_ms=20)
+
+    async def idle(connection: BrokerConnection) -> None:
+        await closing(connection)
+
+    talk(with_versions(echo_cluster_id), idle, connections_max_idle_ms=20)
+
+
+def test_a_broker_that_cannot_be_reached_is_a_disconnected_error() -> None:
+    with ScriptedPeer(lambda request: CLOSE) as peer:
+        port = peer.port
+
+    async def run() -> None:
+        with pytest.raises(DisconnectedError, match="cannot be reached"):
+            await BrokerConnection.open("127.0.0.1", port, admin_config(bootstrap_servers="h:1"))
+
+    asyncio.run(run())

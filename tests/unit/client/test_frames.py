@@ -1,0 +1,58 @@
+"""Frames come out as they went in, however the bytes are cut."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.client import frames
+from barnabas.client.frames import FrameReader
+
+
+class Collector(FrameReader):
+    def __init__(self) -> None:
+        super().__init__()
+        self.frames: list[bytes] = []
+        self.broken: list[str] = []
+
+    def frame_received(self, frame: bytes | bytearray) -> None:
+        self.frames.append(bytes(frame))
+
+    def framing_broken(self, reason: str) -> None:
+        self.broken.append(reason)
+
+
+def feed(reader: FrameReader, data: bytes, piece: int) -> None:
+    while data:
+        # Held over the update, as the event loop holds it.
+        buffer = reader.get_buffer(-1)
+        count = min(len(buffer), piece, len(data))
+        assert count, "the reader offers no room"
+        buffer[:count] = data[:count]
+        data = data[count:]
+        reader.buffer_updated(count)
+
+
+@given(bodies=st.lists(st.binary(min_size=4, max_size=200)), piece=st.integers(1, 300))
+def test_frames_survive_any_cutting(bodies: list[bytes], piece: int) -> None:
+    reader = Collector()
+    feed(reader, b"".join(struct.pack(">i", len(body)) + body for body in bodies), piece)
+    assert reader.frames == bodies
+
+
+def test_a_frame_larger_than_its_first_buffer_grows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "FIRST_BYTES_MAX", frames.INBOX_BYTES)
+    body = bytes(range(256)) * 2000
+    reader = Collector()
+    feed(reader, (struct.pack(">i", len(body)) + body) * 2, 10_000)
+    assert reader.frames == [body, body]
+
+
+@pytest.mark.parametrize("size", [-1, 0, 3, -(2**31)])
+def test_a_size_that_makes_no_sense_is_told_once(size: int) -> None:
+    reader = Collector()
+    feed(reader, struct.pack(">i", size) * 3, 12)
+    feed(reader, b"more", 4)
+    assert len(reader.broken) == 1
+    assert reader.frames == []
