@@ -1,0 +1,151 @@
+"""The admin client tries again what may pass, tells what does not, and ends in time."""
+
+from collections.abc import Callable
+
+import pytest
+
+from barnabas.client.admin import Admin, AdminError, NewTopic, OffsetSpec
+from barnabas.client.errors import ClosedError, ErrorCode, KafkaError, KafkaTimeoutError
+from barnabas.client.types import TopicPartition
+from barnabas.testing.scripted_peer import CLOSE, SILENCE, Answer, ScriptedPeer, versions
+from barnabas.wire.codec import Request
+from barnabas.wire.messages import (
+    create_topics,
+    delete_groups,
+    find_coordinator,
+    list_offsets,
+    metadata,
+)
+
+SPOKEN = {
+    key: (first, last)
+    for key, first, last in (
+        (metadata.API_KEY, 0, 13),
+        (find_coordinator.API_KEY, 0, 6),
+        (create_topics.API_KEY, 2, 7),
+        (delete_groups.API_KEY, 0, 2),
+        (list_offsets.API_KEY, 1, 6),
+    )
+}
+
+
+class ScriptedCluster:
+    """One broker that leads orders-0, coordinates everything, and answers the API under test from a list."""
+
+    def __init__(self, *answers: Callable[[Request], Answer]) -> None:
+        self._answers = list(answers)
+        self.peer = ScriptedPeer(self)
+
+    def __call__(self, request: Request) -> Answer:
+        match request.header.api_key:
+            case 18:
+                return versions(SPOKEN)
+            case metadata.API_KEY:
+                return self._metadata()
+            case find_coordinator.API_KEY:
+                found = find_coordinator.Coordinator(node_id=1, host="127.0.0.1", port=self.peer.port)
+                return find_coordinator.FindCoordinatorResponse(coordinators=[found])
+            case _:
+                return self._answers.pop(0)(request)
+
+    def _metadata(self) -> metadata.MetadataResponse:
+        partition = metadata.MetadataResponsePartition(partition_index=0, leader_id=1)
+        return metadata.MetadataResponse(
+            brokers=[metadata.MetadataResponseBroker(node_id=1, host="127.0.0.1", port=self.peer.port)],
+            controller_id=1,
+            topics=[metadata.MetadataResponseTopic(name="orders", partitions=[partition])],
+        )
+
+    def asked(self, api_key: int) -> int:
+        return sum(header.api_key == api_key for header in self.peer.requests)
+
+
+def admin_of(cluster: ScriptedCluster) -> Admin:
+    return Admin(bootstrap_servers=cluster.peer.bootstrap, retry_backoff_ms=1, reconnect_backoff_ms=1)
+
+
+def created(**errors: ErrorCode) -> Callable[[Request], Answer]:
+    def answer(request: Request) -> Answer:
+        results = [
+            create_topics.CreatableTopicResult(name=topic.name, error_code=errors.get(topic.name, 0))
+            for topic in request.message.topics
+        ]
+        return create_topics.CreateTopicsResponse(topics=results)
+
+    return answer
+
+
+def deleted(code: int) -> Callable[[Request], Answer]:
+    result = delete_groups.DeletableGroupResult(group_id="g", error_code=code)
+    return lambda request: delete_groups.DeleteGroupsResponse(results=[result])
+
+
+def test_only_what_failed_for_now_is_tried_again() -> None:
+    asked: list[list[str]] = []
+
+    def second(request: Request) -> Answer:
+        asked.append([topic.name for topic in request.message.topics])
+        return created()(request)
+
+    first = created(a=ErrorCode.NOT_CONTROLLER, b=ErrorCode.TOPIC_ALREADY_EXISTS)
+    cluster = ScriptedCluster(first, second)
+    with cluster.peer, admin_of(cluster) as admin, pytest.raises(AdminError) as caught:
+        admin.create_topics([NewTopic("a"), NewTopic("b"), NewTopic("c")])
+    assert asked == [["a"]]
+    assert caught.value.code is ErrorCode.TOPIC_ALREADY_EXISTS
+    assert list(caught.value.errors) == ["b"]
+    assert set(caught.value.results) == {"a", "c"}
+
+
+def test_a_lost_connection_is_tried_again() -> None:
+    cluster = ScriptedCluster(lambda request: CLOSE, lambda request: b"\xff\xff\xff\xff", created())
+    with cluster.peer, admin_of(cluster) as admin:
+        assert list(admin.create_topics([NewTopic("a")])) == ["a"]
+    assert cluster.asked(create_topics.API_KEY) == 3
+
+
+def test_an_answer_that_leaves_a_thing_out_is_an_error() -> None:
+    cluster = ScriptedCluster(lambda request: create_topics.CreateTopicsResponse())
+    with cluster.peer, admin_of(cluster) as admin, pytest.raises(AdminError, match="leaves it out"):
+        admin.create_topics([NewTopic("a")])
+
+
+def test_a_coordinator_that_has_moved_is_looked_up_again() -> None:
+    cluster = ScriptedCluster(deleted(ErrorCode.NOT_COORDINATOR), deleted(0))
+    with cluster.peer, admin_of(cluster) as admin:
+        admin.delete_consumer_groups(["g"])
+    assert cluster.asked(find_coordinator.API_KEY) == 2
+
+
+def test_the_last_failure_is_told_when_the_time_is_over() -> None:
+    cluster = ScriptedCluster(*[deleted(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)] * 1000)
+    told = pytest.raises(KafkaTimeoutError, match="COORDINATOR_LOAD_IN_PROGRESS")
+    with cluster.peer, admin_of(cluster) as admin, told:
+        admin.delete_consumer_groups(["g"], timeout=0.5)
+
+
+def test_a_silent_broker_costs_no_more_than_the_timeout() -> None:
+    cluster = ScriptedCluster(lambda request: SILENCE)
+    with cluster.peer, admin_of(cluster) as admin, pytest.raises(KafkaTimeoutError):
+        admin.create_topics([NewTopic("a")], timeout=0.1)
+
+
+def test_an_old_broker_is_not_asked_for_what_it_would_misread() -> None:
+    cluster = ScriptedCluster()
+    with cluster.peer, admin_of(cluster) as admin:
+        with pytest.raises(KafkaError) as caught:
+            admin.list_offsets({TopicPartition("orders", 0): OffsetSpec.MAX_TIMESTAMP})
+        assert caught.value.code is ErrorCode.UNSUPPORTED_VERSION
+        with pytest.raises(KafkaError) as caught:
+            admin.describe_producers([TopicPartition("orders", 0)])
+        assert caught.value.code is ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_a_closed_admin_says_so() -> None:
+    cluster = ScriptedCluster()
+    with cluster.peer:
+        admin = admin_of(cluster)
+        admin.close()
+        admin.close()
+        with pytest.raises(ClosedError):
+            admin.list_topics()
