@@ -1,6 +1,7 @@
 """The working parts of a consumer, put together: I/O thread, cluster, fetcher, positions, commits, group."""
 
 import asyncio
+import concurrent.futures
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -45,10 +46,16 @@ class Engine:
         self.assignments.wake = lambda: self.io.call_soon(self.fetcher.wake)
         self.io.call(self._start())
         self._fetching = self.io.run(self.fetcher.run())
+        self._fetching.add_done_callback(self._fetching_ended)
 
     async def _start(self) -> None:
         self.cluster.start()
         self.cluster.listeners.append(lambda _: self._metadata_changed())
+
+    def _fetching_ended(self, fetching: concurrent.futures.Future[None]) -> None:
+        error = None if fetching.cancelled() else fetching.exception()
+        if isinstance(error, Exception):
+            self.assignments.fail(error)
 
     def _metadata_changed(self) -> None:
         self.fetcher.wake()

@@ -4,6 +4,7 @@ Positions that are not known are found first: what the group committed, else wha
 partition whose leader has changed is checked against the new leader's log before it is read on (KIP-320)."""
 
 import asyncio
+import contextlib
 from collections import defaultdict
 from typing import Any
 
@@ -21,7 +22,7 @@ BUFFERS_MAX = 3
 # While some partitions have all the buffers they may have, the others must not hold up the broker for long:
 # its next fetch is theirs.
 HELD_BACK_WAIT_MS = 20
-TOPIC_IDS_FROM = 13
+NAP_SECONDS = 1.0
 _Asked = dict[TopicPartition, tuple[PartitionState, int, int]]
 
 
@@ -58,11 +59,15 @@ class Fetcher:
                     self._assignments.fail(error)
                 await self._network.recover()
                 continue
-            try:
-                async with asyncio.timeout(1.0):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._nap_seconds()):
                     await self._woken.wait()
-            except TimeoutError:
-                continue
+
+    def _nap_seconds(self) -> float:
+        """Until a partition that failed may be tried again."""
+        now = asyncio.get_running_loop().time()
+        waiting = [state.retry_at - now for state in list(self._assignments.states.values())]
+        return min([NAP_SECONDS, *(pause for pause in waiting if pause > 0)])
 
     def _start_fetches(self) -> None:
         wanted: dict[int, list[PartitionState]] = defaultdict(list)
@@ -94,6 +99,10 @@ class Fetcher:
         except KafkaError as error:
             if not error.retriable:
                 self._assignments.fail(error)
+            await self._network.recover()
+        except Exception as error:
+            # A mistake of ours must not become a consumer that waits without an end.
+            self._assignments.fail(error)
             await self._network.recover()
         finally:
             self._busy.discard(node)
@@ -155,10 +164,10 @@ class Fetcher:
     def _failed(self, entry: tuple[PartitionState, int, int], number: int) -> None:
         state, version, offset = entry
         error = error_from(number)
+        state.retry_at = asyncio.get_running_loop().time() + self._config.seconds("retry.backoff.ms")
         if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._positions.out_of_range(state, version, offset)
             return
-        state.retry_at = asyncio.get_running_loop().time() + self._config.seconds("retry.backoff.ms")
         if error.retriable:
             self._network.stale()
         else:
