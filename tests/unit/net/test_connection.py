@@ -1,6 +1,7 @@
 """What a framed connection promises, over real sockets."""
 
 import asyncio
+import socket
 import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -229,5 +230,51 @@ def test_a_peer_that_goes_away_in_the_middle_of_a_reply_is_noticed() -> None:
                 await owner.gone.wait()
             assert owner.closed_count == 1
             owner.connections[0].reply([framed(b"too late, ignored")])
+
+    asyncio.run(story())
+
+
+def test_small_replies_to_frames_that_came_together_leave_together() -> None:
+    class CountingSocket:
+        def __init__(self, real: socket.socket) -> None:
+            self.real = real
+            self.sends = 0
+
+        def send(self, data: bytes, flags: int) -> int:
+            self.sends += 1
+            return self.real.send(data, flags)
+
+        def fileno(self) -> int:
+            return self.real.fileno()
+
+        def close(self) -> None:
+            self.real.close()
+
+    async def story() -> None:
+        owner = Owner(echo)
+        async with serving(owner) as (reader, writer):
+            writer.write(framed(b"to connect"))
+            await read_frame(reader)
+            connection = owner.connections[0]
+            counting = CountingSocket(connection._socket)
+            connection._socket = counting  # type: ignore[assignment]
+            bodies = [f"request {number:03}".encode() for number in range(50)]
+            writer.write(b"".join(map(framed, bodies)))
+            assert [await read_frame(reader) for _ in bodies] == bodies
+            assert counting.sends <= 5
+
+    asyncio.run(story())
+
+
+def test_replies_held_back_are_sent_although_the_last_frame_waits() -> None:
+    async def story() -> None:
+        owner = Owner(lambda frame: None if frame == b"wait for it" else [framed(frame)])
+        async with serving(owner) as (reader, writer):
+            writer.write(framed(b"answered at once") + framed(b"wait for it") + framed(b"and behind it"))
+            assert await read_frame(reader) == b"answered at once"
+            assert owner.frames[-1] == b"wait for it"
+            owner.connections[0].reply([framed(b"here it is")])
+            assert await read_frame(reader) == b"here it is"
+            assert await read_frame(reader) == b"and behind it"
 
     asyncio.run(story())
