@@ -283,4 +283,4 @@ class ClassicMembership:
         request = leave_group.LeaveGroupRequest(
             group_id=self._network.group_id, members=[identity], member_id=self._member_id
         )
-        await self._network.ask_coordinator(leave_group.API_KEY, request)
+        await self._network.tell_coordinator_aside(leave_group.API_KEY, request)

@@ -79,8 +79,22 @@ class Network:
     async def ask_coordinator(
         self, api_key: int, request: Message, *, version_max: int | None = None, within: float | None = None
     ) -> Any:
+        return await self._ask_coordinator("coordinator", api_key, request, version_max, within)
+
+    async def tell_coordinator_aside(self, api_key: int, request: Message) -> Any:
+        """On a connection of its own: a JoinGroup may be waiting on the usual one, and all behind it."""
+        return await self._ask_coordinator("aside", api_key, request)
+
+    async def _ask_coordinator(
+        self,
+        purpose: str,
+        api_key: int,
+        request: Message,
+        version_max: int | None = None,
+        within: float | None = None,
+    ) -> Any:
         try:
-            connection = await self.cluster.coordinator(GROUP, self.group_id)
+            connection = await self.cluster.coordinator(GROUP, self.group_id, purpose)
             return await connection.send(api_key, request, version_max=version_max, within=within)
         except KafkaError as error:
             self.coordinator_failed(error.code)
