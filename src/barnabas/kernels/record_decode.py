@@ -249,23 +249,31 @@ class BatchCursor:
 
     def take_columns(self, columns: Columns, topic_number: cython.int, room: cython.Py_ssize_t) -> None:
         """Append as many rows as there are records, at most `room`, without an object for any."""
-        while room > 0 and _find(self):
-            _put_headers(columns, self.data, self.headers_start, self.record_end)
-            columns.topics.append(topic_number)
-            columns.partitions.append(self.partition)
-            columns.offsets.append(self.offset)
-            columns.timestamps.append(self.timestamp)
-            if self.key_length > 0:
-                columns.keys += _cut(self.data, self.key_start, self.key_length)
-            columns.key_flags.append(self.key_length >= 0)
-            columns.key_ends.append(len(columns.keys))
-            if self.value_length > 0:
-                columns.values += _cut(self.data, self.value_start, self.value_length)
-            columns.value_flags.append(self.value_length >= 0)
-            columns.value_ends.append(len(columns.values))
-            columns.count += 1
-            _pass(self)
-            room -= 1
+        # Bound once: a lookup per row and column would cost more than the row.
+        add_offset = columns.offsets.append
+        add_timestamp = columns.timestamps.append
+        add_key_end = columns.key_ends.append
+        add_value_end = columns.value_ends.append
+        before: cython.Py_ssize_t = columns.count
+        try:
+            while room > 0 and _find(self):
+                _put_headers(columns, self.data, self.headers_start, self.record_end)
+                add_offset(self.offset)
+                add_timestamp(self.timestamp)
+                if self.key_length > 0:
+                    columns.keys += _cut(self.data, self.key_start, self.key_length)
+                columns.key_flags.append(self.key_length >= 0)
+                add_key_end(len(columns.keys))
+                if self.value_length > 0:
+                    columns.values += _cut(self.data, self.value_start, self.value_length)
+                columns.value_flags.append(self.value_length >= 0)
+                add_value_end(len(columns.values))
+                columns.count += 1
+                _pass(self)
+                room -= 1
+        finally:
+            columns.topics.extend(array("i", (topic_number,)) * (columns.count - before))
+            columns.partitions.extend(array("i", (self.partition,)) * (columns.count - before))
 
 
 @cython.cfunc
@@ -345,7 +353,8 @@ def _put_headers(
 ) -> cython.int:
     # All of them are read before the first is written: what is malformed must leave no half row behind.
     # Names that are not UTF-8 become it, since Arrow's strings are.
-    for name, value in _headers(data, position, end):
+    headers: tuple = _headers(data, position, end)
+    for name, value in headers:
         columns.header_names += name.encode("utf-8", "replace")
         columns.header_name_ends.append(len(columns.header_names))
         if value is not None:
