@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import random
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from barnabas.client.backoff import Backoff
 from barnabas.client.config import ClientConfig
@@ -212,6 +213,10 @@ class Cluster:
             allow_auto_topic_creation=self._allow_auto_create,
         )
         response: metadata.MetadataResponse = await connection.send(metadata.API_KEY, request)
+        if response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
+            connection.close("the broker sends this client back to its bootstrap servers")
+            self.metadata = replace(self.metadata, nodes={})
+            raise DisconnectedError("the client must start over from bootstrap.servers")
         raise_for(response.error_code)
         if not response.brokers:
             raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "the answer lists no broker")

@@ -85,7 +85,8 @@ class BrokerConnection(FrameReader):
                 await asyncio.get_running_loop().create_connection(lambda: connection, host, port)
         except TimeoutError:
             raise DisconnectedError(f"{host}:{port} took no connection in {connect_seconds:g} s") from None
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
+            # Some names cannot even be looked up: they fail as text.
             raise DisconnectedError(f"{host}:{port} cannot be reached: {error}") from error
         try:
             await connection._agree_on_versions()
@@ -105,12 +106,16 @@ class BrokerConnection(FrameReader):
         """Send a request and return its answer. If it takes longer than `within` seconds (request.timeout.ms
         by default) the connection is given up: KafkaTimeoutError. Being cancelled leaves it open."""
         future = self.request(api_key, message, version_max=version_max)
-        if not self._is_writable.is_set():
-            await self._is_writable.wait()
         seconds = self._request_seconds if within is None else within
-        done, _ = await asyncio.wait((future,), timeout=seconds)
+        try:
+            done, _ = await asyncio.wait((future,), timeout=seconds)
+        except asyncio.CancelledError:
+            # The answer will come all the same, and nobody is there to take it.
+            future.cancel()
+            raise
         if not done:
             # As in Kafka: a broker that leaves one request unanswered will not answer those behind it.
+            future.cancel()
             self.close(f"no answer within {seconds:g} s")
             raise KafkaTimeoutError(f"{self.host}:{self.port} gave no answer within {seconds:g} s")
         return future.result()

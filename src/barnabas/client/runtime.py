@@ -59,7 +59,7 @@ class IoThread:
         except concurrent.futures.CancelledError:
             raise ClosedError("the client was closed meanwhile") from None
         except TimeoutError as error:
-            if future.done() and future.exception() is error:
+            if future.done() and not future.cancelled() and future.exception() is error:
                 raise
             raise KafkaTimeoutError(f"no answer within {timeout} seconds") from None
         finally:

@@ -26,13 +26,18 @@ class Scripted:
         self.peer = ScriptedPeer(self)
         self.topics: list[metadata.MetadataResponseTopic] = []
         self.coordinator_errors: list[int] = []
+        self.metadata_errors: list[int] = []
 
     def __call__(self, request: Request) -> Answer:
         match request.header.api_key:
             case metadata.API_KEY:
                 broker = metadata.MetadataResponseBroker(node_id=1, host="127.0.0.1", port=self.peer.port)
                 return metadata.MetadataResponse(
-                    brokers=[broker], cluster_id="c", controller_id=1, topics=self.topics
+                    brokers=[broker],
+                    cluster_id="c",
+                    controller_id=1,
+                    topics=self.topics,
+                    error_code=self.metadata_errors.pop() if self.metadata_errors else 0,
                 )
             case find_coordinator.API_KEY:
                 code = self.coordinator_errors.pop() if self.coordinator_errors else 0
@@ -160,3 +165,19 @@ def test_a_broker_nobody_lists_is_a_disconnected_error() -> None:
             await cluster.connection(7)
 
     run(Scripted(), story)
+
+
+def test_a_broker_may_send_the_client_back_to_its_bootstrap_servers() -> None:
+    scripted = Scripted()
+
+    async def story(cluster: Cluster) -> None:
+        await cluster.refresh()
+        scripted.metadata_errors = [int(ErrorCode.REBOOTSTRAP_REQUIRED)]
+        with pytest.raises(DisconnectedError, match="start over"):
+            await cluster.refresh()
+        assert not cluster.metadata.nodes
+        await cluster.refresh()
+        assert list(cluster.metadata.nodes) == [1]
+
+    run(scripted, story)
+    assert scripted.peer.connections == 2

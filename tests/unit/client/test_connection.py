@@ -1,6 +1,7 @@
 """What a connection promises: agreed versions, answers in order, and no crash on what a broker sends."""
 
 import asyncio
+import gc
 import struct
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -169,7 +170,7 @@ def test_an_answer_nobody_asked_for_closes() -> None:
     talk(with_versions(answer), story)
 
 
-def test_silence_longer_than_the_timeout_gives_the_connection_up() -> None:
+def test_silence_longer_than_the_timeout_gives_the_connection_up(caplog: pytest.LogCaptureFixture) -> None:
     async def story(connection: BrokerConnection) -> None:
         other = connection.request(METADATA, asking(0))
         with pytest.raises(KafkaTimeoutError):
@@ -177,8 +178,10 @@ def test_silence_longer_than_the_timeout_gives_the_connection_up() -> None:
         assert connection.is_closed
         with pytest.raises(DisconnectedError):
             await other
+        gc.collect()
 
     talk(with_versions(lambda request: SILENCE), story)
+    assert not caplog.records, "no future is left behind with an error that nobody takes"
 
 
 def test_a_broker_that_closes_fails_what_it_owes() -> None:
@@ -223,5 +226,13 @@ def test_a_broker_that_cannot_be_reached_is_a_disconnected_error() -> None:
     async def run() -> None:
         with pytest.raises(DisconnectedError, match="cannot be reached"):
             await BrokerConnection.open("127.0.0.1", port, admin_config(bootstrap_servers="h:1"))
+
+    asyncio.run(run())
+
+
+def test_a_name_that_is_none_is_a_disconnected_error() -> None:
+    async def run() -> None:
+        with pytest.raises(DisconnectedError, match="cannot be reached"):
+            await BrokerConnection.open("a..b", 9092, admin_config(bootstrap_servers="h:1"))
 
     asyncio.run(run())
