@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -213,6 +214,53 @@ def test_classic_assignors_settle_as_members_come_and_go(
     members[0].close()
     left = members[1:]
     poll_until(lambda: [len(member.assignment()) for member in left] == [3, 3], *left)
+
+
+@PROTOCOLS
+def test_members_in_threads_lose_nothing_while_one_leaves(
+    protocol: str, quick_bootstrap: str, make_quick_topic: MakeTopic, consumer_of: MakeConsumer
+) -> None:
+    topic, count = make_quick_topic(partitions=3), 300
+    seen: set[tuple[int, int]] = set()
+    leaves, ends = threading.Event(), threading.Event()
+    problems: list[Exception] = []
+
+    def work(stop: threading.Event) -> None:
+        try:
+            with consumer_of(group_protocol=protocol, heartbeat_interval_ms=100) as consumer:
+                consumer.subscribe([topic])
+                while not stop.is_set():
+                    seen.update((record.partition, record.offset) for record in consumer.poll(0.05))
+        except Exception as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=work, args=(stop,)) for stop in (leaves, ends, ends)]
+    for thread in threads:
+        thread.start()
+    for partition in range(3):
+        fill(quick_bootstrap, topic, count, partition)
+    leaves.set()
+    threads[0].join(PATIENCE_SECONDS)
+    for partition in range(3):
+        fill(quick_bootstrap, topic, count, partition)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while len(seen) < 6 * count and time.monotonic() < deadline and not problems:
+        time.sleep(0.02)
+    ends.set()
+    for thread in threads:
+        thread.join(PATIENCE_SECONDS)
+    assert problems == []
+    assert len(seen) == 6 * count
+
+
+def test_iterating_goes_on_over_polls(
+    quick_bootstrap: str, make_quick_topic: MakeTopic, consumer_of: MakeConsumer
+) -> None:
+    topic = make_quick_topic()
+    fill(quick_bootstrap, topic, 50)
+    consumer = consumer_of(max_poll_records=7)
+    consumer.assign([TopicPartition(topic, 0)])
+    assert numbers(list(islice(consumer, 50))) == list(range(50))
 
 
 class Diary(RebalanceListener):
