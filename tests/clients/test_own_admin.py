@@ -111,6 +111,9 @@ def test_a_group_of_offsets_only(own_admin: barnabas.Admin, filled: TopicPartiti
     own_admin.alter_consumer_group_offsets(group, {filled: 4, other: OffsetAndMetadata(0, "begin")})
     assert own_admin.list_consumer_group_offsets(group)[other].metadata == "begin"
     assert own_admin.lag_of(group) == {filled: 6, other: 0}
+    with pytest.raises(AdminError) as caught:
+        own_admin.alter_consumer_group_offsets(group, {TopicPartition(filled.topic, 9): 1})
+    assert failure(caught) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     own_admin.delete_consumer_group_offsets(group, [other])
     assert set(own_admin.list_consumer_group_offsets(group)) == {filled}
     assert own_admin.list_consumer_group_offsets(group, [other]) == {}

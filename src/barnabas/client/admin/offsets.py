@@ -3,17 +3,19 @@
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 
-from barnabas.client.admin.base import Call, group_by_topic, outcome_of
+from barnabas.client.admin.base import UNKNOWN_TOPIC_ATTEMPTS, Call, group_by_topic, outcome_of
 from barnabas.client.admin.records import RecordAdmin
-from barnabas.client.admin.types import OffsetSpec
+from barnabas.client.admin.types import AdminError, OffsetSpec
 from barnabas.client.cluster import GROUP
 from barnabas.client.connection import BrokerConnection
-from barnabas.client.errors import KafkaError, raise_for
+from barnabas.client.errors import ErrorCode, KafkaError, raise_for
 from barnabas.client.types import OffsetAndMetadata, TopicPartition
 from barnabas.wire.messages import offset_commit, offset_delete, offset_fetch
 
 # Later versions name topics by id; groups may hold offsets of topics that exist no more.
 LAST_VERSION_WITH_NAMES = 9
+
+_GONE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 Offsets = dict[TopicPartition, OffsetAndMetadata]
 _Outcomes = dict[TopicPartition, KafkaError | None]
@@ -55,7 +57,12 @@ class OffsetAdmin(RecordAdmin):
             return _outcomes(response.topics)
 
         async def work(call: Call) -> None:
-            await self._settle(call, offsets, lambda left: self._of_group(group, partial(ask, left)))
+            await self._settle(
+                call,
+                offsets,
+                lambda left: self._of_group(group, partial(ask, left)),
+                UNKNOWN_TOPIC_ATTEMPTS,
+            )
 
         self._run(timeout, work)
 
@@ -86,16 +93,21 @@ class OffsetAdmin(RecordAdmin):
         self._run(timeout, work)
 
     def lag_of(self, group: str, *, timeout: float | None = None) -> dict[TopicPartition, int]:
-        """How many offsets each partition's end is ahead of what the group has committed.
+        """How many offsets each partition's end is ahead of what the group has committed; partitions that
+        exist no more are left out.
 
         sum(admin.lag_of("billing").values())"""
 
         async def work(call: Call) -> dict[TopicPartition, int]:
             committed = await self._committed(call, group, None, False)
-            ends = await self._list_offsets(call, dict.fromkeys(committed, OffsetSpec.LATEST))
+            try:
+                ends = await self._list_offsets(call, dict.fromkeys(committed, OffsetSpec.LATEST))
+            except AdminError as error:
+                if any(each.code is not _GONE for each in error.errors.values()):
+                    raise
+                ends = error.results
             return {
-                partition: max(0, ends[partition].offset - position.offset)
-                for partition, position in committed.items()
+                partition: max(0, end.offset - committed[partition].offset) for partition, end in ends.items()
             }
 
         return self._run(timeout, work)

@@ -15,6 +15,7 @@ from barnabas.wire.messages import (
     find_coordinator,
     list_offsets,
     metadata,
+    offset_fetch,
 )
 
 SPOKEN = {
@@ -25,6 +26,7 @@ SPOKEN = {
         (create_topics.API_KEY, 2, 7),
         (delete_groups.API_KEY, 0, 2),
         (list_offsets.API_KEY, 1, 6),
+        (offset_fetch.API_KEY, 1, 10),
     )
 }
 
@@ -149,3 +151,24 @@ def test_a_closed_admin_says_so() -> None:
         admin.close()
         with pytest.raises(ClosedError):
             admin.list_topics()
+
+
+def test_the_lag_leaves_out_partitions_that_are_gone() -> None:
+    def committed(request: Request) -> Answer:
+        assert request.header.api_version == 9, "later versions do not name topics"
+        partition = offset_fetch.OffsetFetchResponsePartitions(partition_index=0, committed_offset=4)
+        topics = [
+            offset_fetch.OffsetFetchResponseTopics(name=name, partitions=[partition])
+            for name in ("orders", "gone")
+        ]
+        group = offset_fetch.OffsetFetchResponseGroup(group_id="g", topics=topics)
+        return offset_fetch.OffsetFetchResponse(groups=[group])
+
+    def ends(request: Request) -> Answer:
+        partition = list_offsets.ListOffsetsPartitionResponse(partition_index=0, offset=10)
+        topic = list_offsets.ListOffsetsTopicResponse(name="orders", partitions=[partition])
+        return list_offsets.ListOffsetsResponse(topics=[topic])
+
+    cluster = ScriptedCluster(committed, ends)
+    with cluster.peer, admin_of(cluster) as admin:
+        assert admin.lag_of("g") == {TopicPartition("orders", 0): 6}
