@@ -92,10 +92,8 @@ class ConfluentConsumer:
 
     def __init__(self, bootstrap: str, joining: Joining) -> None:
         self.changes = Changes()
-        self._fatal: confluent_kafka.KafkaError | None = None
         settings: dict[str, Any] = {
             "bootstrap.servers": bootstrap,
-            "error_cb": self._note_error,
             "group.id": joining.group,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": joining.auto_commit,
@@ -123,16 +121,9 @@ class ConfluentConsumer:
             on_lost=lambda _, places: self.changes.note("lost", places),
         )
 
-    def _note_error(self, error: confluent_kafka.KafkaError) -> None:
-        if error.fatal():
-            self._fatal = error
-
     def poll(self, timeout_s: float) -> list[Seen]:
         seen: list[Seen] = []
-        records = self.library.consume(100, timeout_s)
-        if self._fatal is not None:
-            raise BrokerSaid(self._fatal.code(), self._fatal.str())
-        for record in records:
+        for record in self.library.consume(100, timeout_s):
             if (error := record.error()) is not None:
                 if error.code() >= 0 and not error.retriable():
                     raise BrokerSaid(error.code(), error.str())

@@ -1,0 +1,70 @@
+"""All that a topic holds for a reader of one isolation level: up to the end that this reader may see."""
+
+import time
+
+from tests.clients import kafka_python_library as kafka_python
+from tests.clients.consumers import CONSUMERS, GroupConsumer, Joining
+
+PATIENCE_SECONDS = 30.0
+
+
+def everything(
+    bootstrap: str, topic: str, partitions: int = 1, isolation: str = "read_committed", library: str = ""
+) -> list[bytes]:
+    """kafka-python reads by assignment, unless a library is named, which then joins a group of its own."""
+    if library:
+        return _by_group(CONSUMERS[library](bootstrap, _joining(topic, isolation)))
+    ends = _ends(bootstrap, topic, partitions, isolation)
+    consumer = kafka_python.KafkaConsumer(
+        bootstrap_servers=bootstrap,
+        isolation_level=isolation,
+        fetch_max_wait_ms=50,
+        reconnect_backoff_max_ms=300,
+    )
+    try:
+        return _by_assignment(consumer, topic, ends)
+    finally:
+        consumer.close()
+
+
+def _joining(topic: str, isolation: str) -> Joining:
+    return Joining(group=f"reads-{topic}-{time.monotonic_ns()}", topics=(topic,), isolation=isolation)
+
+
+def _ends(bootstrap: str, topic: str, partitions: int, isolation: str) -> dict[int, int]:
+    consumer = kafka_python.KafkaConsumer(bootstrap_servers=bootstrap, isolation_level=isolation)
+    try:
+        places = [kafka_python.TopicPartition(topic, number) for number in range(partitions)]
+        return {place.partition: end for place, end in consumer.end_offsets(places).items()}
+    finally:
+        consumer.close()
+
+
+def _by_assignment(consumer: kafka_python.KafkaConsumer, topic: str, ends: dict[int, int]) -> list[bytes]:
+    places = [kafka_python.TopicPartition(topic, number) for number in ends]
+    consumer.assign(places)
+    consumer.seek_to_beginning(*places)
+    values: list[bytes] = []
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while any(consumer.position(place) < ends[place.partition] for place in places):
+        assert time.monotonic() < deadline, "the end is never reached"
+        for records in consumer.poll(timeout_ms=100).values():
+            values += [record.value for record in records]
+    return values
+
+
+def _by_group(consumer: GroupConsumer) -> list[bytes]:
+    """The last record may be followed by markers only: done when nothing comes for a while."""
+    values: list[bytes] = []
+    quiet_since: float | None = None
+    try:
+        while quiet_since is None or time.monotonic() - quiet_since < 1.0:
+            seen = consumer.poll(0.2)
+            values += [each.value for each in seen]
+            if seen:
+                quiet_since = None
+            elif quiet_since is None and consumer.assignment():
+                quiet_since = time.monotonic()
+        return values
+    finally:
+        consumer.close()
