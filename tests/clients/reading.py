@@ -9,12 +9,17 @@ PATIENCE_SECONDS = 30.0
 
 
 def everything(
-    bootstrap: str, topic: str, partitions: int = 1, isolation: str = "read_committed", library: str = ""
+    bootstrap: str,
+    topic: str,
+    partitions: int = 1,
+    isolation: str = "read_committed",
+    library: str = "",
+    first: int = 0,
 ) -> list[bytes]:
     """kafka-python reads by assignment, unless a library is named, which then joins a group of its own."""
     if library:
         return _by_group(CONSUMERS[library](bootstrap, _joining(topic, isolation)))
-    ends = _ends(bootstrap, topic, partitions, isolation)
+    ends = ends_of(bootstrap, topic, partitions, isolation, first)
     consumer = kafka_python.KafkaConsumer(
         bootstrap_servers=bootstrap,
         isolation_level=isolation,
@@ -31,10 +36,11 @@ def _joining(topic: str, isolation: str) -> Joining:
     return Joining(group=f"reads-{topic}-{time.monotonic_ns()}", topics=(topic,), isolation=isolation)
 
 
-def _ends(bootstrap: str, topic: str, partitions: int, isolation: str) -> dict[int, int]:
+def ends_of(bootstrap: str, topic: str, partitions: int, isolation: str, first: int = 0) -> dict[int, int]:
+    """Where a reader of this isolation level has to stop for now."""
     consumer = kafka_python.KafkaConsumer(bootstrap_servers=bootstrap, isolation_level=isolation)
     try:
-        places = [kafka_python.TopicPartition(topic, number) for number in range(partitions)]
+        places = [kafka_python.TopicPartition(topic, number) for number in range(first, first + partitions)]
         return {place.partition: end for place, end in consumer.end_offsets(places).items()}
     finally:
         consumer.close()
