@@ -48,6 +48,9 @@ def _known_and_strangers(
         by_id = call.version >= TOPIC_ID_VERSION_MIN
         found = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
         count = 0 if found is None else len(found.partitions)
+        if found is not None:
+            # Offsets are kept by name, whichever way the topic was named.
+            topic.name = found.name
         missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if found is None and by_id:
             missing = ErrorCode.UNKNOWN_TOPIC_ID

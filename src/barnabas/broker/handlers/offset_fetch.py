@@ -9,19 +9,64 @@ from __future__ import annotations
 from barnabas.broker.asking import Question, ask_all
 from barnabas.broker.call import Call
 from barnabas.broker.later import Later
+from barnabas.errors import ErrorCode
+from barnabas.ids import ZERO_UUID
 from barnabas.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
 )
+
+TOPIC_ID_VERSION_MIN = 10
 
 
 def offset_fetch(call: Call, request: OffsetFetchRequest) -> Later:
+    by_id = call.version >= TOPIC_ID_VERSION_MIN
+    strangers = [_take_strangers(call, group) if by_id else [] for group in request.groups]
     return ask_all(
         [_question(call, group, request.require_stable) for group in request.groups],
-        lambda answers: OffsetFetchResponse(groups=answers),
+        lambda answers: OffsetFetchResponse(
+            groups=[
+                _with(group, unknown) if by_id else group
+                for group, unknown in zip(answers, strangers, strict=True)
+            ]
+        ),
     )
+
+
+def _take_strangers(call: Call, group: OffsetFetchRequestGroup) -> list[OffsetFetchResponseTopics]:
+    """Give each topic asked by id its name; the answers for ids nobody knows, which are taken out."""
+    strangers: list[OffsetFetchResponseTopics] = []
+    known: list[OffsetFetchRequestTopics] = []
+    for topic in group.topics or ():
+        found = call.broker.image.topic_by_id(topic.topic_id)
+        if found is not None:
+            topic.name = found.name
+            known.append(topic)
+            continue
+        partitions = [
+            OffsetFetchResponsePartitions(
+                partition_index=index, committed_offset=-1, error_code=ErrorCode.UNKNOWN_TOPIC_ID
+            )
+            for index in topic.partition_indexes
+        ]
+        strangers.append(OffsetFetchResponseTopics(topic_id=topic.topic_id, partitions=partitions))
+    if group.topics is not None:
+        group.topics = known
+    return strangers
+
+
+def _with(
+    group: OffsetFetchResponseGroup, strangers: list[OffsetFetchResponseTopics]
+) -> OffsetFetchResponseGroup:
+    """Topics that are gone have no id by which they could be told."""
+    if not group.error_code:
+        group.topics = [topic for topic in group.topics if topic.topic_id != ZERO_UUID] + strangers
+    return group
 
 
 def _question(call: Call, group: OffsetFetchRequestGroup, require_stable: bool) -> Question:
