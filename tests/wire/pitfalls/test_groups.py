@@ -11,7 +11,7 @@ from barnabas.errors import ErrorCode
 from barnabas.testing import Broker
 from barnabas.testing.raw_calls import Topic, new_topic
 from barnabas.testing.raw_client import RawClient
-from barnabas.testing.raw_groups import JOIN_GROUP, OFFSET_FETCH, RawGroup
+from barnabas.testing.raw_groups import JOIN_GROUP, OFFSET_FETCH, SUBSCRIPTION, RawGroup
 from barnabas.wire.apis import api_of
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -73,7 +73,7 @@ def test_9_a_static_member_joins_in_one_step(group: RawGroup, version: int) -> N
 def test_9_the_leader_gets_all_members_and_the_protocol(group: RawGroup, version: int) -> None:
     answer = group.joined(version)
     assert [(member.member_id, member.metadata) for member in answer.members] == [
-        (answer.member_id, b"of range")
+        (answer.member_id, SUBSCRIPTION)
     ]
     assert answer.protocol_name == "range"
     assert answer.protocol_type == ("consumer" if version >= 7 else None)
