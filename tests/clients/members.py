@@ -83,7 +83,7 @@ class Member:
         return future.result()
 
     def stop_polling(self) -> None:
-        """A consumer that is busy with what it has; a poll under way, in which it might still join, is over."""
+        """A consumer that is busy with what it has. A poll in which it might still join is over."""
         self._polling.clear()
         self.ask(lambda consumer: None)
 
