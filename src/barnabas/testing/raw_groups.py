@@ -18,7 +18,7 @@ from barnabas.wire.messages import (
 OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 8, 9, 10
 JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP = 11, 12, 13, 14
 JOIN_TIMEOUT_MS = 10_000
-# A subscription to no topics with three bytes of the assignor's own: Apache Kafka reads it and hangs on others.
+# A subscription to no topics, as the protocol has it: Apache Kafka reads it and never answers to others.
 SUBSCRIPTION = b"\0\0" + bytes(4) + b"\0\0\0\x03own"
 
 
