@@ -1,29 +1,105 @@
-"""`barnabas <command>`: finds the command and runs it."""
+"""`barnabas <command>`: finds the command, runs it, turns what goes wrong into a sentence and an exit code.
+
+A command is a module with DESCRIPTION, EXAMPLES, add_arguments(parser) and run(options); it is imported only
+when it is asked for, so that every command starts as fast as it can."""
 
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from typing import NamedTuple, NoReturn, Protocol, cast
 
 from barnabas import __version__
-from barnabas.cli import start
+from barnabas.cli.failures import explained
 
 
-def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="barnabas",
-        description="A Kafka-compatible event log. Start a broker, then use any Kafka client with it.",
-        epilog="example: barnabas start --port 9092 --data-dir ./data",
+class Command(Protocol):
+    DESCRIPTION: str
+    EXAMPLES: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+
+    def run(self, options: argparse.Namespace) -> int: ...
+
+
+class Row(NamedTuple):
+    module: str
+    help: str
+    # Kafka's script of the same purpose: bin/<script>.sh calls the command.
+    script: str | None = None
+
+
+COMMANDS: dict[str, Row] = {
+    "start": Row("start", "run a broker until it is told to stop", "kafka-server-start"),
+    "completion": Row("completion", "print a completion script for bash, zsh or fish"),
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """Wrong usage is told in one sentence and ends with 1, as Kafka's tools do."""
+
+    def error(self, message: str) -> NoReturn:
+        sentence = message if message.endswith(".") else f"{message}."
+        self.exit(1, f"{sentence[0].upper()}{sentence[1:]} See `{self.prog} --help`.\n")
+
+
+def load(name: str) -> Command:
+    return cast(Command, import_module(f"barnabas.cli.{COMMANDS[name].module}"))
+
+
+def parser_of(name: str) -> argparse.ArgumentParser:
+    command = load(name)
+    parser = Parser(
+        prog=f"barnabas {name}",
+        description=command.DESCRIPTION,
+        epilog=f"examples:\n{command.EXAMPLES}" if command.EXAMPLES else None,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"barnabas {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="<command>", required=True)
-    start.add_parser(commands)
+    command.add_arguments(parser)
+    parser.set_defaults(run=command.run)
     return parser
 
 
+def overview() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:{width}}  {row.help}" for name, row in COMMANDS.items()]
+    return "\n".join(
+        [
+            "usage: barnabas <command> [options]",
+            "",
+            "A Kafka-compatible event log. Start a broker, then use any Kafka client with it.",
+            "",
+            "commands:",
+            *lines,
+            "",
+            "options:",
+            "  --help      this text; `barnabas <command> --help` teaches the command",
+            "  --version   the version",
+            "",
+            "example: barnabas start --port 9092 --data-dir ./data",
+            "",
+        ]
+    )
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = build_parser().parse_args(arguments)
-    exit_code: int = options.run(options)
-    return exit_code
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if not given or given[0] in ("--help", "-h", "help"):
+        print(overview(), end="")
+        return 0 if given else 1
+    if given[0] == "--version":
+        print(f"barnabas {__version__}")
+        return 0
+    name = given[0]
+    if name not in COMMANDS:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, COMMANDS, n=1)
+        meant = f" Did you mean {near[0]}?" if near else ""
+        print(f"barnabas has no command {name!r}.{meant} `barnabas --help` lists them.", file=sys.stderr)
+        return 1
+    options = parser_of(name).parse_args(given[1:])
+    return explained(options.run, options)
 
 
 if __name__ == "__main__":

@@ -4,10 +4,11 @@ import argparse
 import asyncio
 import logging
 import signal
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from barnabas.cli.connecting import key_values
+from barnabas.cli.failures import ToolError
 from barnabas.cli.logs import configure_logging
 
 if TYPE_CHECKING:
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("barnabas")
 
-EPILOG = """\
-examples:
+DESCRIPTION = """\
+Run one broker. It reads Kafka's server.properties and understands its keys (docs/configuration.md
+lists them); without a listener it binds to localhost only."""
+EXAMPLES = """\
   barnabas start                                     a broker on 127.0.0.1:9092, data in /tmp/kafka-logs
   barnabas start --port 0 --data-dir ./data --ready-file ready
                                                      any free port, which is written to ./ready
@@ -26,15 +29,8 @@ examples:
 """
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = commands.add_parser(
-        "start",
-        help="run a broker until it is told to stop",
-        description="Run one broker. It reads Kafka's server.properties and understands its keys "
-        "(docs/configuration.md lists them); without a listener it binds to localhost only.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", nargs="?", type=Path, metavar="server.properties", help="as --config")
     parser.add_argument("--config", type=Path, metavar="FILE", help="a server.properties file")
     parser.add_argument(
         "--override",
@@ -64,42 +60,27 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         choices=["text", "json"],
         help="one line of text, or one JSON object, per event",
     )
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     from barnabas.broker.startup import broker_config
-    from barnabas.errors import KafkaError
     from barnabas.log.errors import LogDirError
     from barnabas.metadata.store import StoreError
 
     configure_logging(options.log_level, options.log_format)
+    overrides = key_values(options.override, "--override")
+    if options.metrics_port is not None:
+        overrides["barnabas.metrics.port"] = str(options.metrics_port)
+    config = broker_config(options.config or options.file, options.data_dir, options.port, overrides)
+    for sentence in config.unknown_sentences():
+        logger.warning("%s", sentence)
+    if config.without_effect:
+        logger.warning("these settings have no effect yet: %s", ", ".join(config.without_effect))
     try:
-        overrides = _overrides(options.override)
-        if options.metrics_port is not None:
-            overrides["barnabas.metrics.port"] = str(options.metrics_port)
-        config = broker_config(options.config, options.data_dir, options.port, overrides)
-        for sentence in config.unknown_sentences():
-            logger.warning("%s", sentence)
-        if config.without_effect:
-            logger.warning("these settings have no effect yet: %s", ", ".join(config.without_effect))
         asyncio.run(_serve(config, options.ready_file))
-    except (KafkaError, LogDirError, StoreError, OSError) as error:
-        print(f"barnabas: {error}", file=sys.stderr)
-        return 1
+    except (LogDirError, StoreError) as error:
+        raise ToolError(str(error)) from error
     return 0
-
-
-def _overrides(pairs: list[str]) -> dict[str, str]:
-    from barnabas.config.definition import ConfigError
-
-    overrides: dict[str, str] = {}
-    for pair in pairs:
-        key, separator, value = pair.partition("=")
-        if not separator or not key.strip():
-            raise ConfigError(f"--override {pair!r} must be written KEY=VALUE.")
-        overrides[key.strip()] = value.strip()
-    return overrides
 
 
 async def _serve(config: "BrokerConfig", ready_file: Path | None) -> None:
