@@ -4,6 +4,7 @@ Each takes the version to speak: by name where the version names topics, by id w
 
 import itertools
 import time
+import uuid
 from typing import NamedTuple, Unpack, cast
 
 from barnabas.records.builder import BatchFields, build_batch
@@ -14,6 +15,8 @@ PRODUCE, FETCH, LIST_OFFSETS, METADATA, CREATE_TOPICS = 0, 1, 2, 3, 19
 # A minute ago: recent enough that no retention takes the records away while a test runs.
 TIMESTAMP = time.time_ns() // 1_000_000 - 60_000
 _TOPIC_NUMBERS = itertools.count()
+# Of this run: a broker that outlives it may still have the topics of an earlier one.
+_RUN = uuid.uuid4().hex[:8]
 
 
 class Topic(NamedTuple):
@@ -24,7 +27,7 @@ class Topic(NamedTuple):
 def new_topic(client: RawClient, partitions: int = 1, name: str | None = None, **configs: str) -> Topic:
     """A topic of its own; configs are written with underscores: retention_ms="1000"."""
     wanted = create_topics.CreatableTopic(
-        name=name or f"raw-{next(_TOPIC_NUMBERS)}",
+        name=name or f"raw-{_RUN}-{next(_TOPIC_NUMBERS)}",
         num_partitions=partitions,
         replication_factor=1,
         configs=[

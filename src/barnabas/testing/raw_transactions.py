@@ -40,12 +40,16 @@ class RawTransactional:
         self.id, self.epoch = -1, -1
         self.sequences: dict[tuple[str, int], int] = {}
 
+    def find(self) -> None:
+        """Ask for the coordinator, which also makes the topic it needs."""
+        request = find_coordinator.FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=[self.name])
+        self.client.call(FIND_COORDINATOR, 6, request)
+
     def init(self, timeout_ms: int = 60_000) -> None:
         """Find the coordinator and take the name, as long as that takes."""
-        request = find_coordinator.FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=[self.name])
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
-            self.client.call(FIND_COORDINATOR, 6, request)
+            self.find()
             answer = self.try_init(timeout_ms)
             if answer.error_code not in COME_AGAIN:
                 break

@@ -1,16 +1,27 @@
-"""One broker for all pitfalls, connections to it, and the guard that no handler failed behind an answer."""
+"""One broker for all pitfalls, connections to it, and the guard that no handler failed behind an answer.
+
+BARNABAS_TEST_BOOTSTRAP=127.0.0.1:port points the same tests at another broker, for example at Apache Kafka,
+to see that the tests themselves are right."""
 
 import logging
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from barnabas.testing import Broker
 from barnabas.testing.raw_client import RawClient
 
+FOREIGN_BOOTSTRAP = os.environ.get("BARNABAS_TEST_BOOTSTRAP")
+
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
+    if FOREIGN_BOOTSTRAP:
+        # Never started: only its address is of use.
+        yield Broker(data_dir=Path(), port=int(FOREIGN_BOOTSTRAP.rpartition(":")[2]))
+        return
     with Broker({"num.partitions": "4"}) as broker:
         yield broker
 
