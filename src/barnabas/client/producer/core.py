@@ -1,0 +1,225 @@
+"""What the producer and its asyncio form share: settings, the I/O thread, and all steps of a send that do
+not wait. Whoever derives from it says how waiting is done."""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from time import time_ns
+from typing import Any
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.config import producer_config
+from barnabas.client.connection import BrokerConnection
+from barnabas.client.errors import ClosedError, ErrorCode, KafkaError, SerializationError
+from barnabas.client.metadata import ClusterMetadata, TopicMetadata
+from barnabas.client.producer.accumulator import Accumulator, Record, TopicQueues
+from barnabas.client.producer.partitioners import key_partition, partitioner_of
+from barnabas.client.producer.records import (
+    ProducerRecord,
+    SendOptions,
+    checked_partition,
+    headers_of,
+    serializer_of,
+)
+from barnabas.client.producer.sender import Sender
+from barnabas.client.producer.sequences import SequenceBook
+from barnabas.client.producer.settings import limits_of, sender_settings_of
+from barnabas.client.producer.transactions import State, Transactions
+from barnabas.client.runtime import IoThread
+from barnabas.client.types import RecordMetadata, TopicPartition
+
+_log = logging.getLogger(__name__)
+# Longer waits than a lock takes are not told from this one.
+BLOCK_SECONDS_MAX = 1e8
+
+
+class _View:
+    """The cluster as the sender wants it."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.refresh = cluster.refresh
+        self.any = cluster.any
+
+    def leader_of(self, partition: TopicPartition) -> int | None:
+        leader = self._cluster.metadata.leader_of(partition)
+        return None if leader is None else leader.node_id
+
+    async def connection(self, node_id: int) -> BrokerConnection:
+        return await self._cluster.connection(node_id, "produce")
+
+
+class ProducerCore:
+    def __init__(self, settings: Mapping[str, Any] | None = None, **keywords: Any) -> None:
+        config = producer_config(settings, **keywords)
+        self._config = config
+        self._sender_settings = sender_settings_of(config)
+        self._partitioner = partitioner_of(config["partitioner.class"])
+        self._key_serializer = serializer_of("key", config["key.serializer"])
+        self._value_serializer = serializer_of("value", config["value.serializer"])
+        self._interceptors: tuple[Any, ...] = config["interceptor.classes"]
+        self._ignores_keys: bool = config["partitioner.ignore.keys"]
+        hooks = (self._partitioner, self._key_serializer, self._value_serializer)
+        self._is_simple = not (self._interceptors or self._ignores_keys or any(hooks))
+        self._block_seconds = min(config.seconds("max.block.ms"), BLOCK_SECONDS_MAX)
+        self._topics: dict[str, TopicQueues] = {}
+        self._is_awake = False
+        self._is_closed = False
+        self._closing = threading.Lock()
+        self._accumulator = Accumulator(limits_of(config), self._wake)
+        self._book = SequenceBook(config["transactional.id"] is not None)
+        self._transactions: Transactions | None = None
+        self._io = IoThread(f"barnabas-producer-{config['client.id']}").start()
+        try:
+            self._io.call(self._start())
+        except BaseException:
+            self._io.stop()
+            raise
+        # Whether a record with nothing special may take the short way.
+        self._is_plain = self._is_simple and self._transactions is None
+
+    async def _start(self) -> None:
+        self._cluster = Cluster(self._config, allow_auto_create=True)
+        self._cluster.start()
+        self._cluster.listeners.append(self._metadata_changed)
+        transactional_id = self._config["transactional.id"]
+        if transactional_id is not None:
+            timeout_ms = self._config["transaction.timeout.ms"]
+            self._transactions = Transactions(self._cluster, self._book, transactional_id, timeout_ms)
+        self._sender = Sender(
+            self._accumulator, _View(self._cluster), self._sender_settings, self._book, self._transactions
+        )
+        if self._transactions is not None:
+            self._transactions.wake = self._sender.turn
+
+    # ---- the steps of a send
+
+    def _record(self, topic: str, value: Any, key: Any, options: SendOptions) -> ProducerRecord:
+        """The record as it goes on: checked for being possible now, and seen by the interceptors."""
+        self._check_usable()
+        return self._intercepted(
+            ProducerRecord(
+                topic,
+                value,
+                key,
+                options.get("partition"),
+                options.get("timestamp"),
+                headers_of(options.get("headers")),
+            )
+        )
+
+    def _serialized_record(self, record: ProducerRecord) -> Record:
+        key = self._serialized("key", self._key_serializer, record.topic, record.key)
+        value = self._serialized("value", self._value_serializer, record.topic, record.value)
+        timestamp = time_ns() // 1_000_000 if record.timestamp is None else record.timestamp
+        if timestamp < 0:
+            raise ValueError(f"a timestamp is not negative: {timestamp}")
+        return Record(timestamp, key, value, record.headers)
+
+    def _queues_for(self, topic: str, known: TopicMetadata) -> TopicQueues:
+        with self._closing:
+            return self._topics.setdefault(topic, TopicQueues(topic, len(known.partitions)))
+
+    def _partition_of(
+        self, record: ProducerRecord, key: bytes | None, value: bytes | None, queues: TopicQueues
+    ) -> int:
+        count = len(queues.queues)
+        if record.partition is not None:
+            return checked_partition(record.topic, record.partition, count)
+        if self._partitioner is not None:
+            return checked_partition(record.topic, self._partitioner(record.topic, key, value, count), count)
+        if key is not None and not self._ignores_keys:
+            return key_partition(key, count)
+        if self._accumulator.needs_new_sticky(queues):
+            infos = self._cluster.metadata.topics[record.topic].partitions
+            queues.choose_sticky([info.partition for info in infos if info.leader is not None])
+        return queues.sticky
+
+    def _metadata_changed(self, metadata: ClusterMetadata) -> None:
+        for name, queues in list(self._topics.items()):
+            queues.grow(metadata.partition_count(name))
+        self._wake()
+
+    def _serialized(self, what: str, serializer: Callable[[Any], Any] | None, topic: str, given: Any) -> Any:
+        if serializer is None:
+            if given is not None and not isinstance(given, bytes):
+                kind = type(given).__name__
+                raise TypeError(f"a {what} is bytes or None, not {kind}, unless there is a {what}_serializer")
+            return given
+        try:
+            done = serializer(given)
+        except Exception as error:
+            raise SerializationError(f"the {what} of a record for {topic!r}: {error}") from error
+        if done is not None and not isinstance(done, bytes):
+            raise SerializationError(f"{what}_serializer gave {type(done).__name__}, not bytes")
+        return done
+
+    def _intercepted(self, record: ProducerRecord) -> ProducerRecord:
+        for interceptor in self._interceptors:
+            if hasattr(interceptor, "on_send"):
+                try:
+                    record = interceptor.on_send(record)
+                except Exception:
+                    # As in Kafka: an interceptor's failure is its own, the record goes on.
+                    _log.exception("on_send of an interceptor failed")
+        return record
+
+    def _acknowledged(self, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+        for interceptor in self._interceptors:
+            if hasattr(interceptor, "on_acknowledgement"):
+                try:
+                    interceptor.on_acknowledgement(metadata, error)
+                except Exception:
+                    _log.exception("on_acknowledgement of an interceptor failed")
+
+    def _check_usable(self) -> None:
+        if self._is_closed:
+            raise ClosedError("the producer is closed")
+        if self._transactions is not None:
+            self._transactions.require(State.IN_TRANSACTION)
+        if self._sender.fatal is not None:
+            raise self._sender.fatal
+
+    def _wake(self) -> None:
+        if not self._is_awake:
+            self._is_awake = True
+            self._io.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._is_awake = False
+        self._sender.turn()
+
+    # ---- looking, ending, transactions
+
+    def metrics(self) -> dict[str, float]:
+        """Figures by Kafka's names: records sent, failed and sent again, and the memory of the buffer."""
+        return {
+            **self._sender.metrics,
+            "buffer-total-bytes": self._accumulator.limits.buffer_bytes,
+            "buffer-available-bytes": self._accumulator.limits.buffer_bytes - self._accumulator.used_bytes,
+            "waiting-threads": self._accumulator.blocked,
+        }
+
+    async def _stop(self) -> None:
+        self._sender.fail_all(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the producer was closed"))
+        await self._cluster.close()
+
+    async def _drop_unsent(self) -> None:
+        error = KafkaError(
+            ErrorCode.TRANSACTION_ABORTABLE, "the transaction was aborted before this was sent"
+        )
+        self._sender.fail_all(error, unsent_only=True)
+
+    def _transactional(self) -> Transactions:
+        if self._transactions is None:
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, "transactions need transactional_id to be set")
+        return self._transactions
+
+    def begin_transaction(self) -> None:
+        """Begin a transaction; what is sent from now on belongs to it."""
+        self._transactional().begin()
+        self._is_plain = self._is_simple
+
+    def _has_open_transaction(self) -> bool:
+        transactions = self._transactions
+        return transactions is not None and transactions.state in (State.IN_TRANSACTION, State.ABORTABLE)
