@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from barnabas.client import Admin as Admin
     from barnabas.client import Consumer as Consumer
+    from barnabas.client import OffsetAndMetadata as OffsetAndMetadata
     from barnabas.client import Producer as Producer
+    from barnabas.client import TopicPartition as TopicPartition
 
 __version__ = "0.1.0"
 
-__all__ = ["Admin", "Consumer", "Producer", "__version__"]
+__all__ = ["Admin", "Consumer", "OffsetAndMetadata", "Producer", "TopicPartition", "__version__"]
 
 
 def __getattr__(name: str) -> Any:

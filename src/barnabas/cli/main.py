@@ -31,6 +31,13 @@ class Row(NamedTuple):
 
 COMMANDS: dict[str, Row] = {
     "start": Row("start", "run a broker until it is told to stop", "kafka-server-start"),
+    "producer-perf-test": Row(
+        "perf.producer", "send many records and tell how fast", "kafka-producer-perf-test"
+    ),
+    "consumer-perf-test": Row(
+        "perf.consumer", "read many records and tell how fast", "kafka-consumer-perf-test"
+    ),
+    "e2e-latency": Row("perf.latency", "measure the way from sender to reader", "kafka-e2e-latency"),
     "completion": Row("completion", "print a completion script for bash, zsh or fish"),
 }
 

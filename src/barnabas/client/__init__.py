@@ -9,14 +9,18 @@ if TYPE_CHECKING:
     from barnabas.client.admin import Admin as Admin
     from barnabas.client.consumer import Consumer as Consumer
     from barnabas.client.producer import Producer as Producer
+    from barnabas.client.types import OffsetAndMetadata as OffsetAndMetadata
+    from barnabas.client.types import TopicPartition as TopicPartition
 
 _HOMES = {
     "Admin": "barnabas.client.admin",
     "Consumer": "barnabas.client.consumer",
+    "OffsetAndMetadata": "barnabas.client.types",
     "Producer": "barnabas.client.producer",
+    "TopicPartition": "barnabas.client.types",
 }
 
-__all__ = ["Admin", "Consumer", "Producer"]
+__all__ = ["Admin", "Consumer", "OffsetAndMetadata", "Producer", "TopicPartition"]
 
 
 def __getattr__(name: str) -> Any:
