@@ -14,7 +14,7 @@ from tests.clients.consumers import CONSUMERS, Changes, GroupConsumer, Joining, 
 T = TypeVar("T")
 PATIENCE_SECONDS = 45.0
 # kafka-python 3.0.12 may forget a round of joining that outlives one poll, with any broker.
-POLL_SECONDS = {"kafka-python": 0.5}
+POLL_SECONDS = {"kafka-python": 1.0}
 
 
 class Member:
