@@ -1,7 +1,7 @@
 """Pitfalls 9, 10, 11, 19, 24: consumer groups as the wire shows them, old clients and new ones."""
 
-import itertools
 import time
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -26,13 +26,12 @@ from barnabas.wire.messages.offset_fetch import (
 API_VERSIONS, FIND_COORDINATOR, LIST_GROUPS, CONSUMER_GROUP_HEARTBEAT = 18, 10, 16, 68
 GROUP, TRANSACTION, SHARE = range(3)
 JOIN_VERSIONS = range(10)
-_NUMBERS = itertools.count()
 # KIP-932 and the streams protocol, and telemetry that makes clients ask without end when it is half done.
 NOT_OFFERED = (71, 72, 76, 77, 78, 79, 88, 89)
 
 
 def group_on(client: RawClient) -> RawGroup:
-    group = RawGroup(client, f"group {next(_NUMBERS)}")
+    group = RawGroup(client, f"group-{uuid.uuid4().hex}")
     group.find()
     return group
 
