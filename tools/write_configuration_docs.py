@@ -5,6 +5,7 @@ from pathlib import Path
 
 from barnabas.config.broker import SUBJECTS
 from barnabas.config.definition import INT_MAX, LONG_MAX, ConfigKey
+from barnabas.config.group import GROUP_KEYS
 from barnabas.config.keys_topic import TOPIC_KEYS
 from barnabas.config.parsing import render
 
@@ -30,8 +31,15 @@ runs on ZooKeeper, and the keys of KRaft's quorum are accepted without effect.
 """
 
 
+GROUPS = """\
+Settings of one group, given with IncrementalAlterConfigs (resource type GROUP) while it runs or before it
+exists; the broker's `group.consumer.min.*` and `group.consumer.max.*` bound them.
+"""
+
+
 def document() -> str:
     parts = [INTRODUCTION, "\n## Topics\n\n", _topic_table(TOPIC_KEYS.values())]
+    parts += ["\n## Consumer groups\n\n", GROUPS, "\n", _topic_table(GROUP_KEYS.values())]
     for subject, keys in SUBJECTS.items():
         parts += [f"\n## Brokers: {subject}\n\n", _broker_table(keys.values())]
     return "".join(parts)

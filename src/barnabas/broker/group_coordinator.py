@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.coordinators import Coordinator
+from barnabas.config.group import GroupConfig, group_config
 from barnabas.coordination.runtime import Shard
 from barnabas.coordination.step import Step
 from barnabas.errors import KafkaError
 from barnabas.groups.settings import GroupSettings
 from barnabas.groups.shard import ClientInfo, GroupShard
 from barnabas.ids import Uuid
+from barnabas.metadata.parts import GROUP_RESOURCE
 from barnabas.metadata.topics import NewTopic
 
 if TYPE_CHECKING:
@@ -52,7 +55,7 @@ class ImageTopics:
 
 class GroupCoordinator(Coordinator[GroupShard]):
     def __init__(self, broker: Broker) -> None:
-        settings = group_settings(broker.config)
+        settings = replace(group_settings(broker.config), of_group=lambda name: _config_of(broker, name))
         topics = ImageTopics(broker)
         super().__init__(broker, offsets_topic(broker.config), lambda epoch: GroupShard(settings, topics))
         self._upkeep: asyncio.Task[None] | None = None
@@ -122,6 +125,10 @@ def client_of(call: Call) -> ClientInfo:
     return ClientInfo(call.header.client_id or "", f"/{call.connection.peer_host}")
 
 
+def _config_of(broker: Broker, group_id: str) -> GroupConfig:
+    return group_config(broker.config, broker.image.config(GROUP_RESOURCE, group_id))
+
+
 def group_settings(config: BrokerConfig) -> GroupSettings:
     return GroupSettings(
         min_session_timeout_ms=config["group.min.session.timeout.ms"],
@@ -131,11 +138,7 @@ def group_settings(config: BrokerConfig) -> GroupSettings:
         offset_metadata_max_bytes=config["offset.metadata.max.bytes"],
         offsets_retention_ms=config["offsets.retention.minutes"] * MINUTE_MS,
         consumer_session_timeout_ms=config["group.consumer.session.timeout.ms"],
-        consumer_min_session_timeout_ms=config["group.consumer.min.session.timeout.ms"],
-        consumer_max_session_timeout_ms=config["group.consumer.max.session.timeout.ms"],
         consumer_heartbeat_interval_ms=config["group.consumer.heartbeat.interval.ms"],
-        consumer_min_heartbeat_interval_ms=config["group.consumer.min.heartbeat.interval.ms"],
-        consumer_max_heartbeat_interval_ms=config["group.consumer.max.heartbeat.interval.ms"],
         consumer_max_size=config["group.consumer.max.size"],
         consumer_assignors=tuple(config["group.consumer.assignors"]),
         migration_policy=config["group.consumer.migration.policy"].lower(),

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from barnabas.config.broker import BROKER_KEYS, base_name, broker_synonyms
 from barnabas.config.definition import READ_ONLY, ConfigKey, Source, Type
+from barnabas.config.group import GROUP_KEYS
 from barnabas.config.parsing import parse, render
 from barnabas.config.topic import TOPIC_KEYS, inherited_value
 from barnabas.config.values import BrokerConfig
@@ -36,10 +37,21 @@ def describe_topic(
     """Every setting of a topic that has these overrides, on a broker with these dynamic settings."""
     config = _current(broker_config, cluster_dynamic, broker_dynamic)
     return [
-        _topic_entry(key, config, overrides)
+        _inheriting_entry(key, config, overrides, Source.TOPIC)
         for name, key in TOPIC_KEYS.items()
         if not key.internal or name in overrides
     ]
+
+
+def describe_group(
+    broker_config: BrokerConfig,
+    cluster_dynamic: Mapping[str, str],
+    broker_dynamic: Mapping[str, str],
+    overrides: Mapping[str, str],
+) -> list[ConfigEntry]:
+    """Every setting of a group that has these overrides, whether the group exists or not."""
+    config = _current(broker_config, cluster_dynamic, broker_dynamic)
+    return [_inheriting_entry(key, config, overrides, Source.GROUP) for key in GROUP_KEYS.values()]
 
 
 def describe_broker(
@@ -69,11 +81,14 @@ def _current(
     return broker_config.with_dynamic(cluster_dynamic, broker_dynamic)
 
 
-def _topic_entry(key: ConfigKey, config: BrokerConfig, overrides: Mapping[str, str]) -> ConfigEntry:
+def _inheriting_entry(
+    key: ConfigKey, config: BrokerConfig, overrides: Mapping[str, str], own: Source
+) -> ConfigEntry:
+    """A setting of a topic or a group: its own, or else the broker's."""
     synonyms = _broker_layers(key.synonyms[0], config) if key.synonyms else ()
     if key.name in overrides:
         value = render(parse(key, overrides[key.name]))
-        synonyms = (Synonym(key.name, value, Source.TOPIC), *synonyms)
+        synonyms = (Synonym(key.name, value, own), *synonyms)
     else:
         value = render(inherited_value(key, config))
     return ConfigEntry(key.name, value, _source(synonyms), False, False, key.type, synonyms, key.doc)

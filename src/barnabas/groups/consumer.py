@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Hashable
 from dataclasses import replace
 from enum import Enum
 
+from barnabas.config.group import GroupConfig
 from barnabas.coordination.step import JournalRecord, Step
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.groups.classic import Export
@@ -111,6 +112,10 @@ class ConsumerGroup:
         return self._state.group_id
 
     @property
+    def _config(self) -> GroupConfig:
+        return self._settings.consumer_config(self.group_id)
+
+    @property
     def durable(self) -> ConsumerState:
         """What the journal holds; to look at, not to change."""
         return self._state
@@ -187,7 +192,7 @@ class ConsumerGroup:
         return replacement(self._state, holder, member_id, records, plan)
 
     def _set_timers(self, before: Member, member: Member, plan: Plan) -> None:
-        plan.after(self._settings.consumer_session_timeout_ms, SESSION, member.member_id)
+        plan.after(self._config.session_timeout_ms, SESSION, member.member_id)
         if before.classic is not None:
             plan.cancel(JOIN, member.member_id)
             plan.cancel(SYNC, member.member_id)
@@ -203,7 +208,7 @@ class ConsumerGroup:
         answer = ConsumerGroupHeartbeatResponse(
             member_id=member.member_id,
             member_epoch=member.epoch,
-            heartbeat_interval_ms=self._settings.consumer_heartbeat_interval_ms,
+            heartbeat_interval_ms=self._config.heartbeat_interval_ms,
         )
         if is_full(request) or before.assigned != member.assigned:
             listed = [
@@ -336,7 +341,7 @@ class ConsumerGroup:
         step = self.topics_changed(now_ms)
         plan = Plan(self.group_id, now_ms)
         for member in self._state.members.values():
-            plan.after(self._settings.consumer_session_timeout_ms, SESSION, member.member_id)
+            plan.after(self._config.session_timeout_ms, SESSION, member.member_id)
             if member.classic is None and _is_late(member, REBALANCE):
                 plan.after(member.rebalance_timeout_ms, REBALANCE, member.member_id)
         if is_downgradable(self._state.members.values(), self._settings):

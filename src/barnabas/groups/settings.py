@@ -1,7 +1,10 @@
 """The configuration values that groups and their offsets follow; the defaults are Kafka's."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from barnabas.config.group import GroupConfig
 
 # Whether a group may change between the classic and the consumer protocol while it has members.
 MigrationPolicy: TypeAlias = Literal["bidirectional", "upgrade", "downgrade", "disabled"]
@@ -24,12 +27,16 @@ class GroupSettings:
 
     # The protocol of KIP-848.
     consumer_session_timeout_ms: int = 45_000
-    consumer_min_session_timeout_ms: int = 45_000
-    consumer_max_session_timeout_ms: int = 60_000
     consumer_heartbeat_interval_ms: int = 5_000
-    consumer_min_heartbeat_interval_ms: int = 5_000
-    consumer_max_heartbeat_interval_ms: int = 15_000
+    # What is set for one group while it runs, by its id; without it all groups follow the two above.
+    of_group: Callable[[str], GroupConfig] | None = None
     consumer_max_size: int = _INT32_MAX
     consumer_assignors: tuple[str, ...] = ("uniform", "range")
     consumer_regex_refresh_interval_ms: int = 600_000
     migration_policy: MigrationPolicy = "bidirectional"
+
+    def consumer_config(self, group_id: str) -> GroupConfig:
+        """As it is now: to be asked for again each time."""
+        if self.of_group is None:
+            return GroupConfig(self.consumer_session_timeout_ms, self.consumer_heartbeat_interval_ms)
+        return self.of_group(group_id)

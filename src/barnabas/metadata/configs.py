@@ -15,17 +15,23 @@ from barnabas.config.alter import (
     validate_topic_overrides,
 )
 from barnabas.config.broker import BROKER_KEYS
-from barnabas.config.definition import ConfigError
+from barnabas.config.definition import ConfigError, ConfigKey
+from barnabas.config.group import GROUP_KEYS, validate_group_overrides
 from barnabas.config.parsing import render
 from barnabas.config.topic import TOPIC_KEYS, inherited_value
 from barnabas.config.values import BrokerConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.metadata.decision import Decision, invalid_request
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.parts import BROKER_RESOURCE, TOPIC_RESOURCE, ConfigResource
+from barnabas.metadata.parts import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, ConfigResource
 from barnabas.metadata.records import ConfigRecord, MetadataRecord
 
-_REFUSED_RESOURCES = {8: "broker loggers", 16: "client metrics subscriptions", 32: "consumer groups"}
+_REFUSED_RESOURCES = {8: "broker loggers", 16: "client metrics subscriptions"}
+_TABLES: Mapping[int, Mapping[str, ConfigKey]] = {
+    TOPIC_RESOURCE: TOPIC_KEYS,
+    BROKER_RESOURCE: BROKER_KEYS,
+    GROUP_RESOURCE: GROUP_KEYS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,9 @@ class ConfigRules:
 
     def check_topic(self, overrides: Mapping[str, str]) -> None:
         validate_topic_overrides(overrides, self.current())
+
+    def check_group(self, overrides: Mapping[str, str]) -> None:
+        validate_group_overrides(overrides, self.current())
 
     def check_broker(self, name: str, settings: Mapping[str, str]) -> None:
         """Refuse settings of a broker, or of all brokers if the name is empty, that could not take effect."""
@@ -85,9 +94,10 @@ def alter_configs(
                 inherited = rules.inherited(resource[0], change.key)
                 if inherited is not None:
                     values[change.key] = inherited
-        table = TOPIC_KEYS if resource[0] == TOPIC_RESOURCE else BROKER_KEYS
         return alter_incremental(
-            values, ((change.key, change.operation, change.value) for change in changes), table
+            values,
+            ((change.key, change.operation, change.value) for change in changes),
+            _TABLES[resource[0]],
         )
 
     return _decide(image, alterations, changed, rules)
@@ -142,6 +152,10 @@ def _check_resource(image: MetadataImage, resource: ConfigResource) -> None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
     elif resource_type == BROKER_RESOURCE:
         _check_broker_name(image, name)
+    elif resource_type == GROUP_RESOURCE:
+        # A group need not exist to have settings: it follows them once it does.
+        if not name:
+            raise invalid_request("the name of the group is empty: groups have no common settings")
     elif resource_type in _REFUSED_RESOURCES:
         raise invalid_request(f"configs of {_REFUSED_RESOURCES[resource_type]} are not supported")
     else:
@@ -160,6 +174,8 @@ def _check_broker_name(image: MetadataImage, name: str) -> None:
 def _check_values(resource: ConfigResource, values: Mapping[str, str], rules: ConfigRules) -> None:
     if resource[0] == TOPIC_RESOURCE:
         rules.check_topic(values)
+    elif resource[0] == GROUP_RESOURCE:
+        rules.check_group(values)
     else:
         rules.check_broker(resource[1], values)
 

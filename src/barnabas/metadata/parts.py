@@ -11,6 +11,7 @@ ConfigResource: TypeAlias = tuple[int, str]
 # Kafka's numbers of the resources that carry configs.
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
+GROUP_RESOURCE = 32
 CLUSTER_DEFAULT: ConfigResource = (BROKER_RESOURCE, "")
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.config.group import GroupConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.groups.consumer import ConsumerGroup, State
 from barnabas.groups.consumer_members import MemberState
@@ -39,6 +40,19 @@ def test_the_first_member_gets_everything_at_once() -> None:
     assert (answer.member_id, answer.member_epoch, answer.heartbeat_interval_ms) == ("a", 1, 5_000)
     assert told.owned("a") == {"t": [0, 1, 2, 3]}
     assert told.group.state is State.STABLE
+
+
+def test_what_is_set_for_the_group_counts_from_the_next_heartbeat_on() -> None:
+    own = GroupConfig(50_000, 7_000)
+    told = story(GroupSettings(of_group=lambda group_id: own if group_id == GROUP else GroupConfig(1, 1)))
+    assert told.join("a").heartbeat_interval_ms == 7_000
+    told.pass_time(49_999)
+    own = GroupConfig(45_000, 6_000)
+    assert told.beat("a").heartbeat_interval_ms == 6_000
+    told.pass_time(44_999)
+    assert told.group.durable.members.keys() == {"a"}
+    told.pass_time(1)
+    assert not told.group.durable.members
 
 
 def test_an_old_client_gets_a_member_id() -> None:

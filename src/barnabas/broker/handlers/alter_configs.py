@@ -1,8 +1,8 @@
 """AlterConfigs, key 33, versions 0-2: all configs of a resource at once; those not given are removed.
 
 Behaviour: a resource changes as a whole or not at all; topics, this broker, and with an empty broker name
-the defaults of all brokers. With validate_only nothing changes.
-Not done:  groups and client metrics subscriptions."""
+the defaults of all brokers, and groups. With validate_only nothing changes.
+Not done:  client metrics subscriptions."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """DescribeConfigs, key 32, versions 1-4: every config of a resource, and where its value comes from.
 
 Behaviour: topics; this broker by its id; with an empty broker name what was set for all brokers; the
-loggers of this process. Groups and client metrics subscriptions have no configs here. A resource named
-twice is answered once: a few bytes must not ask for the work and the memory of thousands.
+loggers of this process; groups, existing or not. Client metrics subscriptions have no configs here. A
+resource named twice is answered once: a few bytes must not ask for the work and the memory of thousands.
 Versions:  v1 synonyms · v3 types and documentation."""
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from barnabas.config.describe import (
     ConfigEntry,
     describe_broker,
     describe_cluster_default,
+    describe_group,
     describe_topic,
 )
 from barnabas.errors import ErrorCode, KafkaError
@@ -94,7 +95,8 @@ def _entries(call: Call, kind: int, name: str) -> list[ConfigEntry]:
     if kind in (CLIENT_METRICS, GROUP):
         if not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "the name of the resource is empty")
-        return []
+        own = call.broker.image.config(GROUP, name)
+        return describe_group(config, cluster, broker, own) if kind == GROUP else []
     raise KafkaError(ErrorCode.INVALID_REQUEST, f"{kind} is no type of resource that has configs")
 
 

@@ -1,8 +1,9 @@
 """IncrementalAlterConfigs, key 44, versions 0-1: set and delete configs, append to and subtract from lists.
 
 Behaviour: a resource changes as a whole or not at all; topics, this broker, with an empty broker name the
-defaults of all brokers, and the levels of this process's loggers. With validate_only nothing changes.
-Not done:  groups and client metrics subscriptions."""
+defaults of all brokers, groups, and the levels of this process's loggers. With validate_only nothing
+changes.
+Not done:  client metrics subscriptions."""
 
 from __future__ import annotations
 

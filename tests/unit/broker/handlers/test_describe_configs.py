@@ -114,9 +114,17 @@ def test_resources_that_this_broker_cannot_answer_for(stage: Any, kind: int, nam
     assert result.error_message
 
 
-@pytest.mark.parametrize("kind", [CLIENT_METRICS, GROUP])
-def test_groups_and_client_metrics_have_no_configs(stage: Any, kind: int) -> None:
-    assert configs(stage, kind, "any") == {}
+def test_client_metrics_have_no_configs(stage: Any) -> None:
+    assert configs(stage, CLIENT_METRICS, "any") == {}
+
+
+def test_a_group_that_is_not_there_has_the_settings_of_the_broker(stage: Any) -> None:
+    found = configs(stage, GROUP, "any")
+    assert {name: config.value for name, config in found.items()} == {
+        "consumer.session.timeout.ms": "45000",
+        "consumer.heartbeat.interval.ms": "5000",
+        "consumer.assignment.interval.ms": "1000",
+    }
 
 
 def test_loggers_and_the_levels_in_force(stage: Any) -> None:
