@@ -25,6 +25,7 @@ class IoThread:
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._ready = threading.Event()
         self._is_stopping = False
+        self._when_ended: list[Callable[[], object]] = []
         self.loop: asyncio.AbstractEventLoop = asyncio.new_event_loop()
 
     def start(self) -> Self:
@@ -82,6 +83,12 @@ class IoThread:
         if not self.is_current:
             self._thread.join(timeout)
 
+    def stop_soon(self, ended: Callable[[], object]) -> None:
+        """As stop, for those who may not block: the thread calls `ended` as the last thing it does."""
+        self._when_ended.append(ended)
+        self._is_stopping = True
+        self.call_soon(self.loop.stop)
+
     def _serve(self) -> None:
         asyncio.set_event_loop(self.loop)
         self.loop.call_soon(self._ready.set)
@@ -91,6 +98,8 @@ class IoThread:
         finally:
             asyncio.set_event_loop(None)
             self.loop.close()
+            for ended in self._when_ended:
+                ended()
 
     def _cancel_all(self) -> None:
         tasks = asyncio.all_tasks(self.loop)

@@ -83,6 +83,7 @@ class Accumulator:
         self.is_closed = False
         self._wake = wake
         self._space = threading.Condition(threading.Lock())
+        self._tellers: list[Callable[[], object]] = []
 
     # ---- users' threads
 
@@ -90,17 +91,39 @@ class Accumulator:
         """Add a record to the partition's open batch or to a new one; waits for memory if need be."""
         need = self._need(record)
         with self._space:
-            while True:
-                if self.is_closed:
-                    raise ClosedError("the producer is closed")
-                batch = queue.topic.open[queue.index]
-                if batch is not None and (future := batch.append(*record)) is not None:
-                    return future
-                if batch is not None:
-                    self._close(queue, batch)
-                if self.used_bytes == 0 or self.used_bytes + need <= self.limits.buffer_bytes:
-                    return self._open(queue, record, need)
+            while (future := self._append(queue, record, need)) is None:
                 self._wait_for_space(deadline)
+            return future
+
+    def append_now(self, queue: PartitionQueue, record: Record) -> RecordFuture | None:
+        """As append, for those who may not block: None where there is no memory, see `wait_begins`."""
+        need = self._need(record)
+        with self._space:
+            return self._append(queue, record, need)
+
+    def _append(self, queue: PartitionQueue, record: Record, need: int) -> RecordFuture | None:
+        if self.is_closed:
+            raise ClosedError("the producer is closed")
+        batch = queue.topic.open[queue.index]
+        if batch is not None and (future := batch.append(*record)) is not None:
+            return future
+        if batch is not None:
+            self._close(queue, batch)
+        if self.used_bytes == 0 or self.used_bytes + need <= self.limits.buffer_bytes:
+            return self._open(queue, record, need)
+        return None
+
+    def wait_begins(self, tell: Callable[[], object]) -> None:
+        """Somebody waits for memory without blocking; `tell` is called, by any thread, when some is free."""
+        with self._space:
+            self.blocked += 1
+            self._tellers.append(tell)
+        self._wake()
+
+    def wait_ends(self, tell: Callable[[], object]) -> None:
+        with self._space:
+            self.blocked -= 1
+            self._tellers.remove(tell)
 
     def _need(self, record: Record) -> int:
         size = HEADER_SIZE + RECORD_OVERHEAD + len(record.key or b"") + len(record.value or b"")
@@ -159,7 +182,7 @@ class Accumulator:
     def close(self) -> None:
         with self._space:
             self.is_closed = True
-            self._space.notify_all()
+            self._tell_space()
 
     # ---- the I/O thread
 
@@ -222,7 +245,12 @@ class Accumulator:
                 self.used_bytes -= batch.reserved
                 # Not for every batch: a thread that fills one and blocks again costs two switches.
                 if self.blocked and self.used_bytes <= self.limits.buffer_bytes * SPACE_TO_GO_ON:
-                    self._space.notify_all()
+                    self._tell_space()
+
+    def _tell_space(self) -> None:
+        self._space.notify_all()
+        for tell in self._tellers:
+            tell()
 
 
 def _comes_before(one: ProducerBatch, other: ProducerBatch) -> bool:

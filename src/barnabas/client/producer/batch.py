@@ -68,6 +68,7 @@ class ProducerBatch(RecordBuffer):
         self._packed: bytearray | None = None
         self._event: threading.Event | None = None
         self._callbacks: list[tuple[RecordFuture, Callback]] = []
+        self._when_settled: list[Callable[[], object]] = []
 
     def __repr__(self) -> str:
         return f"<batch of {self.count} for {self.partition}, sequence {self.base_sequence}>"
@@ -129,6 +130,8 @@ class ProducerBatch(RecordBuffer):
             event.set()
         for future, callback in callbacks:
             _tell(future, callback)
+        for settled in self._when_settled:
+            settled()
         return True
 
     def split_into(self, parts: list[tuple[int, "ProducerBatch"]]) -> None:
@@ -143,6 +146,8 @@ class ProducerBatch(RecordBuffer):
         self._packed = None
         if event is not None:
             event.set()
+        for settled in self._when_settled:
+            settled()
 
     def result_of(self, future: RecordFuture, timeout: float | None) -> RecordMetadata:
         error = self.exception_of(future, timeout)
@@ -169,6 +174,15 @@ class ProducerBatch(RecordBuffer):
                 self._event = threading.Event()
             event = self._event
         return event.wait(None if timeout is None else max(timeout, 0.0))
+
+    def call_when_settled(self, settled: Callable[[], object]) -> None:
+        """As wait, for those who may not block; called by any thread, behind the callbacks of the records."""
+        with _outcome_lock:
+            is_settled = self.is_done or bool(self.parts)
+            if not is_settled:
+                self._when_settled.append(settled)
+        if is_settled:
+            settled()
 
     def is_done_at(self, index: int) -> bool:
         batch = self

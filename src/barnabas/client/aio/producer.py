@@ -1,0 +1,200 @@
+"""The producer for asyncio.
+
+    async with AsyncProducer(bootstrap_servers="localhost:9092", linger_ms=5) as producer:
+        future = await producer.send("orders", key=b"42", value=b"...")
+        print((await future).offset)
+
+`await send()` is over when the record has its place in a batch: it waits for metadata the first time, and for
+memory when buffer.memory is full. The future it gives is the record's outcome. A send that is cancelled while
+it waits has sent nothing; one that has returned is under way, whatever becomes of the future."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Coroutine, Mapping
+from time import time_ns
+from typing import Any, Self, Unpack
+
+from barnabas.client.aio.bridge import Bell, Deliveries, Delivery, run_on, running_loop, stop, within
+from barnabas.client.errors import KafkaError, KafkaTimeoutError
+from barnabas.client.producer.accumulator import LOOK_AGAIN_SECONDS, PartitionQueue, Record, TopicQueues
+from barnabas.client.producer.batch import ProducerBatch
+from barnabas.client.producer.core import ProducerCore
+from barnabas.client.producer.records import ProducerRecord, SendOptions
+from barnabas.client.producer.transactions import State
+from barnabas.client.types import OffsetAndMetadata, PartitionInfo, RecordMetadata, TopicPartition
+from barnabas.kernels.record_append import RecordFuture, murmur2
+
+_log = logging.getLogger(__name__)
+
+
+class AsyncProducer(ProducerCore):
+    """Writes records, from one event loop. Settings are Kafka's, with underscores, or a dict with dots."""
+
+    def __init__(self, settings: Mapping[str, Any] | None = None, **keywords: Any) -> None:
+        self._loop = running_loop("producer")
+        self._deliveries = Deliveries(self._loop)
+        super().__init__(settings, **keywords)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # ---- sending
+
+    async def send(
+        self, topic: str, value: Any = None, key: Any = None, **options: Unpack[SendOptions]
+    ) -> Delivery:
+        """Hand over a record; the future that comes back gives its RecordMetadata when it is awaited.
+
+        Options: partition, timestamp (ms), headers, on_delivery(metadata or None, error or None), which is
+        called in the event loop. Key and value are bytes or None unless there are serializers."""
+        on_delivery = options.pop("on_delivery", None)
+        sent = None if options else self._send_plain(topic, value, key)
+        if sent is None:
+            sent = await self._send(topic, value, key, options)
+        return self._deliveries.future_of(sent, on_delivery)
+
+    async def send_and_wait(
+        self, topic: str, value: Any = None, key: Any = None, **options: Unpack[SendOptions]
+    ) -> RecordMetadata:
+        """Send a record and wait for its outcome."""
+        return await (await self.send(topic, value, key, **options))
+
+    def _send_plain(self, topic: str, value: Any, key: Any) -> RecordFuture | None:
+        """A record with nothing special, where a batch has room for it."""
+        queues = self._topics.get(topic) if self._is_plain else None
+        if queues is None:
+            return None
+        batch = queues.sticky_open if key is None else queues.open[murmur2(key) % len(queues.open)]
+        return None if batch is None else batch.append(time_ns() // 1_000_000, key, value)
+
+    async def _send(self, topic: str, value: Any, key: Any, options: SendOptions) -> RecordFuture:
+        deadline = time.monotonic() + self._block_seconds
+        record = self._record(topic, value, key, options)
+        try:
+            sent = await self._append(record, deadline)
+        except KafkaError as error:
+            self._acknowledged(None, error)
+            raise
+        if self._interceptors:
+            sent.add_callback(self._acknowledged)
+        # A task that sends without an end must leave the others their turn, now and then.
+        await asyncio.sleep(0)
+        return sent
+
+    async def _append(self, record: ProducerRecord, deadline: float) -> RecordFuture:
+        done = self._serialized_record(record)
+        queues = await self._queues_of(record.topic, deadline)
+        index = self._partition_of(record, done.key, done.value, queues)
+        queue = queues.queues[index]
+        sent = self._accumulator.append_now(queue, done)
+        return await self._append_when_free(queue, done, deadline) if sent is None else sent
+
+    async def _append_when_free(self, queue: PartitionQueue, done: Record, deadline: float) -> RecordFuture:
+        """Wait for memory, without the loop noticing."""
+        bell = Bell(self._loop)
+        self._accumulator.wait_begins(bell.ring)
+        try:
+            while (sent := self._accumulator.append_now(queue, done)) is None:
+                now = time.monotonic()
+                if now >= deadline:
+                    raise KafkaTimeoutError("buffer.memory is full and was not freed within max.block.ms")
+                await bell.wait(min(deadline, now + LOOK_AGAIN_SECONDS))
+            return sent
+        finally:
+            self._accumulator.wait_ends(bell.ring)
+
+    async def _queues_of(self, topic: str, deadline: float) -> TopicQueues:
+        queues = self._topics.get(topic)
+        if queues is None:
+            async with within(
+                deadline - time.monotonic(), f"no metadata of topic {topic!r} within max.block.ms"
+            ):
+                queues = self._queues_for(topic, await run_on(self._io, self._cluster.topic(topic)))
+        return queues
+
+    # ---- waiting, looking, closing
+
+    def flush(self, timeout: float | None = None) -> Coroutine[Any, Any, None]:
+        """Send at once what was handed over so far and wait for its outcome, whatever it is."""
+        return self._flush(timeout)
+
+    async def _flush(self, seconds: float | None) -> None:
+        self._accumulator.flushing += 1
+        try:
+            self._wake()
+            async with within(seconds, "not everything was confirmed in time"):
+                for batch in self._accumulator.unfinished():
+                    await self._settled(batch)
+        finally:
+            self._accumulator.flushing -= 1
+
+    async def _settled(self, batch: ProducerBatch) -> None:
+        bell = Bell(self._loop)
+        batch.call_when_settled(bell.ring)
+        while not await bell.wait(time.monotonic() + self._block_seconds):
+            continue
+        for _, part in batch.parts:
+            await self._settled(part)
+
+    async def partitions_for(self, topic: str) -> list[PartitionInfo]:
+        """The partitions of a topic with their leaders; waits max.block.ms at most."""
+        return list((await run_on(self._io, self._cluster.topic(topic), self._block_seconds)).partitions)
+
+    def close(self, timeout: float | None = None) -> Coroutine[Any, Any, None]:
+        """Send what is left, at most for `timeout` seconds, and stop; an open transaction is aborted."""
+        return self._close(timeout)
+
+    async def _close(self, seconds: float | None) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._is_plain = False
+        try:
+            if self._has_open_transaction():
+                await self._abort(self._block_seconds if seconds is None else seconds)
+            else:
+                await self.flush(seconds)
+        except KafkaError as error:
+            _log.warning("the producer was closed with work left: %s", error)
+        finally:
+            self._accumulator.close()
+            await run_on(self._io, self._stop())
+            await stop(self._io)
+
+    # ---- transactions
+
+    async def init_transactions(self) -> None:
+        """Get an epoch for the transactional id; older producers with it are fenced, their work is undone."""
+        await run_on(self._io, self._transactional().initialize(), self._block_seconds)
+
+    async def send_offsets_to_transaction(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group_metadata: Any
+    ) -> None:
+        """Commit offsets of a consumer group with the transaction; `group_metadata` is the consumer's
+        group_metadata(), or a group id."""
+        sending = self._transactional().send_offsets(offsets, group_metadata)
+        await run_on(self._io, sending, self._block_seconds)
+
+    async def commit_transaction(self) -> None:
+        """Write the transaction; raises and changes nothing when a record of it has failed: abort then."""
+        transactions = self._transactional()
+        transactions.require(State.IN_TRANSACTION)
+        self._is_plain = False
+        await self.flush(self._block_seconds)
+        await run_on(self._io, transactions.end(committed=True), self._block_seconds)
+
+    async def abort_transaction(self) -> None:
+        """Undo the transaction: readers with read_committed see none of it."""
+        self._transactional().require(State.IN_TRANSACTION, State.ABORTABLE)
+        await self._abort(self._block_seconds)
+
+    async def _abort(self, seconds: float) -> None:
+        transactions = self._transactional()
+        self._is_plain = False
+        await run_on(self._io, self._drop_unsent(), seconds)
+        await self.flush(seconds)
+        await run_on(self._io, transactions.end(committed=False), seconds)
