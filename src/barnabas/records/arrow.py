@@ -1,0 +1,269 @@
+"""Record sets to Arrow, for whoever reads topics as columns. pyarrow is imported here, when it is needed.
+
+    columns = RecordColumns(kafka_columns(include_headers=True), rows_max=100_000, bytes_max=64 << 20)
+    next_offset = append_fetched(columns, records, first_offset=first, end_offset=end)
+    batch = columns.finish("orders", 0)          # pyarrow.RecordBatch; the columns are empty again
+
+The rows are decoded by a kernel (kernels/arrow_decode.py): no Python object is made per record."""
+
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import Any
+
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.kernels.arrow_decode import BinaryColumn, ColumnBuffers
+from barnabas.records.batch import Buffer
+from barnabas.records.record_set import OpenBatch, RecordSet
+
+# As Spark's Kafka connector orders them.
+COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
+ROWS_MAX = BYTES_MAX = (1 << 31) - 2
+OFFSET_MAX = (1 << 63) - 2
+# The milliseconds that fit into 64 bits as microseconds.
+_MILLISECONDS_MAX = ((1 << 63) - 1) // 1000
+
+
+def pyarrow() -> Any:
+    """The module, or a sentence that says how to get it."""
+    try:
+        return import_module("pyarrow")
+    except ImportError as error:
+        raise ImportError("Arrow tables need pyarrow: pip install 'barnabas[arrow]'") from error
+
+
+def kafka_columns(include_headers: bool = False) -> tuple[str, ...]:
+    """The names of the Kafka connector's columns."""
+    return COLUMNS if include_headers else COLUMNS[:-1]
+
+
+def kafka_schema(include_headers: bool = False, columns: Sequence[str] | None = None) -> Any:
+    """The pyarrow.Schema of Spark's Kafka connector, or of these of its columns in this order.
+
+    It equals what PySpark's to_arrow_schema(schema, "UTC") gives; all is nullable."""
+    arrow = pyarrow()
+    pair = arrow.struct([("key", arrow.string()), ("value", arrow.binary())])
+    kinds = {
+        "key": arrow.binary(),
+        "value": arrow.binary(),
+        "topic": arrow.string(),
+        "partition": arrow.int32(),
+        "offset": arrow.int64(),
+        "timestamp": arrow.timestamp("us", "UTC"),
+        "timestampType": arrow.int32(),
+        "headers": arrow.list_(arrow.field("element", pair)),
+    }
+    names = kafka_columns(include_headers) if columns is None else columns
+    unknown = [name for name in names if name not in kinds]
+    if unknown:
+        raise ValueError(f"no column {', '.join(unknown)}: a record has {', '.join(COLUMNS)}")
+    return arrow.schema([(name, kinds[name]) for name in names])
+
+
+class RecordColumns:
+    """Rows gathered from record sets until they are finished as a pyarrow.RecordBatch.
+
+    They hold at most `rows_max` rows and `bytes_max` bytes of keys, values and headers; one row fits always.
+    Only the columns named are decoded. `check_crcs` is for the record sets that append_fetched reads."""
+
+    def __init__(
+        self,
+        columns: Iterable[str] = COLUMNS,
+        *,
+        rows_max: int = ROWS_MAX,
+        bytes_max: int = BYTES_MAX,
+        check_crcs: bool = True,
+    ) -> None:
+        self._wanted = tuple(columns)
+        self.rows_max = rows_max
+        self.bytes_max = bytes_max
+        self.check_crcs = check_crcs
+        self._start()
+
+    def _start(self) -> None:
+        self.buffers = ColumnBuffers(frozenset(self._wanted))
+        self._sources: list[tuple[str, int, int]] = []  # topic, partition, first row
+        self._types: list[tuple[int, int]] = []  # timestamp type, first row
+
+    @property
+    def count(self) -> int:
+        """Rows so far."""
+        return self.buffers.count
+
+    @property
+    def size(self) -> int:
+        """Bytes of keys, values and headers so far."""
+        return self.buffers.size
+
+    @property
+    def is_full(self) -> bool:
+        return self.buffers.count >= self.rows_max or self.buffers.size >= self.bytes_max
+
+    def begin(self, topic: str, partition: int) -> None:
+        """Say where the rows appended from now on are from. Not needed where finish() says it for all."""
+        self._sources.append((topic, partition, self.count))
+
+    def append_batch(self, batch: OpenBatch, first_offset: int, last_offset: int = OFFSET_MAX) -> int:
+        """Append what there is room for of the batch's records from `first_offset` to `last_offset`; gives
+        the offset to go on at.
+
+        CORRUPT_MESSAGE where a record is malformed; the rows before it are appended then."""
+        header, buffers = batch.header, self.buffers
+        kind = int(header.is_log_append_time)
+        if not self._types or self._types[-1][0] != kind:
+            self._types.append((kind, buffers.count))
+        try:
+            return buffers.append_batch(
+                batch.data,
+                batch.position,
+                batch.left,
+                (header.base_offset, header.base_timestamp, batch.append_time),
+                (first_offset, last_offset),
+                (self.rows_max, self.bytes_max),
+            )
+        except ValueError as error:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"A batch is malformed: {error}.") from error
+        finally:
+            batch.position, batch.left = buffers.position, buffers.left
+
+    def finish(self, topic: str | None = None, partition: int | None = None, schema: Any = None) -> Any:
+        """The rows as a pyarrow.RecordBatch, and begin anew.
+
+        `schema` names the columns and their types; by default they are those of kafka_schema. Where its
+        headers are nullable, a record without any has null, as with Spark's connector, else an empty list.
+        A timestamp beyond what the schema's unit can hold becomes null."""
+        if topic is not None and partition is not None:
+            self._sources = [(topic, partition, 0)]
+        wanted = kafka_schema(columns=self._wanted) if schema is None else schema
+        missing = [field.name for field in wanted if field.name not in self._wanted]
+        if missing:
+            raise ValueError(f"columns that were not decoded: {', '.join(missing)}")
+        self.buffers.trim()
+        arrays = [self._array(field) for field in wanted]
+        self._start()
+        return pyarrow().RecordBatch.from_arrays(arrays, schema=wanted)
+
+    def _array(self, field: Any) -> Any:
+        arrow, buffers = pyarrow(), self.buffers
+        if field.name == "key":
+            return _binary(buffers.keys)
+        if field.name == "value":
+            return _binary(buffers.values)
+        if field.name == "offset":
+            return _fixed(arrow.int64(), buffers.count, buffers.offsets)
+        if field.name == "timestamp":
+            return _timestamps(buffers, field.type)
+        if field.name == "headers":
+            return _headers(buffers, field)
+        if field.name == "topic":
+            return self._runs([(source[0], source[2]) for source in self._sources], field.type)
+        if field.name == "partition":
+            return self._runs([source[1:] for source in self._sources], field.type)
+        return self._runs(self._types, field.type)
+
+    def _runs(self, runs: Sequence[tuple[Any, int]], kind: Any) -> Any:
+        """A column that has the same value from one row to another."""
+        arrow = pyarrow()
+        if arrow.types.is_dictionary(kind):
+            numbers = {value: number for number, value in enumerate(dict.fromkeys(run[0] for run in runs))}
+            indices = self._runs([(numbers[value], row) for value, row in runs], kind.index_type)
+            return arrow.DictionaryArray.from_arrays(indices, arrow.array(list(numbers), kind.value_type))
+        ends = [row for _, row in runs[1:]] + [self.count]
+        parts = [
+            arrow.repeat(arrow.scalar(value, kind), end - row)
+            for (value, row), end in zip(runs, ends, strict=False)
+        ]
+        return arrow.concat_arrays(parts) if parts else arrow.array([], kind)
+
+
+def append_records(columns: RecordColumns, records: RecordSet, end_offset: int | None = None) -> int:
+    """Append what there is room for of the records below `end_offset`; gives the offset to go on at.
+
+    Call it again with the same RecordSet once the columns were finished, until they come out without being
+    full: then all whole batches were read, and the next fetch is from the offset that was given."""
+    last_offset = OFFSET_MAX if end_offset is None else end_offset - 1
+    while records.next_offset <= last_offset and (batch := records.open_batch()) is not None:
+        try:
+            columns.append_batch(batch, records.next_offset, last_offset)
+        finally:
+            records.next_offset = max(records.next_offset, columns.buffers.next_offset)
+        if batch.left == 0:
+            # Where compaction or a marker took the last records, nothing is left to wait for.
+            records.next_offset = max(records.next_offset, batch.header.next_offset)
+        elif records.next_offset <= last_offset:
+            break
+    return min(records.next_offset, last_offset + 1)
+
+
+def append_fetched(
+    columns: RecordColumns,
+    records: Buffer,
+    *,
+    first_offset: int,
+    end_offset: int | None = None,
+    aborted: Iterable[tuple[int, int]] = (),
+    read_committed: bool = False,
+) -> int:
+    """Append the records of a Fetch answer's record set from `first_offset` on and below `end_offset`.
+
+    Gives the offset to go on at: below `end_offset` with columns that are full (finish them, and call again
+    with that as first_offset; or use a RecordSet with append_records, which remembers where it was), or when
+    the whole batches of this answer end there (fetch from there). It is beyond the last row where control
+    batches, aborted transactions (with `read_committed`; `aborted` are (producer id, first offset) as the
+    answer named them) or compacted records follow. A batch that is cut off is left alone. CORRUPT_MESSAGE
+    where a batch fails its CRC (with columns.check_crcs) or is malformed."""
+    found = RecordSet(
+        records, first_offset, aborted, read_committed=read_committed, check_crcs=columns.check_crcs
+    )
+    return append_records(columns, found, end_offset)
+
+
+def _fixed(kind: Any, count: int, values: Any) -> Any:
+    arrow = pyarrow()
+    return arrow.Array.from_buffers(kind, count, [None, arrow.py_buffer(values)])
+
+
+def _binary(column: BinaryColumn | None) -> Any:
+    arrow = pyarrow()
+    assert column is not None
+    validity = arrow.py_buffer(column.bits) if column.nulls else None
+    buffers = [validity, arrow.py_buffer(column.ends), arrow.py_buffer(column.data)]
+    return arrow.Array.from_buffers(arrow.binary(), column.rows, buffers, column.nulls)
+
+
+def _timestamps(buffers: ColumnBuffers, kind: Any) -> Any:
+    """The times in the unit wanted; they are milliseconds in the records."""
+    arrow = pyarrow()
+    found = _fixed(arrow.timestamp("ms", kind.tz), buffers.count, buffers.timestamps)
+    try:
+        return found.cast(kind)
+    except arrow.ArrowInvalid:
+        times = found.cast(arrow.int64()).to_pylist()
+        fitting = [time if abs(time) <= _MILLISECONDS_MAX else None for time in times]
+        return arrow.array(fitting, found.type).cast(kind)
+
+
+def _headers(buffers: ColumnBuffers, field: Any) -> Any:
+    arrow = pyarrow()
+    count, ends = buffers.count, buffers.header_ends
+    kinds = field.type.value_type
+    pairs = arrow.StructArray.from_arrays(
+        [_names(buffers.header_names), _binary(buffers.header_values)],
+        fields=[kinds.field(0), kinds.field(1)],
+    )
+    validity = None
+    if field.nullable:
+        offsets = _fixed(arrow.int32(), count + 1, ends)
+        compute = import_module("pyarrow.compute")
+        validity = compute.not_equal(offsets.slice(1), offsets.slice(0, count)).buffers()[1]
+    return arrow.Array.from_buffers(field.type, count, [validity, arrow.py_buffer(ends)], children=[pairs])
+
+
+def _names(column: BinaryColumn) -> Any:
+    """The headers' names. Kafka does not check that they are text: what is not UTF-8 is replaced."""
+    arrow = pyarrow()
+    names = _binary(column)
+    try:
+        return names.cast(arrow.string())
+    except arrow.ArrowInvalid:
+        texts = [name.decode("utf-8", "replace") for name in names.to_pylist()]
+        return arrow.array(texts, arrow.string())
