@@ -15,6 +15,7 @@ from barnabas.client.admin.groups import GroupAdmin
 from barnabas.client.admin.log_dirs import LogDirAdmin
 from barnabas.client.admin.offsets import OffsetAdmin
 from barnabas.client.admin.producers import ProducerAdmin
+from barnabas.client.admin.reassignments import ReassignmentAdmin
 from barnabas.client.admin.topics import TopicAdmin
 from barnabas.client.admin.transactions import TransactionAdmin
 from barnabas.client.admin.types import (
@@ -37,6 +38,7 @@ from barnabas.client.admin.types import (
     NewPartitions,
     NewTopic,
     OffsetSpec,
+    PartitionReassignment,
     ProducerState,
     ReplicaInfo,
     TopicListing,
@@ -65,6 +67,7 @@ __all__ = [
     "NewPartitions",
     "NewTopic",
     "OffsetSpec",
+    "PartitionReassignment",
     "ProducerState",
     "ReplicaInfo",
     "TopicListing",
@@ -82,6 +85,7 @@ class Admin(
     GroupAdmin,
     OffsetAdmin,
     ProducerAdmin,
+    ReassignmentAdmin,
     TransactionAdmin,
 ):
     """Settings are Kafka's: as keyword arguments with underscores, or as a dict with dots."""

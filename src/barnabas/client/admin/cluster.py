@@ -2,15 +2,22 @@
 
 from barnabas.client.admin.base import AdminBase, Call
 from barnabas.client.admin.types import ApiVersionsDescription, ClusterDescription
-from barnabas.client.errors import KafkaError
+from barnabas.client.errors import KafkaError, UnsupportedVersionError, raise_for
+from barnabas.client.types import Node
+from barnabas.wire.messages import describe_cluster, unregister_broker
+
+# The version of DescribeCluster that tells of fenced brokers.
+FENCED_FROM = 2
 
 
 class ClusterAdmin(AdminBase):
-    def describe_cluster(self, *, timeout: float | None = None) -> ClusterDescription:
+    def describe_cluster(
+        self, *, include_fenced_brokers: bool = False, timeout: float | None = None
+    ) -> ClusterDescription:
         """Brokers, controller and the cluster's id."""
 
-        async def work(call: Call) -> ClusterDescription:
-            await self._retry(call, self._cluster.refresh)
+        async def from_metadata() -> ClusterDescription:
+            await self._cluster.refresh()
             metadata = self._cluster.metadata
             return ClusterDescription(
                 metadata.cluster_id or "",
@@ -18,7 +25,33 @@ class ClusterAdmin(AdminBase):
                 tuple(metadata.nodes.values()),
             )
 
+        async def with_fenced() -> ClusterDescription:
+            connection = await self._cluster.any()
+            if not connection.supports(describe_cluster.API_KEY, FENCED_FROM):
+                raise UnsupportedVersionError("the broker is too old to tell of fenced brokers")
+            request = describe_cluster.DescribeClusterRequest(include_fenced_brokers=True)
+            response = await connection.send(describe_cluster.API_KEY, request)
+            raise_for(response.error_code, response.error_message)
+            return _described(response)
+
+        async def work(call: Call) -> ClusterDescription:
+            return await self._retry(call, with_fenced if include_fenced_brokers else from_metadata)
+
         return self._run(timeout, work)
+
+    def unregister_broker(self, broker_id: int, *, timeout: float | None = None) -> None:
+        """Forget a broker that will not come back. UnsupportedVersionError where brokers do not register."""
+
+        async def ask() -> None:
+            connection = await self._cluster.controller()
+            request = unregister_broker.UnregisterBrokerRequest(broker_id=broker_id)
+            response = await connection.send(unregister_broker.API_KEY, request)
+            raise_for(response.error_code, response.error_message)
+
+        async def work(call: Call) -> None:
+            await self._retry(call, ask)
+
+        self._run(timeout, work)
 
     def api_versions(self, *, timeout: float | None = None) -> dict[int, ApiVersionsDescription]:
         """What each broker speaks, by its id."""
@@ -33,10 +66,29 @@ class ClusterAdmin(AdminBase):
                 dict(connection.finalized_features),
             )
 
+        async def outcome(node_id: int) -> ApiVersionsDescription | KafkaError:
+            try:
+                return await ask(node_id)
+            except KafkaError as error:
+                return error
+
         async def attempt(node_ids: list[int]) -> dict[int, ApiVersionsDescription | KafkaError]:
-            return {node_id: await ask(node_id) for node_id in node_ids}
+            return {node_id: await outcome(node_id) for node_id in node_ids}
 
         async def work(call: Call) -> dict[int, ApiVersionsDescription]:
             return await self._settle(call, await self._retry(call, self._node_ids), attempt)
 
         return self._run(timeout, work)
+
+
+def _described(response: describe_cluster.DescribeClusterResponse) -> ClusterDescription:
+    nodes = {
+        broker.broker_id: Node(broker.broker_id, broker.host, broker.port, broker.rack)
+        for broker in response.brokers
+    }
+    return ClusterDescription(
+        response.cluster_id,
+        nodes.get(response.controller_id),
+        tuple(nodes.values()),
+        frozenset(broker.broker_id for broker in response.brokers if broker.is_fenced),
+    )

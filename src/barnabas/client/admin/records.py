@@ -11,7 +11,12 @@ from barnabas.wire.messages import delete_records, list_offsets
 
 ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
 # The version of ListOffsets that a special offset came with.
-_VERSION_NEEDED = {OffsetSpec.MAX_TIMESTAMP: 7, OffsetSpec.EARLIEST_LOCAL: 8, OffsetSpec.LATEST_TIERED: 9}
+_VERSION_NEEDED = {
+    OffsetSpec.MAX_TIMESTAMP: 7,
+    OffsetSpec.EARLIEST_LOCAL: 8,
+    OffsetSpec.LATEST_TIERED: 9,
+    OffsetSpec.EARLIEST_PENDING_UPLOAD: 11,
+}
 
 
 class RecordAdmin(AdminBase):

@@ -3,11 +3,17 @@
 from collections.abc import Collection, Iterable, Mapping
 
 from barnabas.client.admin.base import AdminBase, Call, outcome_of
+from barnabas.client.admin.topic_pages import described_in_pages
 from barnabas.client.admin.types import CreatedTopic, NewPartitions, NewTopic, TopicListing
 from barnabas.client.errors import ErrorCode, KafkaError, error_from
 from barnabas.client.metadata import TopicMetadata
 from barnabas.client.types import TopicDescription, TopicPartitionInfo
-from barnabas.wire.messages import create_partitions, create_topics, delete_topics
+from barnabas.wire.messages import (
+    create_partitions,
+    create_topics,
+    delete_topics,
+    describe_topic_partitions,
+)
 
 
 class TopicAdmin(AdminBase):
@@ -100,13 +106,22 @@ class TopicAdmin(AdminBase):
         return self._run(timeout, work)
 
     def describe_topics(
-        self, topics: Collection[str], *, timeout: float | None = None
+        self,
+        topics: Collection[str],
+        *,
+        partition_size_limit_per_response: int = 2000,
+        timeout: float | None = None,
     ) -> dict[str, TopicDescription]:
-        """Partitions, leaders and replicas.
+        """Partitions, leaders and replicas; asked for in pages of so many partitions where brokers do that.
 
         admin.describe_topics(["orders"])["orders"].partitions[0].leader"""
 
         async def attempt(names: list[str]) -> dict[str, TopicDescription | KafkaError]:
+            connection = await self._cluster.any()
+            if connection.supports(describe_topic_partitions.API_KEY):
+                await self._cluster.refresh()
+                nodes = self._cluster.metadata.nodes
+                return await described_in_pages(connection, names, partition_size_limit_per_response, nodes)
             metadata = await self._topics_metadata(names)
             return {name: _described(metadata.topics.get(name)) for name in names}
 

@@ -111,9 +111,12 @@ class ConfigEntry:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
+    """`fenced`: ids of brokers that are registered and do not serve; listed in `nodes` only if asked for."""
+
     cluster_id: str
     controller: Node | None
     nodes: tuple[Node, ...]
+    fenced: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +127,14 @@ class ApiVersionsDescription:
     versions: Mapping[int, tuple[int, int]]
     supported_features: Mapping[str, tuple[int, int]]
     finalized_features: Mapping[str, int]
+
+
+class PartitionReassignment(NamedTuple):
+    """A partition on its way to other brokers: all its replicas, those that come and those that go."""
+
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
 
 
 class ReplicaInfo(NamedTuple):
@@ -150,6 +161,7 @@ class OffsetSpec(IntEnum):
     MAX_TIMESTAMP = -3
     EARLIEST_LOCAL = -4
     LATEST_TIERED = -5
+    EARLIEST_PENDING_UPLOAD = -6
 
 
 class ListedOffset(NamedTuple):
