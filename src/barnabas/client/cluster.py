@@ -19,6 +19,7 @@ from barnabas.client.errors import ClosedError, DisconnectedError, KafkaError, e
 from barnabas.client.metadata import ClusterMetadata, Leader, TopicMetadata
 from barnabas.client.types import Node, TopicPartition
 from barnabas.errors import ErrorCode
+from barnabas.ids import Uuid
 from barnabas.wire.messages import find_coordinator, metadata
 
 __all__ = ["GROUP", "TRANSACTION", "Cluster", "ClusterMetadata", "Leader", "TopicMetadata"]
@@ -147,6 +148,13 @@ class Cluster:
             self._wanted |= missing
             self.request_update()
 
+    async def want_by_id(self, ids: Iterable[Uuid]) -> None:
+        """Keep the topics with these ids in the metadata; those that nobody knows are left out."""
+        topics = [metadata.MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in ids]
+        answer = await self._ask_metadata(topics)
+        self.want(topic.name for topic in answer.topics if topic.name and not topic.error_code)
+        await self.refresh()
+
     def want_only(self, topics: Iterable[str]) -> None:
         """Keep these topics in the metadata and forget the others."""
         topics = set(topics)
@@ -206,12 +214,15 @@ class Cluster:
 
     async def fetch_metadata(self, topics: Iterable[str] | None) -> metadata.MetadataResponse:
         """Ask some broker for these topics (None: all) and take the answer in."""
-        names = None if topics is None else sorted(topics)
+        if topics is None:
+            return await self._ask_metadata(None)
+        return await self._ask_metadata([metadata.MetadataRequestTopic(name=name) for name in sorted(topics)])
+
+    async def _ask_metadata(
+        self, topics: list[metadata.MetadataRequestTopic] | None
+    ) -> metadata.MetadataResponse:
         connection = await self.any()
-        request = metadata.MetadataRequest(
-            topics=None if names is None else [metadata.MetadataRequestTopic(name=name) for name in names],
-            allow_auto_topic_creation=self._allow_auto_create,
-        )
+        request = metadata.MetadataRequest(topics=topics, allow_auto_topic_creation=self._allow_auto_create)
         response: metadata.MetadataResponse = await connection.send(metadata.API_KEY, request)
         if response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
             connection.close("the broker sends this client back to its bootstrap servers")

@@ -7,6 +7,7 @@ KafkaError                     any error with a Kafka code; `error.retriable`: t
 ├── ConfigError                a wrong setting
 ├── SerializationError         a serializer or deserializer failed on a record
 ├── CommitFailedError          the group has given the partitions to another member; the commit is void
+├── RebalanceInProgressError   the group is in a round: poll() finishes it, then commit again
 ├── RetriableCommitFailedError the commit did not get through and may be tried again
 ├── NoOffsetForPartitionError  no committed offset, and auto.offset.reset is none
 ├── OffsetOutOfRangeError      the position does not exist any more, and auto.offset.reset is none
@@ -38,6 +39,7 @@ __all__ = [
     "OffsetOutOfRangeError",
     "OutOfOrderSequenceError",
     "ProducerFencedError",
+    "RebalanceInProgressError",
     "RetriableCommitFailedError",
     "SerializationError",
     "TransactionAbortableError",
@@ -71,6 +73,11 @@ class SerializationError(KafkaError):
 class CommitFailedError(KafkaError):
     def __init__(self, message: str | None = None, code: ErrorCode = ErrorCode.UNKNOWN_MEMBER_ID) -> None:
         super().__init__(code, message)
+
+
+class RebalanceInProgressError(KafkaError):
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(ErrorCode.REBALANCE_IN_PROGRESS, message)
 
 
 class RetriableCommitFailedError(KafkaError):
@@ -149,6 +156,7 @@ _CLASSES: dict[ErrorCode, Callable[[str | None], KafkaError]] = {
     ErrorCode.NETWORK_EXCEPTION: DisconnectedError,
     ErrorCode.UNSUPPORTED_VERSION: UnsupportedVersionError,
     ErrorCode.PRODUCER_FENCED: ProducerFencedError,
+    ErrorCode.REBALANCE_IN_PROGRESS: RebalanceInProgressError,
     ErrorCode.TRANSACTION_ABORTABLE: TransactionAbortableError,
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: OutOfOrderSequenceError,
 }

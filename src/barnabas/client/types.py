@@ -7,11 +7,13 @@ from barnabas.ids import ZERO_UUID, TopicPartition, Uuid
 
 __all__ = [
     "NO_NODE",
+    "ConsumerGroupMetadata",
     "Node",
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
     "PartitionInfo",
     "RecordMetadata",
+    "SubscriptionPattern",
     "TopicDescription",
     "TopicPartition",
     "TopicPartitionInfo",
@@ -31,6 +33,22 @@ class OffsetAndTimestamp(NamedTuple):
     offset: int
     timestamp: int
     leader_epoch: int = -1
+
+
+class ConsumerGroupMetadata(NamedTuple):
+    """A consumer in its group; generation_id is the member's epoch where group.protocol is consumer."""
+
+    group_id: str
+    generation_id: int = -1
+    member_id: str = ""
+    group_instance_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionPattern:
+    """A regular expression in RE2's language, which the brokers match against the names of topics."""
+
+    pattern: str
 
 
 class RecordMetadata(NamedTuple):

@@ -41,8 +41,12 @@ class Access:
             self._is_woken = True
             signal.notify_all()
 
+    def _wants_out(self) -> bool:
+        # close() goes on to its end: the group is to hear that this member leaves.
+        return self._is_woken and not self.is_closed
+
     def check_wakeup(self) -> None:
-        if self._is_woken:
+        if self._wants_out():
             self._is_woken = False
             raise WakeupError("wakeup() was called")
 
@@ -50,6 +54,6 @@ class Access:
         """Whether it is done by then; a wakeup ends the wait with WakeupError."""
         with signal:
             timeout = max(0.0, deadline - time.monotonic())
-            done = signal.wait_for(lambda: self._is_woken or is_done(), timeout)
+            done = signal.wait_for(lambda: self._wants_out() or is_done(), timeout)
             self.check_wakeup()
             return bool(done)

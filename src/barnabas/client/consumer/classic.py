@@ -11,6 +11,7 @@ import time
 from barnabas.client.consumer.assignors import Assignor, Subscription, assignors_of
 from barnabas.client.consumer.lookups import Identity
 from barnabas.client.consumer.membership import Handover, Surroundings
+from barnabas.client.consumer.steps import Ask, Steps, Wait
 from barnabas.client.consumer.subscriptions import (
     decode_assignment,
     decode_subscription,
@@ -62,60 +63,67 @@ class ClassicMembership:
     def has_work(self) -> bool:
         return self._needs_join or self._is_lost or self._joining is not None or self._fatal is not None
 
+    @property
+    def is_rebalancing(self) -> bool:
+        return self._joining is not None
+
     # ---- on the polling thread
 
     def subscription_changed(self) -> None:
         self._needs_join = True
 
-    def poll(self, deadline: float) -> None:
+    def poll(self, deadline: float) -> Steps[None]:
         """Take part in the group: give up and take over partitions, for as long as the deadline allows."""
         if self._fatal is not None:
             raise self._fatal
         if self._is_lost:
             self._is_lost = False
-            self._handover.lose()
+            yield from self._handover.lose()
         while self._needs_join or self._joining is not None:
             if self._joining is None:
                 self._needs_join = False
-                self._give_up()
+                yield from self._give_up()
                 self._joining = self._around.io.run(self._join())
                 self._joining.add_done_callback(self._notify)
             joining = self._joining
-            if not self._around.wait(joining.done, deadline):
+            if not (yield Wait(joining.done, deadline)):
                 return
             self._joining = None
-            self._take_over(joining.result())
+            if joining.cancelled() or joining.exception() is not None:
+                # The group refuses, which is raised here; the next poll asks again.
+                self._needs_join = True
+            yield from self._take_over(joining.result())
 
-    def leave(self, timeout: float) -> None:
+    def leave(self, timeout: float) -> Steps[None]:
         """Give everything up and tell the group, unless this is a static member that will be back."""
-        self._handover.revoke(self._handover.owned)
+        yield from self._handover.revoke(self._handover.owned)
         self._beating.cancel()
         if self._joining is not None:
             self._joining.cancel()
         if self._member_id and self._instance_id is None:
             try:
-                self._around.io.call(self._send_leave("the consumer is closing"), timeout)
+                yield Ask(lambda: self._send_leave("the consumer is closing"), timeout)
             except (KafkaError, KafkaTimeoutError):
                 # The session will run out instead.
                 self._forget()
         self._forget()
 
-    def _give_up(self) -> None:
+    def _give_up(self) -> Steps[None]:
         self._had = self._handover.owned or self._had
+        gone = self._handover.owned
         if self._is_cooperative:
             topics = set(self._around.topics())
-            self._handover.revoke([each for each in self._handover.owned if each.topic not in topics])
-        else:
-            self._handover.revoke(self._handover.owned)
+            gone = [each for each in gone if each.topic not in topics]
+        yield from self._handover.revoke(gone)
 
-    def _take_over(self, partitions: list[TopicPartition]) -> None:
+    def _take_over(self, partitions: list[TopicPartition]) -> Steps[None]:
         given_up = set(self._handover.owned) - set(partitions)
-        self._handover.revoke(given_up)
-        self._handover.assign(partitions)
+        yield from self._handover.revoke(given_up)
         self._had = partitions
         if given_up and self._is_cooperative:
             # They can be dealt out only now that they are free.
             self._needs_join = True
+        yield from self._handover.assign(partitions)
 
     def _notify(self, _: object) -> None:
         with self._around.assignments.signal:

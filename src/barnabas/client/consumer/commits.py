@@ -4,7 +4,13 @@ from collections.abc import Callable, Mapping
 
 from barnabas.client.consumer.lookups import Identity
 from barnabas.client.consumer.network import Network
-from barnabas.client.errors import CommitFailedError, ErrorCode, KafkaError, error_from
+from barnabas.client.errors import (
+    CommitFailedError,
+    ErrorCode,
+    KafkaError,
+    RebalanceInProgressError,
+    error_from,
+)
 from barnabas.client.types import OffsetAndMetadata, TopicPartition
 from barnabas.wire.messages import offset_commit
 
@@ -15,7 +21,10 @@ _EXPELLED = (
     ErrorCode.ILLEGAL_GENERATION,
     ErrorCode.FENCED_INSTANCE_ID,
     ErrorCode.FENCED_MEMBER_EPOCH,
-    ErrorCode.REBALANCE_IN_PROGRESS,
+)
+REBALANCING = (
+    "The group is in the middle of a rebalance, so offsets cannot be committed now: poll() completes it, and"
+    " what this consumer then still owns can be committed."
 )
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
@@ -65,6 +74,8 @@ class Commits:
                 " max.poll.interval.ms, or look for another consumer that uses the group id.",
                 error.code,
             )
+        if error.code is ErrorCode.REBALANCE_IN_PROGRESS:
+            raise RebalanceInProgressError(REBALANCING)
         if error.code is ErrorCode.STALE_MEMBER_EPOCH:
             # The next heartbeat brings the new epoch.
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the member's epoch has just changed")

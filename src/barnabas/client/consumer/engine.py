@@ -11,7 +11,7 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.config import ClientConfig
 from barnabas.client.consumer.access import Access
 from barnabas.client.consumer.classic import ClassicMembership
-from barnabas.client.consumer.commits import Commits, Offsets
+from barnabas.client.consumer.commits import REBALANCING, Commits, Offsets
 from barnabas.client.consumer.fetcher import Fetcher
 from barnabas.client.consumer.lookups import Identity, persist
 from barnabas.client.consumer.membership import Membership, Surroundings
@@ -19,7 +19,8 @@ from barnabas.client.consumer.modern import ConsumerMembership
 from barnabas.client.consumer.network import Network
 from barnabas.client.consumer.positions import Positions
 from barnabas.client.consumer.state import Assignments
-from barnabas.client.errors import CommitFailedError, KafkaError, KafkaTimeoutError
+from barnabas.client.consumer.steps import BlockingSteps, Steps
+from barnabas.client.errors import CommitFailedError, KafkaError, KafkaTimeoutError, RebalanceInProgressError
 from barnabas.client.runtime import IoThread
 from barnabas.client.types import OffsetAndMetadata, TopicPartition
 
@@ -41,7 +42,7 @@ class Engine:
         self.fetcher = Fetcher(config, self.network, self.assignments, self.positions)
         self.commits = Commits(self.network, self._committing_identity)
         self.around = Surroundings(config, self.io, self.network, self.assignments)
-        self.around.wait = self.wait
+        self.steps = BlockingSteps(self.io, self.wait)
         self.membership: Membership | None = None
         self.assignments.wake = lambda: self.io.call_soon(self.fetcher.wake)
         self.io.call(self._start())
@@ -73,6 +74,8 @@ class Engine:
 
     def _committing_identity(self) -> Identity:
         identity = self.identity()
+        if self.membership is not None and self.membership.is_rebalancing:
+            raise RebalanceInProgressError(REBALANCING)
         if self.membership is not None and not identity.member_id:
             raise CommitFailedError(
                 "This consumer is not a member of its group now, so it cannot commit: it did not poll within"
@@ -87,13 +90,11 @@ class Engine:
         else:
             self.membership.subscription_changed()
 
-    def leave_group(self, timeout: float) -> None:
-        membership, self.membership = self.membership, None
-        if membership is not None:
-            # The last commit is still the member's.
-            self.membership = membership
+    def leave_group(self, timeout: float) -> Steps[None]:
+        """Leave, if there is a group; the last commit is still the member's."""
+        if self.membership is not None:
             try:
-                membership.leave(timeout)
+                yield from self.membership.leave(timeout)
             finally:
                 self.membership = None
 

@@ -9,9 +9,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from barnabas.client.consumer.network import Network
 from barnabas.client.errors import KafkaError, KafkaTimeoutError, error_from
-from barnabas.client.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
+from barnabas.client.metadata import ClusterMetadata
+from barnabas.client.types import OffsetAndMetadata, OffsetAndTimestamp, PartitionInfo, TopicPartition
 from barnabas.ids import ZERO_UUID
 from barnabas.wire.messages import list_offsets, offset_fetch, offset_for_leader_epoch
+from barnabas.wire.messages.metadata import MetadataResponse
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 # The last versions that name topics; the newer ones know their ids only.
@@ -95,6 +97,12 @@ async def offsets_by_time(
                     key = TopicPartition(topic.name, each.partition_index)
                     found[key] = OffsetAndTimestamp(each.offset, each.timestamp, each.leader_epoch)
     return found
+
+
+def partitions_of_all(answer: MetadataResponse) -> dict[str, list[PartitionInfo]]:
+    """The topics of an answer that can be used, with their partitions."""
+    topics = ClusterMetadata().updated(answer, keep_others=False).topics
+    return {name: list(topic.partitions) for name, topic in topics.items() if topic.partitions}
 
 
 async def epoch_ends(

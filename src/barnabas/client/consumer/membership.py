@@ -1,7 +1,8 @@
 """What both group protocols have in common: the handing over of partitions, on the polling thread.
 
 A membership talks to the coordinator on the I/O thread and tells the polling thread what it is to do; the
-polling thread calls the user's listener, changes the assignment and says so."""
+polling thread (or, in the asyncio form, the polling task) calls the user's listener, changes the assignment
+and says so."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -11,6 +12,7 @@ from barnabas.client.config import ClientConfig
 from barnabas.client.consumer.lookups import Identity
 from barnabas.client.consumer.network import Network
 from barnabas.client.consumer.state import Assignments
+from barnabas.client.consumer.steps import Steps, Tell
 from barnabas.client.runtime import IoThread
 from barnabas.client.types import TopicPartition
 
@@ -29,6 +31,11 @@ class RebalanceListener:
         self.on_partitions_revoked(partitions)
 
 
+def nothing() -> Steps[None]:
+    """No step at all."""
+    yield from ()
+
+
 class Surroundings:
     """What a membership works with."""
 
@@ -41,8 +48,8 @@ class Surroundings:
         self.assignments = assignments
         self.topics: Callable[[], tuple[str, ...]] = tuple
         self.listener: Callable[[], Any] = RebalanceListener
-        self.before_revocation: Callable[[], object] = bool
-        self.wait: Callable[[Callable[[], object], float], bool]
+        self.pattern: Callable[[], str] = str
+        self.before_revocation: Callable[[], Steps[None]] = nothing
         self.last_poll = time.monotonic()
 
 
@@ -51,9 +58,11 @@ class Membership(Protocol):
     def identity(self) -> Identity: ...
     @property
     def has_work(self) -> bool: ...
-    def poll(self, deadline: float) -> None: ...
+    @property
+    def is_rebalancing(self) -> bool: ...
+    def poll(self, deadline: float) -> Steps[None]: ...
     def subscription_changed(self) -> None: ...
-    def leave(self, timeout: float) -> None: ...
+    def leave(self, timeout: float) -> Steps[None]: ...
 
 
 class Handover:
@@ -64,25 +73,27 @@ class Handover:
 
     @property
     def owned(self) -> list[TopicPartition]:
-        return sorted(self._around.assignments.states)
+        # Taking records moves a partition to the end of the others; in between it is not there.
+        with self._around.assignments.signal:
+            return sorted(self._around.assignments.states)
 
-    def revoke(self, partitions: Iterable[TopicPartition]) -> None:
+    def revoke(self, partitions: Iterable[TopicPartition]) -> Steps[None]:
         """Give these up: commit while that is possible, tell the listener, stop reading."""
-        gone = sorted(set(partitions) & self._around.assignments.states.keys())
+        gone = sorted(set(partitions) & set(self.owned))
         if gone:
-            self._around.before_revocation()
+            yield from self._around.before_revocation()
             try:
-                self._around.listener().on_partitions_revoked(gone)
+                yield Tell(self._around.listener().on_partitions_revoked, gone)
             finally:
                 self._keep_without(gone)
 
-    def lose(self) -> None:
+    def lose(self) -> Steps[None]:
         gone = self.owned
         if gone:
             self._keep_without(gone)
-            self._around.listener().on_partitions_lost(gone)
+            yield Tell(self._around.listener().on_partitions_lost, gone)
 
-    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+    def assign(self, partitions: Iterable[TopicPartition]) -> Steps[None]:
         """Read exactly these from now on, once the listener has heard of the new ones."""
         partitions = sorted(partitions)
         added = [each for each in partitions if each not in self._around.assignments.states]
@@ -91,7 +102,7 @@ class Handover:
         wake, assignments.wake = assignments.wake, bool
         try:
             assignments.replace(partitions)
-            self._around.listener().on_partitions_assigned(added)
+            yield Tell(self._around.listener().on_partitions_assigned, added)
         finally:
             assignments.wake = wake
             wake()

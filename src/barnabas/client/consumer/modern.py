@@ -10,6 +10,7 @@ from collections import defaultdict
 
 from barnabas.client.consumer.lookups import Identity
 from barnabas.client.consumer.membership import Handover, Surroundings
+from barnabas.client.consumer.steps import Ask, Steps
 from barnabas.client.errors import ErrorCode, KafkaError, error_from
 from barnabas.client.types import TopicPartition
 from barnabas.wire.messages import consumer_group_heartbeat as wire
@@ -31,8 +32,10 @@ class ConsumerMembership:
         self._is_lost = False
         self._is_out = False
         self._fatal: KafkaError | None = None
-        self._target: list[tuple[bytes, int]] | None = None
+        self._assigned: list[tuple[bytes, int]] | None = None
+        self._target: list[TopicPartition] | None = None
         self._told: list[TopicPartition] | None = None
+        self._said: tuple[list[TopicPartition], list[str], str] | None = None
         self._interval = FIRST_INTERVAL_SECONDS
         self._hurry = asyncio.Event()
         self._beating = around.io.run(self._beat())
@@ -47,52 +50,48 @@ class ConsumerMembership:
     def has_work(self) -> bool:
         return self._target is not None or self._is_lost or self._fatal is not None
 
+    @property
+    def is_rebalancing(self) -> bool:
+        """The coordinator takes commits at any time; a member is out, or it is not."""
+        return False
+
     # ---- on the polling thread
 
     def subscription_changed(self) -> None:
         self._around.io.call_soon(self._hurry.set)
 
-    def poll(self, deadline: float) -> None:
+    def poll(self, deadline: float) -> Steps[None]:
+        """Give up what is not in the target, take over what is new."""
         if self._fatal is not None:
             raise self._fatal
         if self._is_lost:
             self._is_lost = False
-            self._handover.lose()
+            yield from self._handover.lose()
         if self._is_out:
             # It left because nobody polled; now somebody does.
             self._is_out = False
             self._around.io.call_soon(self._hurry.set)
-        target = self._named_target()
+        target, self._target = self._target, None
         if target is None:
             return
         owned = set(self._handover.owned)
-        self._handover.revoke(owned - set(target))
+        yield from self._handover.revoke(owned - set(target))
         if set(target) != set(self._handover.owned) or self._told is None:
-            self._handover.assign(target)
-        self._around.io.call_soon(self._hurry.set)
+            yield from self._handover.assign(target)
+        if self._handover.owned != self._told:
+            self._around.io.call_soon(self._hurry.set)
 
-    def leave(self, timeout: float) -> None:
-        self._handover.revoke(self._handover.owned)
+    def leave(self, timeout: float) -> Steps[None]:
+        """Give everything up and tell the group; a static member says that it will be back."""
+        yield from self._handover.revoke(self._handover.owned)
         self._beating.cancel()
         if self._epoch > JOIN_EPOCH:
             try:
-                self._around.io.call(self._send_leave(), timeout)
+                yield Ask(self._send_leave, timeout)
             except KafkaError:
                 # The session will run out instead.
                 self._epoch = LEAVE_EPOCH
         self._epoch = LEAVE_EPOCH
-
-    def _named_target(self) -> list[TopicPartition] | None:
-        """The target once all its topics are known by name; it is then dealt with."""
-        target = self._target
-        if target is None:
-            return None
-        named = [TopicPartition(self._network.topic_name(topic_id), index) for topic_id, index in target]
-        if any(not each.topic for each in named):
-            self._around.io.call_soon(self._network.stale)
-            return None
-        self._target = None
-        return named
 
     # ---- on the I/O thread
 
@@ -108,6 +107,7 @@ class ConsumerMembership:
                         await self._send_heartbeat()
                         pause = min(self._interval, poll_interval_max / 2)
             except KafkaError as error:
+                self._said = None
                 self._network.coordinator_failed(error.code)
                 pause = self._network.cluster.backoff.seconds(1)
                 if not error.retriable:
@@ -124,22 +124,19 @@ class ConsumerMembership:
         self._hurry.clear()
 
     async def _send_heartbeat(self) -> None:
-        config = self._around.config
         owned = self._handover.owned
-        joining = self._epoch == JOIN_EPOCH
         topics = sorted(self._around.topics())
         self._network.know(topics)
+        said = (owned, topics, self._around.pattern())
         request = wire.ConsumerGroupHeartbeatRequest(
             group_id=self._network.group_id,
             member_id=self._member_id,
             member_epoch=self._epoch,
             instance_id=self._instance_id,
-            rack_id=config["client.rack"] or None,
-            rebalance_timeout_ms=config["max.poll.interval.ms"],
-            subscribed_topic_names=topics,
-            server_assignor=config["group.remote.assignor"],
-            topic_partitions=[] if joining else self._by_id(owned),
+            topic_partitions=None,
         )
+        if self._epoch == JOIN_EPOCH or said != self._said:
+            self._say_all(request, owned, topics)
         epoch = self._epoch
         answer: wire.ConsumerGroupHeartbeatResponse = await self._network.ask_coordinator(
             wire.API_KEY, request
@@ -150,16 +147,40 @@ class ConsumerMembership:
             self._refused(answer)
             return
         self._told = owned
+        self._said = said
         self._epoch = answer.member_epoch
         self._member_id = answer.member_id or self._member_id
         self._interval = answer.heartbeat_interval_ms / 1000
         if answer.assignment is not None:
-            self._target = [
+            self._assigned = [
                 (topic.topic_id, index)
                 for topic in answer.assignment.topic_partitions
                 for index in topic.partitions
             ]
-            self._notify()
+        if self._assigned is not None:
+            await self._find_target(self._assigned)
+
+    async def _find_target(self, assigned: list[tuple[bytes, int]]) -> None:
+        """The coordinator assigns topics by id. One whose name is not found yet is looked up again later."""
+        name_of = self._network.topic_name
+        if unknown := {topic_id for topic_id, _ in assigned if not name_of(topic_id)}:
+            await self._network.cluster.want_by_id(unknown)
+        self._target = [TopicPartition(name_of(each), index) for each, index in assigned if name_of(each)]
+        if len(self._target) == len(assigned):
+            self._assigned = None
+        self._notify()
+
+    def _say_all(
+        self, request: wire.ConsumerGroupHeartbeatRequest, owned: list[TopicPartition], topics: list[str]
+    ) -> None:
+        """What a heartbeat leaves out while it has not changed since the last one that was answered."""
+        config = self._around.config
+        request.rack_id = config["client.rack"] or None
+        request.rebalance_timeout_ms = config["max.poll.interval.ms"]
+        request.subscribed_topic_names = topics
+        request.subscribed_topic_regex = self._around.pattern()
+        request.server_assignor = config["group.remote.assignor"]
+        request.topic_partitions = [] if self._epoch == JOIN_EPOCH else self._by_id(owned)
 
     def _by_id(self, partitions: list[TopicPartition]) -> list[wire.TopicPartitions]:
         found: dict[bytes, list[int]] = defaultdict(list)
@@ -186,8 +207,8 @@ class ConsumerMembership:
 
     def _start_over(self) -> None:
         self._epoch = JOIN_EPOCH
-        self._target = None
-        self._told = None
+        self._target = self._assigned = None
+        self._told = self._said = None
         self._is_lost = True
         self._interval = FIRST_INTERVAL_SECONDS
         self._notify()

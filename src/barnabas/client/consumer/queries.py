@@ -2,24 +2,16 @@
 
 import time
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
-from barnabas.client.consumer.lookups import committed_offsets, offsets_by_time
-from barnabas.client.consumer.state import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, PartitionState
+from barnabas.client.consumer.core import ConsumerCore
+from barnabas.client.consumer.lookups import committed_offsets, offsets_by_time, partitions_of_all
+from barnabas.client.consumer.state import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from barnabas.client.errors import KafkaTimeoutError
 from barnabas.client.types import OffsetAndMetadata, OffsetAndTimestamp, PartitionInfo, TopicPartition
 
-if TYPE_CHECKING:
-    from barnabas.client.consumer.access import Access
-    from barnabas.client.consumer.engine import Engine
 
-
-class OffsetQueries:
+class OffsetQueries(ConsumerCore):
     """Part of Consumer: everything here waits for an answer, default.api.timeout.ms unless told."""
-
-    _access: "Access"
-    _engine: "Engine"
-    _api_seconds: float
 
     def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
         """The offset of the next record that poll hands out."""
@@ -60,6 +52,7 @@ class OffsetQueries:
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
+        """The first offset of each partition that can still be read."""
         found = self._offsets(dict.fromkeys(partitions, EARLIEST_TIMESTAMP), timeout)
         return {each: place.offset for each, place in found.items()}
 
@@ -71,9 +64,17 @@ class OffsetQueries:
         return {each: place.offset for each, place in found.items()}
 
     def partitions_for(self, topic: str, timeout: float | None = None) -> list[PartitionInfo]:
+        """The partitions of a topic with their leaders."""
         with self._access:
             cluster = self._engine.cluster
             return list(self._engine.ask(lambda: cluster.topic(topic), self._seconds(timeout)).partitions)
+
+    def list_topics(self, timeout: float | None = None) -> dict[str, list[PartitionInfo]]:
+        """All topics that this client may see, with their partitions."""
+        with self._access:
+            cluster = self._engine.cluster
+            answer = self._engine.ask(lambda: cluster.fetch_metadata(None), self._seconds(timeout))
+            return partitions_of_all(answer)
 
     def _offsets(
         self, times: Mapping[TopicPartition, int], timeout: float | None
@@ -86,9 +87,3 @@ class OffsetQueries:
 
     def _seconds(self, timeout: float | None) -> float:
         return self._api_seconds if timeout is None else timeout
-
-    def _state(self, partition: TopicPartition) -> PartitionState:
-        state = self._engine.assignments.states.get(TopicPartition(*partition))
-        if state is None:
-            raise ValueError(f"{partition} is not assigned to this consumer")
-        return state

@@ -2,11 +2,12 @@
 
 from typing import Any
 
+from barnabas.client.consumer.arrow import POLLED
 from barnabas.client.consumer.fetched import Fetched
 from barnabas.client.consumer.records import ConsumerRecord
 from barnabas.client.consumer.state import Assignments, PartitionState
 from barnabas.client.types import TopicPartition
-from barnabas.kernels.record_decode import Columns
+from barnabas.records.arrow import RecordColumns
 
 
 class Taking:
@@ -24,7 +25,16 @@ class Taking:
             out: list[ConsumerRecord] = []
             version = state.version
             while room > len(out) and state.buffers and state.version == version:
-                self._take_some(state, out, room)
+                fetched = state.buffers[0]
+                try:
+                    fetched.take(out, room - len(out))
+                except Exception:
+                    # What came before it is handed out; the next poll meets the same record first.
+                    if not (out or found):
+                        raise
+                    break
+                finally:
+                    self._moved(state, version, fetched)
             if out:
                 found[state.partition] = out
                 room -= len(out)
@@ -33,31 +43,22 @@ class Taking:
         self._records_total += sum(map(len, found.values()))
         return found
 
-    def _take_some(self, state: PartitionState, out: list[ConsumerRecord], room: int) -> None:
-        version, fetched = state.version, state.buffers[0]
-        before = len(out)
-        try:
-            fetched.take(out, room - before)
-        except Exception:
-            # What came before it is handed out; the next poll meets the same record first.
-            if not out:
-                raise
-            room = 0
-        finally:
-            self._moved(state, version, fetched)
-
-    def columns(self, room: int) -> tuple[Columns, list[str]] | None:
-        columns = Columns()
-        topics: dict[str, int] = {}
+    def columns(self, room: int) -> RecordColumns | None:
+        columns = RecordColumns(POLLED, rows_max=room)
         for state in self._ready():
             version = state.version
-            number = topics.setdefault(state.partition.topic, len(topics))
-            while columns.count < room and state.buffers and state.version == version:
+            while not columns.is_full and state.buffers and state.version == version:
                 fetched = state.buffers[0]
-                fetched.take_columns(columns, number, room - columns.count)
-                self._moved(state, version, fetched)
+                try:
+                    fetched.take_columns(columns)
+                except Exception:
+                    if not columns.count:
+                        raise
+                    break
+                finally:
+                    self._moved(state, version, fetched)
         self._records_total += columns.count
-        return (columns, list(topics)) if columns.count else None
+        return columns if columns.count else None
 
     def _ready(self) -> list[PartitionState]:
         return [

@@ -12,7 +12,8 @@ IDEMPOTENT_IN_FLIGHT_MAX = 5
 
 def limits_of(config: ClientConfig) -> Limits:
     return Limits(
-        batch_bytes=config["batch.size"],
+        # A batch that more records may join must not outgrow a request.
+        batch_bytes=min(config["batch.size"], config["max.request.size"]),
         buffer_bytes=config["buffer.memory"],
         request_bytes_max=config["max.request.size"],
         linger_seconds=config.seconds("linger.ms"),
