@@ -52,9 +52,11 @@ class Export(NamedTuple):
 
 
 def downgrade_record(group_id: str, epoch: int, members: Iterable[Member], now_ms: int) -> JournalRecord:
-    """The record of a classic group that continues a consumer group: its epoch, members, assignments."""
+    """The record of a classic group that continues a consumer group: its epoch, members, assignments.
+
+    Without a leader: this is no generation that somebody led to, and whoever loads it begins a round."""
     present = list(members)
-    generation = Generation(epoch, CONSUMER, chosen_protocol(present), present[0].id)
+    generation = Generation(epoch, CONSUMER, chosen_protocol(present), None)
     assignments = {member.id: member.assignment for member in present}
     return group_record(group_id, group_value(generation, present, assignments, now_ms))
 
@@ -304,7 +306,9 @@ class ClassicGroup:
         plan = self._plan(now_ms)
         for member in self._rounds.roster:
             self._keep_alive(member.id, plan)
-        if len(self._rounds.roster) > self._rounds.settings.max_size:
+        is_downgraded = self.saved is not None and self.saved.leader is None
+        has_too_many = len(self._rounds.roster) > self._rounds.settings.max_size
+        if has_too_many or (is_downgraded and not self.is_empty):
             self._rounds.begin(plan)
         return plan.step(None)
 
@@ -328,13 +332,6 @@ class ClassicGroup:
     def export(self) -> Export:
         members = tuple(replace(member, join=None, sync=None) for member in self._rounds.roster)
         return Export(self._rounds.current(), members)
-
-    def recall(self, members: Iterable[Member]) -> None:
-        """After the record of a downgrade: the protocols that the record has no room for."""
-        for member in members:
-            known = self._rounds.roster.get(member.id)
-            if known is not None:
-                self._rounds.roster.offer(known, member.protocols)
 
     def _plan(self, now_ms: int) -> Plan:
         return Plan(self.group_id, now_ms)

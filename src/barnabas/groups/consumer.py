@@ -225,7 +225,8 @@ class ConsumerGroup:
         member = known_member(self._state, member_id, request.instance_id)
         if request.member_epoch == STATIC_LEAVE_EPOCH:
             # The session timer runs on: the name is kept for as long as a silent member would be.
-            left = replace(member, epoch=STATIC_LEAVE_EPOCH, revoking={})
+            since = {topic: dict.fromkeys(partitions, 0) for topic, partitions in member.assigned.items()}
+            left = replace(member, epoch=STATIC_LEAVE_EPOCH, revoking={}, since=since)
             plan.record(encode(current_record(self.group_id, left)))
             plan.cancel(REBALANCE, member_id)
         else:
@@ -276,15 +277,28 @@ class ConsumerGroup:
     # ---- offsets
 
     def check_commit(self, committer: Committer, *, transactional: bool, version: int) -> None:
-        """Nobody in particular may commit to an empty group only."""
+        """Nobody in particular may commit to an empty group only; producers of old say nothing of themselves.
+        A member may be behind its epoch as to partitions that it has had since then (KIP-1251)."""
         if committer.generation < 0 and self.is_empty:
+            return
+        if transactional and committer.is_anonymous:
             return
         member = known_member(self._state, committer.member_id)
         if not transactional and member.classic is None and version < _COMMIT_WITH_EPOCH:
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION, "members must commit with OffsetCommit 9 or newer"
             )
-        _check_member_epoch(member, committer.generation)
+        if committer.generation > member.epoch or not self._had_then(member, committer):
+            _check_member_epoch(member, committer.generation)
+
+    def _had_then(self, member: Member, committer: Committer) -> bool:
+        for topic in committer.topics:
+            topic_id = self._topics.topic_id(topic.name)
+            for partition in topic.partitions:
+                since = None if topic_id is None else member.held_since(topic_id, partition.partition_index)
+                if since is None or since > committer.generation:
+                    return False
+        return True
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
         if member_id is None and member_epoch < 0:

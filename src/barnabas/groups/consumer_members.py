@@ -3,7 +3,7 @@
 What a member said of itself (names, subscription) is in its metadata record; its epoch and partitions are
 in its current assignment record."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Protocol
@@ -58,6 +58,14 @@ class Member:
     state: MemberState = MemberState.STABLE
     assigned: Assignment = field(default_factory=dict)
     revoking: Assignment = field(default_factory=dict)
+    # The epoch at which it got each partition it has; where nothing is known, its present one.
+    since: Mapping[Uuid, Mapping[int, int]] = field(default_factory=dict)
+
+    def held_since(self, topic: Uuid, partition: int) -> int | None:
+        """None for what it does not have, and need not give up either."""
+        if not (holds(self.assigned, topic, partition) or holds(self.revoking, topic, partition)):
+            return None
+        return self.since.get(topic, {}).get(partition, self.epoch)
 
     @property
     def has_left_for_a_while(self) -> bool:
@@ -76,7 +84,19 @@ class Member:
             state=state,
             assigned=assigned,
             revoking=revoking,
+            since=self._since_after(epoch, assigned, revoking),
         )
+
+    def _since_after(
+        self, epoch: int, assigned: Assignment, revoking: Assignment
+    ) -> dict[Uuid, dict[int, int]]:
+        since: dict[Uuid, dict[int, int]] = {}
+        for assignment in (assigned, revoking):
+            for topic, partitions in assignment.items():
+                for partition in partitions:
+                    before = self.held_since(topic, partition)
+                    since.setdefault(topic, {})[partition] = epoch if before is None else before
+        return since
 
 
 class _TopicPartitions(Protocol):
@@ -155,8 +175,8 @@ def current_record(group_id: str, member: Member) -> GroupRecord:
         member_epoch=member.epoch,
         previous_member_epoch=member.previous_epoch,
         state=int(member.state),
-        assigned_partitions=_listed(member.assigned),
-        partitions_pending_revocation=_listed(member.revoking),
+        assigned_partitions=_listed(member.assigned, member),
+        partitions_pending_revocation=_listed(member.revoking, member),
     )
     return GroupRecord(_current_key(group_id, member.member_id), value)
 
@@ -170,6 +190,7 @@ def with_current(member: Member, value: schemas.ConsumerGroupCurrentMemberAssign
             state=MemberState.STABLE,
             assigned=NOTHING,
             revoking=NOTHING,
+            since={},
         )
     known = value.state in MemberState.__members__.values()
     return replace(
@@ -179,7 +200,19 @@ def with_current(member: Member, value: schemas.ConsumerGroupCurrentMemberAssign
         state=MemberState(value.state) if known else MemberState.UNKNOWN,
         assigned=assignment_of(value.assigned_partitions),
         revoking=assignment_of(value.partitions_pending_revocation),
+        since=_since_of([*value.assigned_partitions, *value.partitions_pending_revocation]),
     )
+
+
+def _since_of(listed: Iterable[schemas.CurrentTopicPartitions]) -> dict[Uuid, dict[int, int]]:
+    """Records of Kafka before 4.3 do not tell."""
+    since: dict[Uuid, dict[int, int]] = {}
+    for each in listed:
+        if each.assignment_epochs is not None and len(each.assignment_epochs) == len(each.partitions):
+            since.setdefault(each.topic_id, {}).update(
+                zip(each.partitions, each.assignment_epochs, strict=True)
+            )
+    return since
 
 
 def target_record(group_id: str, member_id: str, target: Assignment) -> GroupRecord:
@@ -212,8 +245,14 @@ def _target_key(group_id: str, member_id: str) -> schemas.ConsumerGroupTargetAss
     return schemas.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
 
 
-def _listed(assignment: Assignment) -> list[schemas.CurrentTopicPartitions]:
+def _listed(assignment: Assignment, holder: Member) -> list[schemas.CurrentTopicPartitions]:
     return [
-        schemas.CurrentTopicPartitions(topic_id=topic, partitions=sorted(partitions))
+        schemas.CurrentTopicPartitions(
+            topic_id=topic,
+            partitions=sorted(partitions),
+            assignment_epochs=[
+                holder.since.get(topic, {}).get(number, holder.epoch) for number in sorted(partitions)
+            ],
+        )
         for topic, partitions in sorted(assignment.items())
     ]

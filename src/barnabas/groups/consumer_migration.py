@@ -3,7 +3,8 @@
 Up: the first member that speaks the consumer protocol turns a classic group of consumers into a consumer
 group. Its classic members stay as they are, with the partitions they had, and follow by joining again.
 Down: when only classic members are left, the group becomes a classic one. A timer starts that, so that it is
-a step of its own; another one (DOWNGRADED) tells the classic group to begin a round."""
+a step of its own; another one (DOWNGRADED) tells the classic group to begin a round. Should the broker
+die in between, the record without a leader says so."""
 
 from collections.abc import Collection, Iterable
 

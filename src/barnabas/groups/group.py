@@ -1,8 +1,13 @@
 """What the shard asks of a group, whichever protocol its members speak."""
 
-from typing import NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, TypeAlias
 
 from barnabas.coordination.step import JournalRecord
+from barnabas.wire.messages.offset_commit import OffsetCommitRequestTopic
+from barnabas.wire.messages.txn_offset_commit import TxnOffsetCommitRequestTopic
+
+CommittedTopics: TypeAlias = Sequence[OffsetCommitRequestTopic] | Sequence[TxnOffsetCommitRequestTopic]
 
 
 class Committer(NamedTuple):
@@ -12,6 +17,8 @@ class Committer(NamedTuple):
     instance_id: str | None = None
     # The generation of a classic member, the member epoch of one that speaks KIP-848.
     generation: int = -1
+    # What it commits.
+    topics: CommittedTopics = ()
 
     @property
     def is_anonymous(self) -> bool:

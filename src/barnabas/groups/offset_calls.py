@@ -33,7 +33,7 @@ class OffsetCalls:
 
     def commit(self, request: OffsetCommitRequest, version: int, now_ms: int) -> Step[OffsetCommitResponse]:
         generation = request.generation_id_or_member_epoch
-        committer = Committer(request.member_id, request.group_instance_id, generation)
+        committer = Committer(request.member_id, request.group_instance_id, generation, request.topics)
         group = self._groups.find(request.group_id)
         try:
             if group is None:
@@ -54,7 +54,8 @@ class OffsetCalls:
     def commit_in_transaction(
         self, request: TxnOffsetCommitRequest, version: int, now_ms: int
     ) -> Step[TxnOffsetCommitResponse]:
-        committer = Committer(request.member_id, request.group_instance_id, request.generation_id)
+        generation = request.generation_id
+        committer = Committer(request.member_id, request.group_instance_id, generation, request.topics)
         group = self._groups.find(request.group_id)
         try:
             if not request.group_id:

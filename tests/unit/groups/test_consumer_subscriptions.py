@@ -15,6 +15,7 @@ from barnabas.groups.group import Committer
 from barnabas.groups.records import GroupRecord, encode
 from barnabas.groups.settings import GroupSettings
 from barnabas.testing.consumer_group_story import GROUP, ConsumerGroupStory, FakeTopics
+from barnabas.wire.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 
 
 def refused(code: ErrorCode) -> Any:
@@ -222,8 +223,80 @@ def test_the_topic_list_that_kafka_used_to_write_is_removed() -> None:
 # ---- offsets
 
 
-def committed(told: ConsumerGroupStory, member_id: str, epoch: int, version: int = 9) -> None:
-    told.group.check_commit(Committer(member_id, None, epoch), transactional=False, version=version)
+def committed(
+    told: ConsumerGroupStory, member_id: str, epoch: int, version: int = 9, partitions: tuple[int, ...] = (0,)
+) -> None:
+    listed = [OffsetCommitRequestPartition(partition_index=number) for number in partitions]
+    topics = [OffsetCommitRequestTopic(name="t", partitions=listed)]
+    told.group.check_commit(Committer(member_id, None, epoch, topics), transactional=False, version=version)
+
+
+def test_a_member_behind_its_epoch_commits_what_it_has_had_since() -> None:
+    told = ConsumerGroupStory(FakeTopics(t=2))
+    told.join("a")
+    told.join("b")
+    told.settle()
+    (kept,), (given,) = told.owned("a")["t"], told.owned("b")["t"]
+    for _ in range(2):
+        committed(told, "a", 2, partitions=(kept, given))
+        committed(told, "a", 1, partitions=(kept,))
+        for partitions in ((given,), (kept, given), (7,)):
+            with refused(ErrorCode.STALE_MEMBER_EPOCH):
+                committed(told, "a", 1, partitions=partitions)
+        with refused(ErrorCode.STALE_MEMBER_EPOCH):
+            committed(told, "a", 0, partitions=(kept,))
+        with refused(ErrorCode.STALE_MEMBER_EPOCH):
+            committed(told, "a", 3, partitions=(kept,))
+        with refused(ErrorCode.STALE_MEMBER_EPOCH):
+            committed(told, "b", 1, partitions=(given,))
+        told.fail_over()
+
+
+def test_a_partition_that_came_back_counts_from_then_on() -> None:
+    told = ConsumerGroupStory(FakeTopics(t=2))
+    told.join("a")
+    told.join("b")
+    told.settle()
+    (given,) = told.owned("b")["t"]
+    told.leave("b")
+    told.settle()
+    assert told.owned("a") == {"t": [0, 1]}
+    epoch = told.group.durable.members["a"].epoch
+    committed(told, "a", epoch, partitions=(given,))
+    with refused(ErrorCode.STALE_MEMBER_EPOCH):
+        committed(told, "a", 1, partitions=(given,))
+
+
+def test_a_topic_made_anew_is_not_the_one_it_had() -> None:
+    told = ConsumerGroupStory(FakeTopics(t=1))
+    told.join("a")
+    told.join("b")
+    told.settle()
+    told.topics.delete("t")
+    told.topics.create("t", 1)
+    with refused(ErrorCode.STALE_MEMBER_EPOCH):
+        committed(told, "a", 1)
+
+
+def test_a_static_member_that_comes_back_has_its_partitions_from_the_beginning() -> None:
+    told = ConsumerGroupStory(FakeTopics(t=1))
+    told.join("a", instance_id="one")
+    told.leave("a", epoch=-2)
+    told.join("b", instance_id="one")
+    assert told.owned("b") == {"t": [0]}
+    committed(told, "b", 0)
+    with refused(ErrorCode.UNKNOWN_MEMBER_ID):
+        committed(told, "a", 1)
+
+
+def test_a_producer_that_says_nothing_of_the_group_commits_at_any_time() -> None:
+    """As those before KIP-447 do; an OffsetCommit of that kind is refused."""
+    told = ConsumerGroupStory(FakeTopics(t=1))
+    told.join("a")
+    told.group.check_commit(Committer(), transactional=True, version=2)
+    for committer in (Committer("b"), Committer("", "static"), Committer("b", None, 1)):
+        with refused(ErrorCode.UNKNOWN_MEMBER_ID):
+            told.group.check_commit(committer, transactional=True, version=3)
 
 
 def test_only_members_at_their_epoch_commit() -> None:

@@ -146,6 +146,22 @@ def test_a_consumer_group_with_classic_members_only_is_downgraded(bench: ShardBe
     assert joined.value.generation_id > generation
 
 
+def test_a_crash_right_after_the_downgrade_does_not_lose_the_round(bench: ShardBench) -> None:
+    """What the last consumer member had is nobody's: all must join again, whichever broker tells them."""
+    member_id, _ = stable_member(bench)
+    consumer_heartbeat(bench)
+    consumer_heartbeat(bench, epoch=-1)
+    (downgrade,) = [key for key in bench.timers if "downgrade" in key]
+    del bench.timers[downgrade]
+    bench.call(lambda shard: shard.lapse(downgrade, bench.now_ms))
+    assert group_kind(bench) is ClassicGroup
+    bench.fail_over()
+    group = bench.shard.groups.find(GROUP)
+    assert isinstance(group, ClassicGroup)
+    assert heartbeat(bench, member_id, group.generation) == ErrorCode.REBALANCE_IN_PROGRESS
+    assert ask_to_join(bench, member_id).value.error_code == ErrorCode.NONE
+
+
 def test_timers_of_the_kind_a_group_no_longer_has_do_nothing(bench: ShardBench) -> None:
     consumer_heartbeat(bench)
     for key in [("group", GROUP, "pending", "m"), ("group", GROUP, "sync"), ("group", "gone", "join")]:
