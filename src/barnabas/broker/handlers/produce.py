@@ -183,6 +183,15 @@ def _join_transaction(
         join_transaction(call.broker, request.transactional_id, producer, place, joins=joins)
     except KafkaError as error:
         raise KafkaError(_known_to_producers(error.code, call.version), error.message) from error
+    known = call.broker.replicas.leader(*place).log.producers.entries
+    if joins and producer.id not in known and checked.base_sequence != 0:
+        # Sequences begin with each epoch, so here something was overtaken by what came after it. Of older
+        # clients nothing can be said: the partition may have forgotten them.
+        raise KafkaError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"producer {producer.id} is new to {place} and sent sequence {checked.base_sequence}; "
+            "0 was to come",
+        )
 
 
 def _known_to_producers(code: ErrorCode, version: int) -> ErrorCode:

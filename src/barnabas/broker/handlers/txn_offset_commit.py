@@ -1,7 +1,7 @@
 """TxnOffsetCommit, key 28, versions 0-5: offsets that count once their transaction commits.
 
-Versions:  v3 the group's member is checked · v5 the offsets join the transaction by themselves (KIP-890);
-before, AddOffsetsToTxn must have come first."""
+Versions:  v3 the group's member is checked · v4 may answer TRANSACTION_ABORTABLE · v5 the offsets join the
+transaction by themselves (KIP-890); before, AddOffsetsToTxn must have come first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,15 @@ from barnabas.groups.offset_requests import refused_commit_in_transaction
 from barnabas.ids import TopicPartition
 from barnabas.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
+ABORTABLE_VERSION_MIN = 4
 IMPLICIT_VERSION_MIN = 5
+# A client of a coordinator knows nothing of partitions: what is said of one is said of the coordinator.
+KNOWN_TO_CLIENTS = {
+    ErrorCode.PRODUCER_FENCED: ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+}
 
 
 async def txn_offset_commit(call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
@@ -26,7 +34,7 @@ async def txn_offset_commit(call: Call, request: TxnOffsetCommitRequest) -> TxnO
         joins = call.version >= IMPLICIT_VERSION_MIN
         join_transaction(call.broker, request.transactional_id, producer, place, joins=joins)
     except KafkaError as error:
-        return refused_commit_in_transaction(request, _known_to_clients(error.code))
+        return refused_commit_in_transaction(request, _known_to_clients(error.code, call.version))
     response: TxnOffsetCommitResponse = await ask(
         lambda: call.broker.groups.shard_of(request.group_id),
         lambda shard, asked, now_ms: shard.txn_offset_commit(request, call.version, now_ms),
@@ -35,6 +43,7 @@ async def txn_offset_commit(call: Call, request: TxnOffsetCommitRequest) -> TxnO
     return response
 
 
-def _known_to_clients(code: ErrorCode) -> ErrorCode:
-    """Clients of this API fence themselves by the epoch only."""
-    return ErrorCode.INVALID_PRODUCER_EPOCH if code == ErrorCode.PRODUCER_FENCED else code
+def _known_to_clients(code: ErrorCode, version: int) -> ErrorCode:
+    if code == ErrorCode.TRANSACTION_ABORTABLE and version < ABORTABLE_VERSION_MIN:
+        return ErrorCode.INVALID_TXN_STATE
+    return KNOWN_TO_CLIENTS.get(code, code)
