@@ -41,6 +41,9 @@ class CopyJob:
                 "bootstrap.servers": bootstrap,
                 "transactional.id": f"{group}-{number}",
                 "transaction.timeout.ms": 10_000,
+                # librdkafka bootstraps anew when its only broker is away for a while, keeps the broker it
+                # discarded as the group's coordinator, and then send_offsets_to_transaction never returns.
+                "metadata.recovery.strategy": "none",
                 "linger.ms": 1,
                 "reconnect.backoff.max.ms": 200,
             }
