@@ -119,11 +119,20 @@ class RawTransactional:
         return int(self.client.call(ADD_OFFSETS_TO_TXN, 3, request).error_code)
 
     def commit_offset(self, group: str, topic: Topic, offset: int, **member: Any) -> int:
+        version = TXN_OFFSET_COMMIT_VERSIONS[self.transaction_version]
+        request = self.offset_frame(group, topic, offset, **member)
+        response = self.client.call(TXN_OFFSET_COMMIT, version, request)
+        return int(response.topics[0].partitions[0].error_code)
+
+    def offset_frame(
+        self, group: str, topic: Topic, offset: int, **member: Any
+    ) -> txn_offset_commit.TxnOffsetCommitRequest:
+        """The request for partition 0, whether it is sent or not."""
         partition = txn_offset_commit.TxnOffsetCommitRequestPartition(
             partition_index=0, committed_offset=offset
         )
         named = txn_offset_commit.TxnOffsetCommitRequestTopic(name=topic.name, partitions=[partition])
-        request = txn_offset_commit.TxnOffsetCommitRequest(
+        return txn_offset_commit.TxnOffsetCommitRequest(
             transactional_id=self.name,
             group_id=group,
             producer_id=self.id,
@@ -131,9 +140,6 @@ class RawTransactional:
             topics=[named],
             **member,
         )
-        version = TXN_OFFSET_COMMIT_VERSIONS[self.transaction_version]
-        response = self.client.call(TXN_OFFSET_COMMIT, version, request)
-        return int(response.topics[0].partitions[0].error_code)
 
     # ---- ending
 
