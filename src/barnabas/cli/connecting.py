@@ -1,7 +1,9 @@
 """The options by which every tool finds its brokers, and the clients made from them."""
 
 import argparse
-from collections.abc import Mapping
+import socket
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +12,19 @@ from barnabas.config.properties import load_properties
 if TYPE_CHECKING:
     from barnabas.client import Admin
 
+# So long a tool waits for a broker that is just starting; a wrong address should be told soon.
+PATIENCE_SECONDS = 3.0
+PAUSE_SECONDS = 0.1
+
 
 def add_connection(
-    parser: argparse.ArgumentParser, *, config_flags: tuple[str, ...] = ("--command-config",)
+    parser: argparse.ArgumentParser,
+    *,
+    server_flags: tuple[str, ...] = ("--bootstrap-server", "--broker-list"),
+    config_flags: tuple[str, ...] = ("--command-config",),
 ) -> None:
     parser.add_argument(
-        "--bootstrap-server",
-        "--broker-list",
+        *server_flags,
         dest="bootstrap_server",
         required=True,
         metavar="HOST:PORT",
@@ -46,9 +54,35 @@ def client_settings(
 
 def admin_of(options: argparse.Namespace) -> "Admin":
     from barnabas.client import Admin
+    from barnabas.client.config import admin_config
     from barnabas.client.keys import ADMIN_KEYS
 
-    return Admin(client_settings(options, {"client.id": "barnabas-cli"}, keys=ADMIN_KEYS))
+    settings = client_settings(options, {"client.id": "barnabas-cli"}, keys=ADMIN_KEYS)
+    await_broker(admin_config(settings).servers)
+    return Admin(settings)
+
+
+def await_broker(servers: Sequence[tuple[str, int]]) -> None:
+    """Return once one of the servers takes a connection. The clients themselves try much longer, which suits
+    programs that run for days and puzzles a person who has mistyped a port."""
+    from barnabas.cli.failures import ToolError
+
+    give_up = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        for host, port in servers:
+            try:
+                socket.create_connection((host, port), timeout=PATIENCE_SECONDS).close()
+                return
+            except (OSError, UnicodeError) as error:
+                failure = error
+        if time.monotonic() >= give_up:
+            break
+        time.sleep(PAUSE_SECONDS)
+    named = ", ".join(f"{host}:{port}" for host, port in servers)
+    raise ToolError(
+        f"No broker answers at {named} ({failure}). Start one with `barnabas start`, "
+        "or give the address of one that runs with --bootstrap-server."
+    )
 
 
 def key_values(pairs: list[str], option: str) -> dict[str, str]:

@@ -1,0 +1,32 @@
+"""Topics as Kafka's tools choose them: by name, by several names with commas between them, by pattern."""
+
+import re
+
+from barnabas.cli.failures import ToolError
+from barnabas.client.admin.types import TopicListing
+
+
+class TopicFilter:
+    """A pattern must match the whole name; a comma means "or", quotes and spaces around it mean nothing."""
+
+    def __init__(self, text: str) -> None:
+        pattern = text.strip().replace(" ", "").strip("\"'").replace(",", "|")
+        try:
+            self._pattern = re.compile(pattern)
+        except re.error as error:
+            raise ToolError(f"{text} is an invalid regex: {error}.") from error
+
+    def allows(self, name: str) -> bool:
+        return self._pattern.fullmatch(name) is not None
+
+
+def chosen(
+    listings: dict[str, TopicListing], text: str | None, *, exclude_internal: bool = False
+) -> list[str]:
+    """The names that the text chooses (None: all), in order."""
+    wanted = None if text is None else TopicFilter(text)
+    return sorted(
+        name
+        for name, listing in listings.items()
+        if (wanted is None or wanted.allows(name)) and not (exclude_internal and listing.is_internal)
+    )
