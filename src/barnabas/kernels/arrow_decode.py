@@ -375,7 +375,8 @@ class ColumnBuffers:
             if rows > 0:
                 _append(self, data, rows, facts[2])
         if state != ENDED:
-            raise ValueError(f"the record at or after offset {self.next_offset}: {ERRORS[state]}")
+            place = max(self.next_offset, bases[0])
+            raise ValueError(f"the record at or after offset {place}: {ERRORS[state]}")
         return self.next_offset
 
     def trim(self) -> None:

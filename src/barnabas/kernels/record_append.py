@@ -1,4 +1,5 @@
-"""Records appended one by one to a growing batch, and the light futures a producer gives for them.
+"""Records written as a batch (magic 2) holds them: all at once, or appended one by one to a growing batch,
+with the light futures that a producer gives for them.
 
 append() and close() each run as one step under the interpreter's lock: a thread that appends and one that
 closes need no lock of their own, and a record is either in the batch before it is closed or refused."""
@@ -41,19 +42,45 @@ def _put_varint(out: bytearray, value: cython.longlong) -> cython.int:
 
 
 @cython.cfunc
+@cython.inline
+def _put_bytes(out: bytearray, value: object) -> cython.void:
+    if value is None:
+        out.append(1)
+    else:
+        _put_varint(out, len(value))
+        out += value
+
+
+@cython.cfunc
 def _encoded_headers(headers: object) -> bytearray:
     """The number of the headers and the headers, as they end a record."""
     out: bytearray = bytearray()
     _put_varint(out, len(headers))
     for name, value in headers:
-        text: bytes = name.encode("utf-8", "surrogateescape")
-        _put_varint(out, len(text))
-        out += text
-        if value is None:
-            out.append(1)
-        else:
-            _put_varint(out, len(value))
-            out += value
+        _put_bytes(out, name.encode("utf-8", "surrogateescape"))
+        _put_bytes(out, value)
+    return out
+
+
+def encode_records(
+    records: object, base_timestamp: cython.longlong, offset_deltas: list | None = None
+) -> bytearray:
+    """The records, given as (timestamp, key, value, headers), one after the other as a batch holds them.
+
+    They are numbered from 0 on, unless offset deltas are given."""
+    out: bytearray = bytearray()
+    body: bytearray = bytearray()
+    index: cython.Py_ssize_t
+    for index, (timestamp, key, value, headers) in enumerate(records):
+        body.clear()
+        body.append(0)
+        _put_varint(body, timestamp - base_timestamp)
+        _put_varint(body, index if offset_deltas is None else offset_deltas[index])
+        _put_bytes(body, key)
+        _put_bytes(body, value)
+        body += _encoded_headers(headers)
+        _put_varint(out, len(body))
+        out += body
     return out
 
 

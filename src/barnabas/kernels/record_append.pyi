@@ -1,7 +1,14 @@
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 HEADER_SIZE: int
+_Header = tuple[str, bytes | None]
+
+def encode_records(
+    records: Iterable[tuple[int, bytes | None, bytes | None, Sequence[_Header]]],
+    base_timestamp: int,
+    offset_deltas: list[int] | None = None,
+) -> bytearray: ...
 
 class RecordFuture:
     @property
@@ -36,7 +43,7 @@ class RecordBuffer:
         timestamp: int,
         key: bytes | None,
         value: bytes | None,
-        headers: Sequence[tuple[str, bytes | None]] | None = None,
+        headers: Sequence[_Header] | None = None,
     ) -> RecordFuture | None: ...
     def close(self) -> bool: ...
     def forget_data(self) -> None: ...

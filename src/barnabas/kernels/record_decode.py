@@ -1,10 +1,11 @@
-"""Records of a batch (magic 2) for consumers: as ConsumerRecord objects, or as the buffers of Arrow columns.
+"""Records of a batch (magic 2) for consumers, as ConsumerRecord objects, and as rows for everybody else.
+
+A header is (name, value or None); names are text, with bytes that are not UTF-8 kept by surrogateescape, so
+that what was read is written back unchanged.
 
 A cursor reads one batch, decompressed already, in as many calls as its reader likes: between two calls it
 stands before the next record. Malformed bytes raise ValueError, and nothing is read beyond their end. What a
 deserializer raises goes through, with the cursor still before the record that it was raised for."""
-
-from array import array
 
 import cython
 
@@ -124,60 +125,6 @@ def _cut(data: bytes, start: cython.Py_ssize_t, length: cython.Py_ssize_t) -> ob
 
 
 @cython.cclass
-class Columns:
-    """Rows of records as the growing buffers of Arrow columns; strings and lists by their end offsets.
-
-    `topics` numbers the source of a row; the flags of keys and values are one byte per row, 0 for null."""
-
-    count = cython.declare(cython.Py_ssize_t, visibility="readonly")
-    topics = cython.declare(object, visibility="readonly")
-    partitions = cython.declare(object, visibility="readonly")
-    offsets = cython.declare(object, visibility="readonly")
-    timestamps = cython.declare(object, visibility="readonly")
-    key_ends = cython.declare(object, visibility="readonly")
-    key_flags = cython.declare(bytearray, visibility="readonly")
-    keys = cython.declare(bytearray, visibility="readonly")
-    value_ends = cython.declare(object, visibility="readonly")
-    value_flags = cython.declare(bytearray, visibility="readonly")
-    values = cython.declare(bytearray, visibility="readonly")
-    header_ends = cython.declare(object, visibility="readonly")
-    header_name_ends = cython.declare(object, visibility="readonly")
-    header_names = cython.declare(bytearray, visibility="readonly")
-    header_value_ends = cython.declare(object, visibility="readonly")
-    header_value_flags = cython.declare(bytearray, visibility="readonly")
-    header_values = cython.declare(bytearray, visibility="readonly")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.topics = array("i")
-        self.partitions = array("i")
-        self.offsets = array("q")
-        self.timestamps = array("q")
-        self.key_ends = array("i", (0,))
-        self.value_ends = array("i", (0,))
-        self.header_ends = array("i", (0,))
-        self.header_name_ends = array("i", (0,))
-        self.header_value_ends = array("i", (0,))
-        self.key_flags = bytearray()
-        self.value_flags = bytearray()
-        self.header_value_flags = bytearray()
-        self.keys = bytearray()
-        self.values = bytearray()
-        self.header_names = bytearray()
-        self.header_values = bytearray()
-
-
-def packed_flags(flags: bytearray) -> bytearray:
-    """One bit per flag, lowest first: an Arrow validity bitmap."""
-    packed: bytearray = bytearray((len(flags) + 7) // 8)
-    index: cython.Py_ssize_t
-    for index in range(len(flags)):
-        if flags[index]:
-            packed[index >> 3] = packed[index >> 3] | (1 << (index & 7))
-    return packed
-
-
-@cython.cclass
 class BatchCursor:
     """The records of one batch, from `first_offset` on; earlier ones are passed over.
 
@@ -189,7 +136,7 @@ class BatchCursor:
     key_deserializer: object
     value_deserializer: object
     partition: cython.int
-    position: cython.Py_ssize_t
+    position = cython.declare(cython.Py_ssize_t, visibility="readonly")
     end: cython.Py_ssize_t
     left = cython.declare(cython.Py_ssize_t, visibility="readonly")
     next_offset = cython.declare(cython.longlong, visibility="readonly")
@@ -246,34 +193,6 @@ class BatchCursor:
             out.append(record)
             _pass(self)
             room -= 1
-
-    def take_columns(self, columns: Columns, topic_number: cython.int, room: cython.Py_ssize_t) -> None:
-        """Append as many rows as there are records, at most `room`, without an object for any."""
-        # Bound once: a lookup per row and column would cost more than the row.
-        add_offset = columns.offsets.append
-        add_timestamp = columns.timestamps.append
-        add_key_end = columns.key_ends.append
-        add_value_end = columns.value_ends.append
-        before: cython.Py_ssize_t = columns.count
-        try:
-            while room > 0 and _find(self):
-                _put_headers(columns, self.data, self.headers_start, self.record_end)
-                add_offset(self.offset)
-                add_timestamp(self.timestamp)
-                if self.key_length > 0:
-                    columns.keys += _cut(self.data, self.key_start, self.key_length)
-                columns.key_flags.append(self.key_length >= 0)
-                add_key_end(len(columns.keys))
-                if self.value_length > 0:
-                    columns.values += _cut(self.data, self.value_start, self.value_length)
-                columns.value_flags.append(self.value_length >= 0)
-                add_value_end(len(columns.values))
-                columns.count += 1
-                _pass(self)
-                room -= 1
-        finally:
-            columns.topics.extend(array("i", (topic_number,)) * (columns.count - before))
-            columns.partitions.extend(array("i", (self.partition,)) * (columns.count - before))
 
 
 @cython.cfunc
@@ -346,20 +265,38 @@ def _headers(data: bytes, position: cython.Py_ssize_t, end: cython.Py_ssize_t) -
     return tuple(found)
 
 
-@cython.cfunc
-@cython.exceptval(check=True)
-def _put_headers(
-    columns: Columns, data: bytes, position: cython.Py_ssize_t, end: cython.Py_ssize_t
-) -> cython.int:
-    # All of them are read before the first is written: what is malformed must leave no half row behind.
-    # Names that are not UTF-8 become it, since Arrow's strings are.
-    headers: tuple = _headers(data, position, end)
-    for name, value in headers:
-        columns.header_names += name.encode("utf-8", "replace")
-        columns.header_name_ends.append(len(columns.header_names))
-        if value is not None:
-            columns.header_values += value
-        columns.header_value_flags.append(value is not None)
-        columns.header_value_ends.append(len(columns.header_values))
-    columns.header_ends.append(len(columns.header_value_flags))
-    return 0
+def decode_records(
+    data: bytes, position: cython.Py_ssize_t, count: cython.Py_ssize_t, base_timestamp: int, base_offset: int
+) -> list:
+    """Rows of (key, value, headers, timestamp, offset): the `count` records from `position` to the end of
+    `data`, which they must reach exactly."""
+    found: list = []
+    _: cython.Py_ssize_t
+    length: cython.Py_ssize_t
+    end: cython.Py_ssize_t = len(data)
+    record_end: cython.Py_ssize_t
+    timestamp_delta: cython.longlong
+    offset_delta: cython.longlong
+    if position < 0:
+        raise ValueError("a position is not negative")
+    for _ in range(count):
+        length, position = _length(data, position, end, 6)
+        record_end = position + length
+        timestamp_delta, position = _varint(data, position + 1, record_end, 64)
+        offset_delta, position = _varint(data, position, record_end, 32)
+        key = None
+        value = None
+        length, position = _length(data, position, record_end, -1)
+        if length >= 0:
+            key = data[position : position + length]
+            position += length
+        length, position = _length(data, position, record_end, -1)
+        if length >= 0:
+            value = data[position : position + length]
+            position += length
+        headers = list(_headers(data, position, record_end))
+        found.append((key, value, headers, base_timestamp + timestamp_delta, base_offset + offset_delta))
+        position = record_end
+    if position != end:
+        raise ValueError("bytes are left over after the last record")
+    return found

@@ -1,10 +1,11 @@
-from array import array
 from collections.abc import Callable, Iterable
 from typing import Any
 
 _Deserializer = Callable[[str, bytes | None], Any] | None
 _Source = tuple[str, int, _Deserializer, _Deserializer]
 _Facts = tuple[int, int, int | None, int]
+
+_Row = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], int, int]
 
 class ConsumerRecord:
     def __init__(
@@ -45,32 +46,15 @@ class ConsumerRecord:
     @property
     def serialized_value_size(self) -> int: ...
 
-class Columns:
-    count: int
-    topics: array[int]
-    partitions: array[int]
-    offsets: array[int]
-    timestamps: array[int]
-    key_ends: array[int]
-    key_flags: bytearray
-    keys: bytearray
-    value_ends: array[int]
-    value_flags: bytearray
-    values: bytearray
-    header_ends: array[int]
-    header_name_ends: array[int]
-    header_names: bytearray
-    header_value_ends: array[int]
-    header_value_flags: bytearray
-    header_values: bytearray
-
-def packed_flags(flags: bytearray) -> bytearray: ...
-
 class BatchCursor:
+    position: int
     left: int
     next_offset: int
     def __init__(
         self, data: bytes, position: int, count: int, source: _Source, facts: _Facts, first_offset: int
     ) -> None: ...
     def take(self, out: list[ConsumerRecord], room: int) -> None: ...
-    def take_columns(self, columns: Columns, topic_number: int, room: int) -> None: ...
+
+def decode_records(
+    data: bytes, position: int, count: int, base_timestamp: int, base_offset: int
+) -> list[_Row]: ...

@@ -102,9 +102,8 @@ class RecordColumns:
         """Say where the rows appended from now on are from. Not needed where finish() says it for all."""
         self._sources.append((topic, partition, self.count))
 
-    def append_batch(self, batch: OpenBatch, first_offset: int, last_offset: int = OFFSET_MAX) -> int:
-        """Append what there is room for of the batch's records from `first_offset` to `last_offset`; gives
-        the offset to go on at.
+    def append_batch(self, records: RecordSet, batch: OpenBatch, last_offset: int = OFFSET_MAX) -> None:
+        """Append what there is room for of the batch's records up to `last_offset`, and tell the record set.
 
         CORRUPT_MESSAGE where a record is malformed; the rows before it are appended then."""
         header, buffers = batch.header, self.buffers
@@ -112,18 +111,20 @@ class RecordColumns:
         if not self._types or self._types[-1][0] != kind:
             self._types.append((kind, buffers.count))
         try:
-            return buffers.append_batch(
+            buffers.append_batch(
                 batch.data,
                 batch.position,
                 batch.left,
                 (header.base_offset, header.base_timestamp, batch.append_time),
-                (first_offset, last_offset),
+                (records.next_offset, last_offset),
                 (self.rows_max, self.bytes_max),
             )
         except ValueError as error:
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"A batch is malformed: {error}.") from error
-        finally:
-            batch.position, batch.left = buffers.position, buffers.left
+            records.stopped(buffers.next_offset)
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE, f"A batch of {records.source} is malformed: {error}."
+            ) from error
+        records.moved(batch, buffers.position, buffers.left, buffers.next_offset)
 
     def finish(self, topic: str | None = None, partition: int | None = None, schema: Any = None) -> Any:
         """The rows as a pyarrow.RecordBatch, and begin anew.
@@ -182,14 +183,8 @@ def append_records(columns: RecordColumns, records: RecordSet, end_offset: int |
     full: then all whole batches were read, and the next fetch is from the offset that was given."""
     last_offset = OFFSET_MAX if end_offset is None else end_offset - 1
     while records.next_offset <= last_offset and (batch := records.open_batch()) is not None:
-        try:
-            columns.append_batch(batch, records.next_offset, last_offset)
-        finally:
-            records.next_offset = max(records.next_offset, columns.buffers.next_offset)
-        if batch.left == 0:
-            # Where compaction or a marker took the last records, nothing is left to wait for.
-            records.next_offset = max(records.next_offset, batch.header.next_offset)
-        elif records.next_offset <= last_offset:
+        columns.append_batch(records, batch, last_offset)
+        if batch.left and records.next_offset <= last_offset:
             break
     return min(records.next_offset, last_offset + 1)
 

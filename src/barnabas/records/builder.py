@@ -9,7 +9,8 @@ from typing import NamedTuple, TypedDict, Unpack
 from crc32c import crc32c
 
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.kernels.record_codec import decode_records, encode_records
+from barnabas.kernels.record_append import encode_records
+from barnabas.kernels.record_decode import decode_records
 from barnabas.records.batch import (
     ATTRIBUTES_POSITION,
     CONTROL_FLAG,

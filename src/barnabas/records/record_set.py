@@ -14,9 +14,7 @@ from barnabas.records.compression import decompress
 
 
 class OpenBatch:
-    """A batch whose `left` records lie decompressed in `data`, from `position` to its end.
-
-    Whoever takes records moves both on."""
+    """A batch whose `left` records lie decompressed in `data`, from `position` to its end."""
 
     __slots__ = ("append_time", "data", "header", "left", "position")
 
@@ -30,7 +28,7 @@ class OpenBatch:
 
 
 class RecordSet:
-    """Take records of open_batch(), and move next_offset behind what was taken, until open_batch() is None.
+    """Take records of open_batch() and tell moved() how far, until there is no batch any more.
 
     `aborted` are (producer id, first offset) of the Fetch answer, and count with `read_committed` only.
     `source` says in errors whose records these are."""
@@ -53,10 +51,10 @@ class RecordSet:
         self._aborted_producers: set[int] = set()
         self._read_committed = read_committed
         self._check_crcs = check_crcs
-        self._source = source
+        self.source = source
         self.next_offset = first_offset
         self.leader_epoch = -1
-        self.size = len(self._records)
+        self.is_done = False
 
     def end_offset(self) -> int:
         """Where the next fetch begins: behind the last whole batch."""
@@ -67,19 +65,30 @@ class RecordSet:
         return max(self.next_offset, base_offset + last_offset_delta + 1)
 
     def open_batch(self) -> OpenBatch | None:
-        """The batch in which next_offset is, or the next one that has records to hand out; None at the end.
+        """The batch that still has records left, or the next one to hand out; None at the end.
 
         CORRUPT_MESSAGE where a batch is damaged; it is met again by the next call."""
-        if self._opened is not None and self._opened.header.next_offset <= self.next_offset:
+        if self._opened is not None and self._opened.left == 0:
             self._opened = None
         while self._opened is None:
             # Kept until it is read: a batch that cannot be read is met again.
             self._entry = self._entry or next(self._headers, None)
             if self._entry is None:
+                self.is_done = True
                 return None
             self._opened = self._open(*self._entry)
             self._entry = None
         return self._opened
+
+    def moved(self, batch: OpenBatch, position: int, left: int, next_offset: int) -> None:
+        """Records of the batch were taken: `left` of them begin at `position`, and reading goes on there."""
+        batch.position, batch.left = position, left
+        # Where compaction took the last records of a batch, its end is still behind them.
+        self.stopped(next_offset if left else batch.header.next_offset)
+
+    def stopped(self, next_offset: int) -> None:
+        """Reading came so far and not on: the same batch is handed out again, to fail again."""
+        self.next_offset = max(self.next_offset, next_offset)
 
     def _open(self, position: int, header: BatchHeader) -> OpenBatch | None:
         is_passed = header.next_offset <= self.next_offset
@@ -90,7 +99,7 @@ class RecordSet:
         if self._check_crcs and not crc_is_valid(batch, 0, header.size):
             raise KafkaError(
                 ErrorCode.CORRUPT_MESSAGE,
-                f"The batch of {self._source} at offset {header.base_offset} does not match its checksum.",
+                f"The batch of {self.source} at offset {header.base_offset} does not match its checksum.",
             )
         self.leader_epoch = header.leader_epoch
         if header.is_control or self._is_aborted(header):

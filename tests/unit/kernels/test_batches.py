@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.kernels import batches as compiled
-from barnabas.kernels import record_codec as compiled_codec
+from barnabas.kernels import record_append as compiled_encode
+from barnabas.kernels import record_decode as compiled_decode
 from barnabas.records.batch import HEADER_SIZE
 from barnabas.records.builder import build_batch
 
@@ -30,7 +31,8 @@ def interpreted(module: ModuleType) -> ModuleType:
 
 
 plain = interpreted(compiled)
-plain_codec = interpreted(compiled_codec)
+plain_encode = interpreted(compiled_encode)
+plain_decode = interpreted(compiled_decode)
 
 optional_bytes = st.none() | st.binary(max_size=20)
 headers = st.lists(st.tuples(st.text(max_size=5), optional_bytes), max_size=3)
@@ -66,13 +68,13 @@ edits = st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 255)), max_si
 
 def test_the_kernel_under_test_is_the_compiled_one():
     assert str(compiled.__file__).endswith(".so")
-    assert str(compiled_codec.__file__).endswith(".so")
+    assert str(compiled_decode.__file__).endswith(".so")
     assert str(plain.__file__).endswith(".py")
 
 
 @given(rows, edits, st.integers(0, 10), LONGS, st.booleans())
 def test_walks_agree_on_valid_and_on_mangled_records(records, changes, count, base, keyed):
-    data = mutate(bytes(compiled_codec.encode_records(records, 1000)), changes)
+    data = mutate(bytes(compiled_encode.encode_records(records, 1000)), changes)
     limits = (0, 1 << 41, keyed)
     assert compiled.walk_records(data, (0, 0), count, base, limits) == plain.walk_records(
         Shaped(data), (0, 0), count, base, limits
@@ -88,7 +90,7 @@ def test_walks_agree_on_any_bytes(data, count, base):
 
 @given(rows, edits, LONGS, LONGS)
 def test_searches_for_a_timestamp_agree(records, changes, base, target):
-    data = mutate(bytes(compiled_codec.encode_records(records, 1000)), changes)
+    data = mutate(bytes(compiled_encode.encode_records(records, 1000)), changes)
     arguments = (0, len(records), base, target)
     assert compiled.find_timestamp(data, *arguments) == plain.find_timestamp(Shaped(data), *arguments)
 
@@ -104,54 +106,54 @@ def test_batch_scans_agree(contents, changes, target, position):
 
 @given(rows, edits, st.integers(-1, 9))
 def test_codecs_agree_on_valid_and_on_mangled_records(records, changes, count):
-    encoded = compiled_codec.encode_records(records, 5)
-    assert encoded == plain_codec.encode_records(records, 5)
+    encoded = compiled_encode.encode_records(records, 5)
+    assert encoded == plain_encode.encode_records(records, 5)
     data = mutate(bytes(encoded), changes)
     arguments = (data, 0, count, 5, 7)
-    assert outcome(compiled_codec.decode_records, *arguments) == outcome(
-        plain_codec.decode_records, *arguments
+    assert outcome(compiled_decode.decode_records, *arguments) == outcome(
+        plain_decode.decode_records, *arguments
     )
 
 
 @given(st.binary(max_size=40), st.integers(0, 5), st.integers(-2, 50))
 def test_decoders_agree_on_any_bytes(data, count, position):
     arguments = (data, position, count, 0, 0)
-    assert outcome(compiled_codec.decode_records, *arguments) == outcome(
-        plain_codec.decode_records, *arguments
+    assert outcome(compiled_decode.decode_records, *arguments) == outcome(
+        plain_decode.decode_records, *arguments
     )
 
 
 @given(rows, st.integers(0, 1 << 40))
 def test_decoding_gives_back_what_was_encoded(records, base):
-    data = bytes(compiled_codec.encode_records(records, base))
-    assert compiled_codec.decode_records(data, 0, len(records), base, 100) == [
+    data = bytes(compiled_encode.encode_records(records, base))
+    assert compiled_decode.decode_records(data, 0, len(records), base, 100) == [
         (key, value, list(pairs), timestamp, 100 + place)
         for place, (timestamp, key, value, pairs) in enumerate(records)
     ]
 
 
 def test_records_keep_the_offsets_they_are_given():
-    data = bytes(compiled_codec.encode_records([(1, b"k", None, ()), (2, None, b"v", ())], 1, [3, 9]))
-    assert [row[4] for row in compiled_codec.decode_records(data, 0, 2, 1, 100)] == [103, 109]
+    data = bytes(compiled_encode.encode_records([(1, b"k", None, ()), (2, None, b"v", ())], 1, [3, 9]))
+    assert [row[4] for row in compiled_decode.decode_records(data, 0, 2, 1, 100)] == [103, 109]
 
 
 def test_header_names_that_are_not_utf8_survive():
     name = b"\xff\xfe".decode("utf-8", "surrogateescape")
-    data = bytes(compiled_codec.encode_records([(0, None, None, [(name, None)])], 0))
+    data = bytes(compiled_encode.encode_records([(0, None, None, [(name, None)])], 0))
     assert b"\xff\xfe" in data
-    assert compiled_codec.decode_records(data, 0, 1, 0, 0)[0][2] == [(name, None)]
+    assert compiled_decode.decode_records(data, 0, 1, 0, 0)[0][2] == [(name, None)]
 
 
 def test_walk_tells_the_first_record_of_the_highest_timestamp():
     data = bytes(
-        compiled_codec.encode_records([(5, None, b"", ()), (9, None, b"", ()), (9, None, b"", ())], 5)
+        compiled_encode.encode_records([(5, None, b"", ()), (9, None, b"", ()), (9, None, b"", ())], 5)
     )
     assert compiled.walk_records(data, (0, 0), 3, 5, ANY_TIME) == (0, 3, len(data), 9, 1)
 
 
 def test_walk_resumes_after_a_refused_record():
     data = bytes(
-        compiled_codec.encode_records([(0, b"k", b"", ()), (0, None, b"", ()), (0, b"k", b"", ())], 0)
+        compiled_encode.encode_records([(0, b"k", b"", ()), (0, None, b"", ()), (0, b"k", b"", ())], 0)
     )
     keyed = (*ANY_TIME[:2], True)
     error, index, position, _, _ = compiled.walk_records(data, (0, 0), 3, 0, keyed)
@@ -161,7 +163,7 @@ def test_walk_resumes_after_a_refused_record():
 
 def test_walk_of_a_large_buffer_without_the_interpreter_lock_gives_the_same():
     records = [(place, None, b"x" * 1000, ()) for place in range(200)]
-    data = bytes(compiled_codec.encode_records(records, 0))
+    data = bytes(compiled_encode.encode_records(records, 0))
     assert len(data) > 65536
     assert compiled.walk_records(data, (0, 0), 200, 0, ANY_TIME) == (0, 200, len(data), 199, 199)
 
@@ -209,7 +211,7 @@ def test_every_fault_of_a_record_has_its_number(data, count, error):
 
 @pytest.mark.parametrize(("timestamp", "error"), [(9, 12), (10, 0), (20, 0), (21, 12), (-1, 0), (-2, 12)])
 def test_timestamps_are_held_to_the_limits_and_none_is_always_let_through(timestamp, error):
-    data = bytes(compiled_codec.encode_records([(timestamp, None, None, ())], timestamp))
+    data = bytes(compiled_encode.encode_records([(timestamp, None, None, ())], timestamp))
     assert compiled.walk_records(data, (0, 0), 1, timestamp, (10, 20, False))[0] == error
 
 

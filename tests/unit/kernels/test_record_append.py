@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.kernels import record_append as compiled
-from barnabas.kernels.record_codec import encode_records
+from barnabas.kernels.record_append import encode_records
 
 
 def _interpreted() -> ModuleType:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.kernels import record_decode as compiled
-from barnabas.kernels.record_codec import encode_records
+from barnabas.kernels.record_append import encode_records
 
 
 def interpreted(module: ModuleType) -> ModuleType:
@@ -45,25 +45,6 @@ FIELDS = (
     "serialized_key_size",
     "serialized_value_size",
 )
-COLUMNS = (
-    "count",
-    "topics",
-    "partitions",
-    "offsets",
-    "timestamps",
-    "key_ends",
-    "key_flags",
-    "keys",
-    "value_ends",
-    "value_flags",
-    "values",
-    "header_ends",
-    "header_name_ends",
-    "header_names",
-    "header_value_ends",
-    "header_value_flags",
-    "header_values",
-)
 
 
 def cursor(kernel: Any, data: bytes, count: int, *, facts: Any = (100, 5, None, 7), first: int = 0) -> Any:
@@ -84,15 +65,6 @@ def taken(kernel: Any, data: bytes, count: int, step: int, first: int = 0) -> An
     except ValueError as error:
         return [fields(record) for record in out], str(error)
     return [fields(record) for record in out], reading.left, reading.next_offset
-
-
-def columns(kernel: Any, data: bytes, count: int) -> Any:
-    out = kernel.Columns()
-    try:
-        cursor(kernel, data, count).take_columns(out, 4, count)
-    except ValueError as error:
-        return str(error), [getattr(out, name) for name in COLUMNS]
-    return [getattr(out, name) for name in COLUMNS]
 
 
 @BOTH
@@ -116,7 +88,6 @@ def size_of(data: bytes | None) -> int:
 @given(data=st.binary(max_size=60), count=st.integers(0, 5), step=st.integers(1, 3))
 def test_both_forms_agree_on_any_bytes(data: bytes, count: int, step: int) -> None:
     assert taken(compiled, data, count, step) == taken(plain, data, count, step)
-    assert columns(compiled, data, count) == columns(plain, data, count)
 
 
 @given(rows=rows, position=st.integers(0, 200), byte=st.integers(0, 255))
@@ -124,36 +95,6 @@ def test_both_forms_agree_on_damaged_records(rows: Any, position: int, byte: int
     data = bytearray(encode_records(rows, 5))
     data[position % len(data)] = byte
     assert taken(compiled, bytes(data), len(rows), 3) == taken(plain, bytes(data), len(rows), 3)
-    assert columns(compiled, bytes(data), len(rows)) == columns(plain, bytes(data), len(rows))
-
-
-@BOTH
-@given(rows=rows)
-def test_columns_hold_what_records_hold(kernel: Any, rows: Any) -> None:
-    out = kernel.Columns()
-    cursor(kernel, bytes(encode_records(rows, 5)), len(rows)).take_columns(out, 4, len(rows))
-
-    def cell(data: bytearray, ends: Any, flags: bytearray, index: int) -> bytes | None:
-        return bytes(data[ends[index] : ends[index + 1]]) if flags[index] else None
-
-    assert list(out.topics) == [4] * len(rows)
-    assert list(out.offsets) == list(range(100, 100 + len(rows)))
-    assert list(out.timestamps) == [row[0] for row in rows]
-    for index, (_, key, value, row_headers) in enumerate(rows):
-        assert cell(out.keys, out.key_ends, out.key_flags, index) == key
-        assert cell(out.values, out.value_ends, out.value_flags, index) == value
-        assert out.header_ends[index + 1] - out.header_ends[index] == len(row_headers)
-        for number, (name, header) in enumerate(row_headers, out.header_ends[index]):
-            start, end = out.header_name_ends[number : number + 2]
-            assert out.header_names[start:end].decode() == name
-            assert cell(out.header_values, out.header_value_ends, out.header_value_flags, number) == header
-
-
-@BOTH
-@given(flags=st.lists(st.booleans(), max_size=40))
-def test_flags_are_packed_lowest_bit_first(kernel: Any, flags: list[bool]) -> None:
-    packed = int.from_bytes(kernel.packed_flags(bytearray(flags)), "little")
-    assert [bool(packed >> index & 1) for index in range(len(flags))] == flags
 
 
 @BOTH

@@ -14,7 +14,7 @@ from crc32c import crc32c
 from barnabas.client.errors import KafkaError, KafkaTimeoutError
 from barnabas.client.types import RecordMetadata, TopicPartition
 from barnabas.kernels.record_append import RecordBuffer, RecordFuture
-from barnabas.kernels.record_codec import decode_records
+from barnabas.kernels.record_decode import decode_records
 from barnabas.records.batch import (
     ATTRIBUTES_POSITION,
     CRC,

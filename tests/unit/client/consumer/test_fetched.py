@@ -8,7 +8,7 @@ from barnabas.client.consumer.fetched import Fetched, Reading
 from barnabas.client.consumer.records import ConsumerRecord
 from barnabas.client.errors import ErrorCode, KafkaError, SerializationError
 from barnabas.client.types import TopicPartition
-from barnabas.kernels.record_decode import Columns
+from barnabas.records.arrow import RecordColumns
 from barnabas.records.batch import stamp
 from barnabas.records.builder import ABORT_MARKER, COMMIT_MARKER, build_batch, control_batch
 from barnabas.wire.messages.fetch import AbortedTransaction
@@ -126,7 +126,28 @@ def test_a_deserializer_that_fails_is_named_with_its_place() -> None:
 def test_columns_are_read_from_the_same_place() -> None:
     reading = fetched(LOG, aborted=ABORTED, read_committed=True)
     assert values(reading, 1) == [b"kept-1"]
-    columns = Columns()
-    reading.take_columns(columns, 0, 10)
-    assert list(columns.offsets) == [3, 7]
+    columns = RecordColumns()
+    reading.take_columns(columns)
+    assert columns.finish()["offset"].to_pylist() == [3, 7]
     assert reading.next_offset == 9
+
+
+def test_records_are_read_from_where_the_columns_ended() -> None:
+    reading = fetched(batch(0, b"a", b"b", b"c", b"d", compression=4))
+    columns = RecordColumns(rows_max=2)
+    assert values(reading, 1) == [b"a"]
+    reading.take_columns(columns)
+    assert columns.finish()["value"].to_pylist() == [b"b", b"c"]
+    assert values(reading) == [b"d"]
+
+
+def test_columns_report_damage_behind_the_rows_before_it_and_again() -> None:
+    damaged = bytearray(batch(0, b"a") + batch(1, b"b"))
+    damaged[-1] ^= 1
+    reading = fetched(bytes(damaged))
+    columns = RecordColumns()
+    reading.take_columns(columns)
+    assert columns.count == 1
+    for _ in range(2):
+        with pytest.raises(KafkaError, match="t-0 at offset 1 does not match"):
+            reading.take_columns(columns)

@@ -1,0 +1,215 @@
+"""Records into Arrow's buffers, compiled and interpreted: equal answers, on hostile bytes too."""
+
+import importlib.machinery
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.kernels import arrow_decode as compiled
+from barnabas.kernels.record_append import encode_records
+
+EVERYTHING = frozenset({"key", "value", "headers", "offset", "timestamp"})
+NO_BOUNDS = (0, (1 << 63) - 2)
+NO_LIMITS = (1 << 40, 1 << 40)
+
+
+def interpreted() -> Any:
+    path = Path(str(compiled.__file__)).with_name("arrow_decode.py")
+    loader = importlib.machinery.SourceFileLoader("interpreted_arrow_decode", str(path))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    loaded = importlib.util.module_from_spec(spec)
+    loader.exec_module(loaded)
+    return loaded
+
+
+plain = interpreted()
+BOTH = pytest.mark.parametrize("kernel", [compiled, plain], ids=["compiled", "interpreted"])
+
+optional_bytes = st.none() | st.binary(max_size=20)
+headers = st.lists(st.tuples(st.text(max_size=5), optional_bytes), max_size=3)
+rows = st.lists(
+    st.tuples(st.integers(-1, 1 << 42), optional_bytes, optional_bytes, headers), min_size=1, max_size=30
+)
+
+
+def cells(column: Any) -> list[bytes | None]:
+    """What Arrow would read from the column's buffers."""
+    assert len(column.ends) == column.rows + 1
+    assert len(column.bits) == (column.rows + 7) // 8
+    found = []
+    for row in range(column.rows):
+        is_valid = column.bits[row >> 3] >> (row & 7) & 1
+        data = bytes(column.data[column.ends[row] : column.ends[row + 1]])
+        assert is_valid or not data
+        found.append(data if is_valid else None)
+    assert column.nulls == found.count(None)
+    assert len(column.data) == column.ends[-1]
+    return found
+
+
+def contents(columns: Any) -> dict[str, Any]:
+    columns.trim()
+    return {
+        "count": columns.count,
+        "size": columns.size,
+        "place": (columns.position, columns.left, columns.next_offset),
+        "keys": None if columns.keys is None else cells(columns.keys),
+        "values": None if columns.values is None else cells(columns.values),
+        "offsets": list(columns.offsets or ()),
+        "timestamps": list(columns.timestamps or ()),
+        "header_ends": list(columns.header_ends or ()),
+        "header_names": cells(columns.header_names),
+        "header_values": cells(columns.header_values),
+    }
+
+
+def append(columns: Any, data: bytes, count: int, **options: Any) -> Any:
+    facts = options.get("facts", (100, 5, None))
+    bounds, limits = options.get("bounds", NO_BOUNDS), options.get("limits", NO_LIMITS)
+    try:
+        return columns.append_batch(
+            memoryview(data), options.get("position", 0), count, facts, bounds, limits
+        )
+    except ValueError as error:
+        return str(error)
+
+
+def outcome(kernel: Any, data: bytes, count: int, **options: Any) -> Any:
+    columns = kernel.ColumnBuffers(EVERYTHING)
+    return append(columns, data, count, **options), contents(columns)
+
+
+@BOTH
+@given(rows=rows)
+def test_columns_hold_what_was_written(kernel: Any, rows: Any) -> None:
+    columns = kernel.ColumnBuffers(EVERYTHING)
+    data = bytes(encode_records(rows, 5))
+    for base in (100, 1000):
+        assert append(columns, data, len(rows), facts=(base, 5, None)) == base + len(rows)
+    found = contents(columns)
+    twice = rows + rows
+    pairs = [pair for row in twice for pair in row[3]]
+    assert found["count"] == len(twice)
+    assert found["keys"] == [row[1] for row in twice]
+    assert found["values"] == [row[2] for row in twice]
+    assert found["timestamps"] == [row[0] for row in twice]
+    assert found["offsets"] == [*range(100, 100 + len(rows)), *range(1000, 1000 + len(rows))]
+    assert found["header_names"] == [name.encode() for name, _ in pairs]
+    assert found["header_values"] == [value for _, value in pairs]
+    counts = [len(row[3]) for row in twice]
+    assert found["header_ends"] == [sum(counts[:index]) for index in range(len(counts) + 1)]
+    sizes = [len(part or b"") for row in twice for part in row[1:3]]
+    assert found["size"] == sum(sizes) + sum(
+        len(name.encode()) + len(value or b"") + 1 for name, value in pairs
+    )
+
+
+@BOTH
+def test_many_rows_and_many_headers_are_filled_in_steps(kernel: Any) -> None:
+    rows = [(5, None, b"%d" % index, [("h", None)] * (index % 3)) for index in range(1500)]
+    _, found = outcome(kernel, bytes(encode_records(rows, 5)), 1500)
+    assert found["values"] == [row[2] for row in rows]
+    assert found["header_names"] == [b"h"] * 1500
+    assert found["header_ends"][-3:] == [1497, 1498, 1500]
+
+
+@given(data=st.binary(max_size=60), count=st.integers(-1, 5))
+def test_both_forms_agree_on_any_bytes(data: bytes, count: int) -> None:
+    assert outcome(compiled, data, count) == outcome(plain, data, count)
+
+
+@given(
+    rows=rows,
+    edits=st.lists(st.tuples(st.integers(0, 900), st.integers(0, 255)), max_size=3),
+    bounds=st.tuples(st.integers(95, 135), st.integers(95, 135)),
+    limits=st.tuples(st.integers(0, 40), st.integers(0, 400)),
+    cut=st.integers(0, 3),
+)
+def test_both_forms_agree_on_damaged_records(
+    rows: Any, edits: Any, bounds: Any, limits: Any, cut: int
+) -> None:
+    data = bytearray(encode_records(rows, 5))
+    for place, byte in edits:
+        data[place % len(data)] = byte
+    damaged = bytes(data[: len(data) - cut])
+    options = {"bounds": bounds, "limits": limits}
+    assert outcome(compiled, damaged, len(rows), **options) == outcome(plain, damaged, len(rows), **options)
+
+
+@BOTH
+@given(rows=rows, step=st.integers(1, 8), size=st.integers(0, 60))
+def test_rows_taken_bit_by_bit_are_all_the_rows(kernel: Any, rows: Any, step: int, size: int) -> None:
+    data = bytes(encode_records(rows, 5))
+    position, left, offset, offsets = 0, len(rows), 102, []
+    while left:
+        columns = kernel.ColumnBuffers(EVERYTHING)
+        offset = append(columns, data, left, position=position, bounds=(offset, 10**9), limits=(step, size))
+        position, left = columns.position, columns.left
+        assert columns.count <= step
+        assert columns.size <= size or columns.count == 1
+        offsets += list(columns.offsets)
+    assert offsets == list(range(102, 100 + len(rows)))
+
+
+@BOTH
+def test_offsets_beyond_the_bounds_are_left_and_gaps_do_not_hold_up(kernel: Any) -> None:
+    data = bytes(encode_records([(5, b"", b"", ())] * 3, 5, [1, 4, 9]))
+    result, found = outcome(kernel, data, 3, bounds=(0, 107))
+    assert (result, found["offsets"]) == (108, [101, 104])
+    result, found = outcome(kernel, data, 3, bounds=(0, 50))
+    assert (result, found["offsets"]) == (51, [])
+
+
+@BOTH
+def test_only_wanted_columns_are_filled_and_counted(kernel: Any) -> None:
+    columns = kernel.ColumnBuffers(frozenset({"value", "partition"}))
+    append(columns, bytes(encode_records([(5, b"key", b"ab", [("h", b"x")])], 5)), 1)
+    found = contents(columns)
+    assert (found["values"], found["size"], found["count"]) == ([b"ab"], 2, 1)
+    assert columns.keys is columns.offsets is columns.timestamps is columns.header_ends is None
+    assert found["header_names"] == []
+
+
+@BOTH
+def test_append_time_is_the_time_of_every_record(kernel: Any) -> None:
+    data = bytes(encode_records([(5, b"k", b"v", ()), (9, None, None, ())], 5))
+    assert outcome(kernel, data, 2, facts=(0, 5, 77))[1]["timestamps"] == [77, 77]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("data", "count", "facts", "complaint"),
+    [
+        (b"\xff\xff\xff\xff\xff\x01", 1, (7, 0, None), "offset 7: a varint is malformed"),
+        (b"\x7e\x00\x00\x00\x01\x01\x00", 1, (7, 0, None), "offset 7: a length is out of bounds"),
+        (b"\x0c\x00\x00\x00\x7e\x01\x00", 1, (7, 0, None), "offset 7: a length is out of bounds"),
+        (b"\x0c\x00\x00\x00\x01\x7e\x00", 1, (7, 0, None), "offset 7: a length is out of bounds"),
+        (b"\x0c\x00\x00\x00\x01\x01\x7e", 1, (7, 0, None), "offset 7: a length is out of bounds"),
+        (b"\x0e\x00\x00\x00\x01\x01\x00\x00", 1, (7, 0, None), "offset 7: bytes are left over in the record"),
+        (b"\x0c\x00\x00\x00\x01\x01\x00\x00", 1, (7, 0, None), "offset 8: bytes are left over after"),
+        (b"\x0c\x00\x02\x00\x01\x01\x00", 1, (7, (1 << 63) - 1, None), "is out of range"),
+        (b"\x0c\x00\x00\x02\x01\x01\x00", 1, ((1 << 63) - 1, 0, None), "is out of range"),
+        (b"", 1 << 62, (7, 0, None), "offset 7: a varint is malformed"),
+        (b"", -1, (7, 0, None), "is negative"),
+        (b"", 1, (-1, 0, None), "is negative"),
+    ],
+)
+def test_lies_are_refused_with_their_place(
+    kernel: Any, data: bytes, count: int, facts: Any, complaint: str
+) -> None:
+    result, _ = outcome(kernel, data, count, facts=facts)
+    assert complaint in str(result)
+
+
+@BOTH
+def test_rows_before_a_malformed_record_are_kept(kernel: Any) -> None:
+    data = bytes(encode_records([(5, b"k", b"v", ())] * 3, 5))
+    result, found = outcome(kernel, data[:-1], 3)
+    assert "offset 102" in str(result)
+    assert found["values"] == [b"v", b"v"]
+    assert found["place"][1:] == (1, 102)
