@@ -12,6 +12,7 @@ with warnings.catch_warnings():
         KafkaProducer,
         OffsetAndMetadata,
         TopicPartition,
+        errors,
     )
     from kafka.admin import MemberToRemove
     from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
@@ -38,4 +39,5 @@ __all__ = [
     "OffsetAndMetadata",
     "ProducerFencedError",
     "TopicPartition",
+    "errors",
 ]
