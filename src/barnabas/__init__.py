@@ -6,14 +6,31 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from barnabas.client import Admin as Admin
+    from barnabas.client import AsyncAdmin as AsyncAdmin
+    from barnabas.client import AsyncConsumer as AsyncConsumer
+    from barnabas.client import AsyncProducer as AsyncProducer
     from barnabas.client import Consumer as Consumer
+    from barnabas.client import ConsumerWorkers as ConsumerWorkers
     from barnabas.client import OffsetAndMetadata as OffsetAndMetadata
     from barnabas.client import Producer as Producer
+    from barnabas.client import SubscriptionPattern as SubscriptionPattern
     from barnabas.client import TopicPartition as TopicPartition
 
 __version__ = "0.1.0"
 
-__all__ = ["Admin", "Consumer", "OffsetAndMetadata", "Producer", "TopicPartition", "__version__"]
+__all__ = [
+    "Admin",
+    "AsyncAdmin",
+    "AsyncConsumer",
+    "AsyncProducer",
+    "Consumer",
+    "ConsumerWorkers",
+    "OffsetAndMetadata",
+    "Producer",
+    "SubscriptionPattern",
+    "TopicPartition",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:

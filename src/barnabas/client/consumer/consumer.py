@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from barnabas.client.consumer.commits import Offsets
 from barnabas.client.consumer.core import NAP_SECONDS, Topics
+from barnabas.client.consumer.iterating import hand_out
 from barnabas.client.consumer.membership import RebalanceListener
 from barnabas.client.consumer.queries import OffsetQueries
 from barnabas.client.consumer.records import ConsumerRecord, ConsumerRecords
@@ -73,9 +74,10 @@ class Consumer(OffsetQueries):
             return table_of(found)
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
-        """Records without an end. close() from a listener, or wakeup(), ends it."""
+        """Records without an end; close() from a listener, or wakeup(), ends it. The position follows each
+        record: commit_sync() in the loop covers what was handed out, no more."""
         while not self._access.is_closed:
-            yield from self.poll(NAP_SECONDS)
+            yield from hand_out(self._engine.assignments, self.poll(NAP_SECONDS))
 
     def _poll(self, take: Callable[[], Any], timeout: float) -> Any:
         engine = self._engine

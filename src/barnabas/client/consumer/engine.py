@@ -26,6 +26,7 @@ from barnabas.client.types import OffsetAndMetadata, TopicPartition
 
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
+CLOSE_SECONDS_MAX = 5.0
 
 
 class Engine:
@@ -122,10 +123,18 @@ class Engine:
         if offsets:
             self.ask(lambda: self.commits.commit(offsets), timeout)
 
-    def close(self) -> None:
+    async def end(self) -> None:
+        """Close the connections; on the I/O thread, the last thing there."""
         self._fetching.cancel()
         try:
-            self.io.call(asyncio.wait_for(self.cluster.close(), 5.0), 6.0)
-        except (KafkaError, TimeoutError) as error:
+            async with asyncio.timeout(CLOSE_SECONDS_MAX):
+                await self.cluster.close()
+        except TimeoutError:
+            _log.warning("the connections of a consumer did not close in time")
+
+    def close(self) -> None:
+        try:
+            self.io.call(self.end(), CLOSE_SECONDS_MAX + 1)
+        except KafkaError as error:
             _log.warning("the connections of a consumer did not close in time: %s", error)
         self.io.stop()

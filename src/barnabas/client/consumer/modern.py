@@ -48,7 +48,7 @@ class ConsumerMembership:
 
     @property
     def has_work(self) -> bool:
-        return self._target is not None or self._is_lost or self._fatal is not None
+        return self._target is not None or self._is_lost or self._is_out or self._fatal is not None
 
     @property
     def is_rebalancing(self) -> bool:

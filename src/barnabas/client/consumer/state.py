@@ -20,6 +20,19 @@ EARLIEST_TIMESTAMP = -2
 LATEST_TIMESTAMP = -1
 
 
+class Signal(threading.Condition):
+    """A condition that tells others beside the threads that wait for it: event loops."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.listeners: list[Callable[[], object]] = []
+
+    def notify_all(self) -> None:
+        super().notify_all()
+        for listener in list(self.listeners):
+            listener()
+
+
 class PartitionState:
     __slots__ = (
         "buffers",
@@ -86,7 +99,7 @@ class Assignments:
     """The partitions a consumer reads now. `signal` is notified of everything a poll may wait for."""
 
     def __init__(self) -> None:
-        self.signal = threading.Condition()
+        self.signal = Signal()
         self.states: dict[TopicPartition, PartitionState] = {}
         self.errors: deque[Exception] = deque()
         self.wake: Callable[[], object] = bool

@@ -1,0 +1,169 @@
+"""Records on their way to worker threads: in order within a lane, and counted until all before them are done.
+
+A lane is what must stay in order: a partition, or a key of it. A worker takes a lane, works off one record
+and puts the lane back, so no lane is with two workers. Shared by the polling thread and the workers; one
+lock."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Collection, Hashable, Iterable
+
+from barnabas.client.consumer.records import ConsumerRecord
+from barnabas.client.types import OffsetAndMetadata, TopicPartition
+
+Lane = tuple[TopicPartition, object]
+
+
+class Progress:
+    """One partition: the offsets handed to workers, and how far they are done without a gap."""
+
+    def __init__(self) -> None:
+        self.pending: deque[tuple[int, int]] = deque()
+        self.running = 0
+        self.position: OffsetAndMetadata | None = None
+        self.committed: OffsetAndMetadata | None = None
+        self._done: set[int] = set()
+
+    def finish(self, offset: int) -> None:
+        self._done.add(offset)
+        while self.pending and self.pending[0][0] in self._done:
+            first, epoch = self.pending.popleft()
+            self._done.remove(first)
+            self.position = OffsetAndMetadata(first + 1, "", epoch)
+
+
+class Lanes:
+    def __init__(self, *, by_key: bool) -> None:
+        self.changed = threading.Condition()
+        self.failure: BaseException | None = None
+        self._by_key = by_key
+        self._lanes: dict[Lane, deque[ConsumerRecord]] = {}
+        self._ready: deque[Lane] = deque()
+        self._progress: dict[TopicPartition, Progress] = {}
+        self._takes_more = True
+
+    # ---- the polling thread
+
+    def put(self, records: Iterable[ConsumerRecord]) -> None:
+        with self.changed:
+            for record in records:
+                partition = TopicPartition(record.topic, record.partition)
+                epoch = -1 if record.leader_epoch is None else record.leader_epoch
+                self._progress.setdefault(partition, Progress()).pending.append((record.offset, epoch))
+                lane = (partition, self._order_of(record))
+                waiting = self._lanes.get(lane)
+                if waiting is None:
+                    self._lanes[lane] = deque([record])
+                    self._ready.append(lane)
+                else:
+                    waiting.append(record)
+            self.changed.notify_all()
+
+    def _order_of(self, record: ConsumerRecord) -> object:
+        if not self._by_key:
+            return None
+        # Records without a key have no order among themselves that anybody could rely on.
+        if record.key is None:
+            return ("no key", record.offset)
+        # A deserializer may make keys that cannot be told apart by a dict: then the partition is in order.
+        return record.key if isinstance(record.key, Hashable) else None
+
+    def counts(self) -> dict[TopicPartition, int]:
+        """Per partition, the records that are not done, or done behind one that is not."""
+        with self.changed:
+            return {each: len(progress.pending) for each, progress in self._progress.items()}
+
+    def uncommitted(
+        self, partitions: Collection[TopicPartition] | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Up to where everything is done, where that is more than was committed."""
+        with self.changed:
+            return {
+                each: progress.position
+                for each, progress in self._progress.items()
+                if (partitions is None or each in partitions)
+                and progress.position is not None
+                and progress.position != progress.committed
+            }
+
+    def committed(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
+        with self.changed:
+            for each, position in offsets.items():
+                if each in self._progress:
+                    self._progress[each].committed = position
+
+    def drop_waiting(self, partitions: Collection[TopicPartition]) -> None:
+        """Records of these that no worker has begun with are left to whoever reads them next."""
+        with self.changed:
+            for lane in [each for each in self._lanes if each[0] in partitions]:
+                self._lanes[lane].clear()
+
+    def forget(self, partitions: Collection[TopicPartition]) -> None:
+        """These are not ours any more; what still runs of them counts for nobody."""
+        with self.changed:
+            for each in partitions:
+                self._progress.pop(each, None)
+
+    def wait_idle(self, partitions: Collection[TopicPartition], deadline: float) -> bool:
+        """Until nothing of these is running; whether it came to that."""
+        with self.changed:
+            return self.changed.wait_for(
+                lambda: (
+                    not any(self._progress[each].running for each in partitions if each in self._progress)
+                ),
+                max(0.0, deadline - time.monotonic()),
+            )
+
+    def wait_empty(self, deadline: float) -> bool:
+        """Until nothing waits and nothing runs, or a worker has failed."""
+        with self.changed:
+            return self.changed.wait_for(
+                lambda: self.failure is not None or not self._lanes, max(0.0, deadline - time.monotonic())
+            )
+
+    def end(self) -> None:
+        """Workers get nothing more and come home."""
+        with self.changed:
+            self._takes_more = False
+            self.changed.notify_all()
+
+    # ---- the workers
+
+    def take(self) -> tuple[Lane, ConsumerRecord, Progress] | None:
+        """The next record; None is the end."""
+        with self.changed:
+            while True:
+                self.changed.wait_for(lambda: self._ready or not self._takes_more)
+                if not self._takes_more:
+                    return None
+                lane = self._ready.popleft()
+                waiting = self._lanes[lane]
+                if not waiting:
+                    # What it held was dropped.
+                    del self._lanes[lane]
+                    self.changed.notify_all()
+                    continue
+                progress = self._progress[lane[0]]
+                progress.running += 1
+                return lane, waiting.popleft(), progress
+
+    def done(self, lane: Lane, record: ConsumerRecord, progress: Progress) -> None:
+        with self.changed:
+            progress.finish(record.offset)
+            self._give_back(lane, progress)
+
+    def failed(self, lane: Lane, progress: Progress, error: BaseException) -> None:
+        """The record stays undone: nothing behind it is committed. The first failure is told."""
+        with self.changed:
+            self.failure = self.failure or error
+            self._takes_more = False
+            self._give_back(lane, progress)
+
+    def _give_back(self, lane: Lane, progress: Progress) -> None:
+        progress.running -= 1
+        if self._lanes[lane]:
+            self._ready.append(lane)
+        else:
+            del self._lanes[lane]
+        self.changed.notify_all()
