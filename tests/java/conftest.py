@@ -2,21 +2,33 @@
 
 BARNABAS_TEST_PEER=kafka puts a real Apache Kafka in its place, to see that the tests themselves are right."""
 
-import json
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.clients.broker_process import BrokerProcess
-from tests.java.jvm import JavaMissing, class_path, compiled_sources, run_java
+from tests.java.jvm import JavaMissing, class_path
 from tests.java.kafka_server import KafkaServer, running_kafka
+from tests.java.scenarios import Scenarios, run_scenarios
 
 Server = BrokerProcess | KafkaServer
 MakeServer = Callable[..., Server]
 JAVA_TESTS_PEER = os.environ.get("BARNABAS_TEST_PEER", "barnabas")
+# Coordinators that do not keep the tests waiting.
+SWIFT = {
+    "group.initial.rebalance.delay.ms": "300",
+    "group.consumer.heartbeat.interval.ms": "200",
+    "group.consumer.min.heartbeat.interval.ms": "200",
+    "group.consumer.assignment.interval.ms": "100",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
+    "offsets.topic.num.partitions": "5",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.num.partitions": "5",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+}
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -46,6 +58,15 @@ def bootstrap(server: Server) -> str:
     return server.bootstrap
 
 
+@pytest.fixture(scope="session")
+def coordinator(jars: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One broker for all tests of groups and transactions: defaults, but for the pace."""
+    running = server_class()(tmp_path_factory.mktemp("coordinator"), SWIFT)
+    running.start()
+    yield running
+    running.stop()
+
+
 @pytest.fixture
 def make_server(jars: str, tmp_path: Path) -> Iterator[MakeServer]:
     """Start a broker of this test alone: make_server(overrides) -> server; whatever still runs is killed."""
@@ -62,22 +83,14 @@ def make_server(jars: str, tmp_path: Path) -> Iterator[MakeServer]:
         each.stop(signal.SIGKILL)
 
 
-def run_scenarios(bootstrap: str) -> dict[str, dict[str, Any]]:
-    compiled_sources()
-    done = run_java("judge.Main", bootstrap, timeout=280)
-    assert done.returncode == 0, done.stderr
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    return {line["scenario"]: line for line in lines}
-
-
 @pytest.fixture(scope="session")
-def scenarios(bootstrap: str) -> dict[str, dict[str, Any]]:
+def scenarios(bootstrap: str) -> Scenarios:
     """What the Java program saw, by scenario: each has a result or a failure."""
-    return run_scenarios(bootstrap)
+    return run_scenarios(bootstrap, "basics")
 
 
 @pytest.fixture(scope="session")
-def scenarios_of_kafka(jars: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def scenarios_of_kafka(jars: str, tmp_path_factory: pytest.TempPathFactory) -> Scenarios:
     """The same scenarios told to Apache Kafka, for answers too long to be written down here."""
     with running_kafka(tmp_path_factory.mktemp("kafka")) as kafka:
-        return run_scenarios(kafka.bootstrap)
+        return run_scenarios(kafka.bootstrap, "basics")

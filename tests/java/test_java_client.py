@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
+from tests.java.scenarios import Scenarios, result
 
 pytestmark = pytest.mark.java
 
-Scenarios = dict[str, dict[str, Any]]
 # What must come back exactly. The Java side of each is in src/judge/.
 EXPECTED: dict[str, Any] = {
     "acks": {"offsets": {"0": [-1, -1], "1": [2, 3], "all": [4, 5]}, "read": 6},
@@ -99,12 +99,6 @@ EXPECTED: dict[str, Any] = {
     },
     "config-resources": {"topic": True, "kinds": ["BROKER", "TOPIC"]},
 }
-
-
-def result(scenarios: Scenarios, name: str) -> Any:
-    outcome = scenarios[name]
-    assert "failure" not in outcome, outcome["failure"]
-    return outcome["result"]
 
 
 @pytest.mark.parametrize("name", EXPECTED)

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
+from tests.java.scenarios import Scenarios
 
 pytestmark = pytest.mark.java
 
-Scenarios = dict[str, dict[str, Any]]
 # Kafka 4 has no such keys: our own, and those of the store it gave up.
 OURS_ALONE = ("barnabas.", "zookeeper.")
 # Set by the two test beds, each in its own way, or naming the machine and its directories.

@@ -1,0 +1,20 @@
+package judge;
+
+import java.util.concurrent.Callable;
+
+/** Conditions are waited for, with a deadline generous enough for a busy machine. */
+final class Waiting {
+    static final int SECONDS = 60;
+
+    private Waiting() { }
+
+    static void until(String what, Callable<Boolean> holds) throws Exception {
+        long deadline = System.nanoTime() + SECONDS * 1_000_000_000L;
+        while (!holds.call()) {
+            if (System.nanoTime() > deadline) {
+                throw new IllegalStateException("waited in vain until " + what);
+            }
+            Thread.sleep(20);
+        }
+    }
+}
