@@ -1,0 +1,258 @@
+"""The brokers as the data source asks them: partitions, offsets, groups, fetches. One client per process.
+
+Spark reuses its Python workers, so connections are kept in this module for as long as the process lives. What
+is asked is waited for here; the I/O happens in a thread of its own, which a fetch uses to run ahead."""
+
+import asyncio
+import os
+import re
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from concurrent.futures import Future
+from typing import Any, NamedTuple, TypeVar
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.config import consumer_config
+from barnabas.client.consumer.commits import Commits
+from barnabas.client.consumer.lookups import Identity, committed_offsets, offsets_by_time
+from barnabas.client.consumer.network import Network
+from barnabas.client.errors import ErrorCode, KafkaError, KafkaTimeoutError, error_from
+from barnabas.client.runtime import IoThread
+from barnabas.client.types import OffsetAndMetadata
+from barnabas.ids import TopicPartition
+from barnabas.kernels.batches import scan_batches
+from barnabas.spark.offsets import Offsets
+from barnabas.spark.options import OptionError
+from barnabas.spark.settings import Topics
+from barnabas.spark.starts import EARLIEST, LATEST
+from barnabas.wire.messages import fetch
+
+# A topic just made may not be known everywhere yet.
+UNKNOWN_TOPIC_ATTEMPTS = 3
+SAMPLE_BYTES = 256 * 1024
+FETCH_WAIT_MS = 500
+
+_T = TypeVar("_T")
+
+
+class Fetched(NamedTuple):
+    """What a fetch answers for one partition: batches, and the aborted (producer id, first offset) in
+    them."""
+
+    records: memoryview
+    aborted: list[tuple[int, int]]
+
+
+class OffsetsGoneError(Exception):
+    """The log does not hold the offset that was fetched."""
+
+
+class Brokers:
+    def __init__(self, client: Mapping[str, str]) -> None:
+        self._config = consumer_config(client)
+        self.servers = client["bootstrap.servers"]
+        self._api_seconds = self._config.seconds("default.api.timeout.ms")
+        self._io = IoThread("barnabas-spark").start()
+        self._cluster: Cluster = self._io.call(self._open())
+        self._network = Network(self._cluster, None)
+
+    def close(self) -> None:
+        self._io.call(self._cluster.close())
+        self._io.stop()
+
+    async def _open(self) -> Cluster:
+        cluster = Cluster(self._config)
+        cluster.start()
+        return cluster
+
+    # ---- topics
+
+    def partitions(self, topics: Topics, *, missing_allowed: bool = False) -> frozenset[TopicPartition]:
+        """The partitions there are of the topics. One that is named and does not exist is an error, or is
+        left out if that is allowed."""
+        return self._call(lambda: self._partitions(topics, missing_allowed))
+
+    async def _partitions(self, topics: Topics, missing_allowed: bool) -> frozenset[TopicPartition]:
+        names = topics.known_names or await self._matching(topics.pattern)
+        if not names:
+            return frozenset()
+        self._cluster.want(names)
+        missing: list[str] = []
+        for attempt in range(UNKNOWN_TOPIC_ATTEMPTS):
+            await asyncio.sleep(self._cluster.backoff.seconds(attempt))
+            await self._cluster.refresh()
+            known = self._cluster.metadata.topics
+            missing = [name for name in names if name not in known or not known[name].partitions]
+            if not missing:
+                break
+        if missing and not missing_allowed:
+            raise OptionError(f"There is no topic {', '.join(missing)} at {self.servers}.")
+        found = frozenset(
+            TopicPartition(name, info.partition)
+            for name in names
+            if name not in missing
+            for info in self._cluster.metadata.topics[name].partitions
+        )
+        if not topics.assigned:
+            return found
+        absent = sorted(topics.assigned - found)
+        if absent and not missing_allowed:
+            raise OptionError(f"There is no partition {', '.join(map(str, absent))} at {self.servers}.")
+        return topics.assigned & found
+
+    async def _matching(self, pattern: str) -> tuple[str, ...]:
+        answer = await self._cluster.fetch_metadata(None)
+        wanted = re.compile(pattern)
+        return tuple(
+            topic.name
+            for topic in answer.topics
+            if topic.name and not topic.is_internal and wanted.fullmatch(topic.name)
+        )
+
+    # ---- offsets
+
+    def ends(self, partitions: Iterable[TopicPartition], *, read_committed: bool) -> Offsets:
+        """Behind the last record that may be read."""
+        return self._offsets(dict.fromkeys(partitions, LATEST), read_committed)
+
+    def starts(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        """The first record there is."""
+        return self._offsets(dict.fromkeys(partitions, EARLIEST), False)
+
+    def at_times(self, times_ms: Mapping[TopicPartition, int]) -> Offsets:
+        """The first record at or after a time; absent where there is none."""
+        return self._offsets(times_ms, False)
+
+    def _offsets(self, times: Mapping[TopicPartition, int], read_committed: bool) -> Offsets:
+        if not times:
+            return {}
+        found = self._call(lambda: offsets_by_time(self._network, times, int(read_committed)))
+        return {partition: each.offset for partition, each in found.items()}
+
+    # ---- groups
+
+    def committed(
+        self, group: str, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What the group has committed; absent where it has nothing."""
+        wanted = list(partitions)
+        network = Network(self._cluster, group)
+        return self._call(lambda: committed_offsets(network, wanted, Identity())) if wanted else {}
+
+    def commit(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        if offsets:
+            self._call(Commits(Network(self._cluster, group), Identity).commit, offsets)
+
+    # ---- records
+
+    def fetch(
+        self, partition: TopicPartition, offset: int, bytes_max: int, *, read_committed: bool, seconds: float
+    ) -> Future[Fetched]:
+        """Batches from an offset on, as they come: the future is done when there are some, or with
+        OffsetsGoneError, or after `seconds` with an error."""
+        request = (partition, offset, bytes_max, read_committed)
+
+        async def ask() -> Fetched:
+            while True:
+                found = await self._fetch(*request)
+                if len(found.records):
+                    return found
+
+        return self._io.run(self._persist(ask, seconds))
+
+    def sample(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
+        """About how many bytes a record takes in the log, from the first batches at the offsets."""
+        found = {}
+        for partition, offset in offsets.items():
+            try:
+                data = self._call(
+                    lambda at=partition, where=offset: self._fetch(at, where, SAMPLE_BYTES, False)
+                )
+            except OffsetsGoneError:
+                continue
+            batches = scan_batches(data.records, 0)
+            if batches:
+                size = sum(batch[1] for batch in batches)
+                records = batches[-1][2] + batches[-1][3] + 1 - batches[0][2]
+                found[partition] = size / max(records, 1)
+        return found
+
+    async def _fetch(
+        self, partition: TopicPartition, offset: int, bytes_max: int, read_committed: bool
+    ) -> Fetched:
+        leader = await self._cluster.leader(partition)
+        topic = fetch.FetchTopic(
+            topic=partition.topic,
+            topic_id=self._network.topic_id(partition.topic),
+            partitions=[
+                fetch.FetchPartition(
+                    partition=partition.partition,
+                    current_leader_epoch=leader.epoch,
+                    fetch_offset=offset,
+                    partition_max_bytes=bytes_max,
+                )
+            ],
+        )
+        request = fetch.FetchRequest(
+            max_wait_ms=FETCH_WAIT_MS,
+            min_bytes=1,
+            max_bytes=bytes_max,
+            isolation_level=int(read_committed),
+            topics=[topic],
+            rack_id=self._config["client.rack"],
+        )
+        answer: fetch.FetchResponse = await self._network.ask(leader.node_id, fetch.API_KEY, request)
+        for number in (answer.error_code, *(d.error_code for t in answer.responses for d in t.partitions)):
+            if number == ErrorCode.OFFSET_OUT_OF_RANGE:
+                raise OffsetsGoneError(f"{partition} does not hold offset {offset}")
+            if number:
+                raise error_from(number, f"{partition} cannot be read: {error_from(number).message}")
+        data = answer.responses[0].partitions[0]
+        records: Any = data.records
+        aborted = [(each.producer_id, each.first_offset) for each in data.aborted_transactions or ()]
+        return Fetched(memoryview(b"" if records is None else records), aborted)
+
+    # ---- asking
+
+    def _call(self, ask: Callable[..., Awaitable[_T]], *arguments: object) -> _T:
+        return self._io.call(self._persist(lambda: ask(*arguments), self._api_seconds))
+
+    async def _persist(self, ask: Callable[[], Awaitable[_T]], seconds: float) -> _T:
+        """Ask until there is an answer; what cannot be helped by waiting is raised."""
+        failure: KafkaError | None = None
+        bound = asyncio.timeout(seconds)
+        try:
+            async with bound:
+                while True:
+                    try:
+                        return await ask()
+                    except KafkaError as error:
+                        if not error.retriable:
+                            raise
+                        failure = error
+                    await self._network.recover()
+        except TimeoutError:
+            if not bound.expired():
+                raise
+            why = f"; the last failure was {failure}" if failure is not None else ""
+            raise KafkaTimeoutError(f"{self.servers} gave no answer within {seconds:g} s{why}") from failure
+
+
+_BROKERS: dict[tuple[int, frozenset[tuple[str, str]]], Brokers] = {}
+_LOCK = threading.Lock()
+
+
+def brokers_of(client: Mapping[str, str]) -> Brokers:
+    """The brokers of these settings: one for all who ask in this process, and a new one after a fork."""
+    key = (os.getpid(), frozenset(client.items()))
+    with _LOCK:
+        if key not in _BROKERS:
+            _BROKERS[key] = Brokers(client)
+        return _BROKERS[key]
+
+
+def close_all() -> None:
+    """Close the connections of this process: for tests."""
+    with _LOCK:
+        while _BROKERS:
+            _BROKERS.popitem()[1].close()

@@ -1,0 +1,154 @@
+"""The columns of a query: the stock connector's, those of decoded values, and how a schema is checked."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any, Protocol
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from barnabas.spark.options import OptionError, read_options
+from barnabas.spark.settings import Decoding, ReadSettings, Topics, decoding_of, topics_of
+
+KAFKA_COLUMNS: dict[str, DataType] = {
+    "key": BinaryType(),
+    "value": BinaryType(),
+    "topic": StringType(),
+    "partition": IntegerType(),
+    "offset": LongType(),
+    "timestamp": TimestampType(),
+    "timestampType": IntegerType(),
+    "headers": ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
+}
+ERROR = "error"
+# What stands beside decoded columns where no schema is given.
+_BESIDE_DECODED = ("topic", "partition", "offset", "timestamp")
+
+
+class Projection(Protocol):
+    """Makes batches of the query's schema from batches of `kafka_columns`."""
+
+    kafka_columns: tuple[str, ...]
+
+    def apply(self, batch: Any) -> Iterator[Any]: ...
+
+    def finish(self) -> None:
+        """The range was read to its end."""
+
+
+class AsRead:
+    """The records' own columns: the kernel makes them as they are wanted."""
+
+    def __init__(self, kafka_columns: tuple[str, ...]) -> None:
+        self.kafka_columns = kafka_columns
+
+    def apply(self, batch: Any) -> Iterator[Any]:
+        yield batch
+
+    def finish(self) -> None:
+        return None
+
+
+def projection_of(settings: ReadSettings, schema: StructType) -> Projection:
+    if settings.decoding.format == "none":
+        return AsRead(tuple(schema.fieldNames()))
+    from barnabas.spark.decode.projection import Decoded
+
+    return Decoded(settings, schema)
+
+
+def metadata_columns(decoding: Decoding) -> dict[str, str]:
+    """The names that a record's own columns have beside decoded ones: {"_offset": "offset"}; `_error` is
+    ""."""
+    names = {decoding.prefix + name: name for name in KAFKA_COLUMNS}
+    return {**names, decoding.prefix + ERROR: ""}
+
+
+def payload_of(decoding: Decoding, schema: StructType) -> StructType:
+    """The columns of a schema that are in the value."""
+    own = metadata_columns(decoding)
+    return StructType([field for field in schema.fields if field.name not in own])
+
+
+def default_schema(given: Mapping[str, str]) -> StructType:
+    """The schema of a query whose user gives none."""
+    values = read_options(given)
+    decoding, topics = decoding_of(values), topics_of(values)
+    if decoding.format == "none":
+        names = [name for name in KAFKA_COLUMNS if name != "headers" or values["includeHeaders"]]
+        return StructType([_own(name) for name in values["columns"] or names])
+    if decoding.format == "json":
+        raise OptionError(
+            'decode=json needs to know the columns: give them, as in .schema("id long, name string, _offset'
+            ' long").'
+        )
+    return _avro_schema(decoding, topics, values["columns"])
+
+
+def _own(name: str) -> StructField:
+    if name not in KAFKA_COLUMNS:
+        raise _no_column(name, KAFKA_COLUMNS)
+    return StructField(name, KAFKA_COLUMNS[name])
+
+
+def _avro_schema(decoding: Decoding, topics: Topics, columns: tuple[str, ...] | None) -> StructType:
+    from barnabas.spark.decode.avro import schema_of
+
+    fields = {field.name: field for field in schema_of(decoding, topics).fields}
+    own = metadata_columns(decoding)
+    for name, source in own.items():
+        kind = KAFKA_COLUMNS.get(source, StringType())
+        if columns is not None or source in _BESIDE_DECODED:
+            fields[name] = StructField(name, kind)
+    for name in columns or ():
+        if name not in fields:
+            raise _no_column(name, fields)
+    return StructType([fields[name] for name in columns or fields])
+
+
+def check_schema(settings: ReadSettings, schema: StructType) -> None:
+    """OptionError where a schema has columns that cannot be read, or not as the type it wants."""
+    if not schema.fields:
+        raise OptionError("The schema has no columns.")
+    decoding = settings.decoding
+    names = (
+        metadata_columns(decoding) if decoding.format != "none" else {name: name for name in KAFKA_COLUMNS}
+    )
+    for field in schema.fields:
+        if field.name in names:
+            _check_type(field, KAFKA_COLUMNS.get(names[field.name], StringType()))
+        elif decoding.format == "none":
+            raise _no_column(field.name, names)
+        _check_nullable(field)
+    if decoding.format == "json":
+        from barnabas.spark.decode.json import check_payload
+
+        check_payload(payload_of(decoding, schema))
+
+
+def _check_type(field: StructField, wanted: DataType) -> None:
+    if field.dataType != wanted:
+        raise OptionError(
+            f"The column {field.name} is {wanted.simpleString()} here, and cannot be read as"
+            f" {field.dataType.simpleString()}: cast it in the DataFrame."
+        )
+
+
+def _check_nullable(field: StructField) -> None:
+    if not field.nullable:
+        raise OptionError(f"The column {field.name} is NOT NULL in the schema; what is read may be null.")
+
+
+def _no_column(name: str, known: Iterable[str]) -> OptionError:
+    near = get_close_matches(name, list(known), n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}."
+    return OptionError(f"There is no column {name} to read; {hint}")

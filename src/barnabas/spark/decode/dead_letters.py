@@ -1,0 +1,81 @@
+"""Records that cannot be decoded go to another topic, as they were, with error and origin in headers.
+
+A task that is tried again sends them again: origin and offset tell which are the same."""
+
+import os
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from barnabas.client.keys import PRODUCER_KEYS
+from barnabas.client.producer import Producer
+from barnabas.client.types import RecordMetadata
+from barnabas.spark.settings import ReadSettings
+
+ERROR_HEADER = "barnabas.error"
+TOPIC_HEADER = "barnabas.topic"
+PARTITION_HEADER = "barnabas.partition"
+OFFSET_HEADER = "barnabas.offset"
+TIMESTAMP_HEADER = "barnabas.timestamp"
+
+_PRODUCERS: dict[tuple[int, frozenset[tuple[str, str]]], Producer] = {}
+_LOCK = threading.Lock()
+
+
+class DeadLetters:
+    """`send` as they are found, `flush` at the end: it raises what could not be written."""
+
+    def __init__(self, settings: ReadSettings) -> None:
+        self._topic = settings.decoding.dead_letter_topic
+        self._client = settings.client
+        self._sent: list[Any] = []
+
+    def send(self, batch: Any, errors: Mapping[int, str]) -> None:
+        """The rows of a batch of records that are at fault."""
+        producer = producer_of(self._client)
+        for row, told in sorted(errors.items()):
+            record = batch.slice(row, 1).to_pylist()[0]
+            self._sent.append(
+                producer.send(
+                    self._topic, key=record["key"], value=record["value"], headers=_headers(record, told)
+                )
+            )
+
+    def flush(self) -> None:
+        if self._sent:
+            producer_of(self._client).flush()
+        sent, self._sent = self._sent, []
+        for future in sent:
+            _ = _written(future)
+
+
+def _written(future: Any) -> RecordMetadata:
+    found: RecordMetadata = future.result()
+    return found
+
+
+def _headers(record: Mapping[str, Any], told: str) -> list[tuple[str, bytes | None]]:
+    """Those of the record, then ours. A letter that failed before keeps its first origin."""
+    kept = [(header["key"], header["value"]) for header in record["headers"] or ()]
+    names = {name for name, _ in kept}
+    time = record["timestamp"]
+    ours = {
+        ERROR_HEADER: told,
+        TOPIC_HEADER: record["topic"],
+        PARTITION_HEADER: str(record["partition"]),
+        OFFSET_HEADER: str(record["offset"]),
+        TIMESTAMP_HEADER: "" if time is None else str(round(time.timestamp() * 1000)),
+    }
+    if TOPIC_HEADER in names:
+        kept = [(name, value) for name, value in kept if name != ERROR_HEADER]
+        ours = {ERROR_HEADER: told}
+    return kept + [(name, text.encode()) for name, text in ours.items()]
+
+
+def producer_of(client: Mapping[str, str]) -> Producer:
+    """The producer of these settings in this process."""
+    key = (os.getpid(), frozenset(client.items()))
+    with _LOCK:
+        if key not in _PRODUCERS:
+            _PRODUCERS[key] = Producer({name: text for name, text in client.items() if name in PRODUCER_KEYS})
+        return _PRODUCERS[key]

@@ -1,0 +1,106 @@
+"""Batches of records to batches of decoded columns, with the policy for values that cannot be decoded."""
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any, NamedTuple, Protocol
+
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from barnabas.spark.columns import metadata_columns, payload_of
+from barnabas.spark.decode.dead_letters import DeadLetters
+from barnabas.spark.settings import DEAD_LETTER, FAIL, ReadSettings
+
+# Of a record that cannot be decoded, all is kept.
+_LETTER_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
+_ORIGIN_COLUMNS = ("topic", "partition", "offset")
+
+
+class Payload(NamedTuple):
+    """A table with a row for each value (nulls for null and for bad ones), and why values are bad, by row."""
+
+    table: Any
+    errors: dict[int, str]
+
+
+class Decoder(Protocol):
+    def decode(self, values: Any) -> Payload:
+        """`values` is a binary pyarrow.Array."""
+
+
+class BadRecordError(ValueError):
+    """A value cannot be decoded, and badRecords is fail."""
+
+
+class Decoded:
+    """The projection of a query with decode."""
+
+    def __init__(self, settings: ReadSettings, schema: StructType) -> None:
+        decoding = settings.decoding
+        self._policy = decoding.bad_records
+        self._schema = to_arrow_schema(schema, timezone="UTC")
+        self._own = metadata_columns(decoding)
+        self._decoder = _decoder(settings, payload_of(decoding, schema))
+        self._letters = DeadLetters(settings) if self._policy == DEAD_LETTER else None
+        wanted = {self._own[name] for name in self._schema.names if self._own.get(name)}
+        always = _LETTER_COLUMNS if self._letters is not None else ("value", *_ORIGIN_COLUMNS)
+        self.kafka_columns = tuple(dict.fromkeys((*always, *sorted(wanted))))
+
+    def apply(self, batch: Any) -> Iterator[Any]:
+        payload = self._decoder.decode(batch.column("value"))
+        if payload.errors and self._policy == FAIL:
+            raise _failure(batch, payload.errors)
+        made = self._batch(batch, payload)
+        if payload.errors and self._letters is not None:
+            self._letters.send(batch, payload.errors)
+            made = made.filter(_without(payload.errors, len(batch)))
+        if len(made):
+            yield made
+
+    def finish(self) -> None:
+        if self._letters is not None:
+            self._letters.flush()
+
+    def _batch(self, batch: Any, payload: Payload) -> Any:
+        arrow = import_module("pyarrow")
+        arrays = []
+        for field in self._schema:
+            source = self._own.get(field.name)
+            if source is None:
+                arrays.append(_flat(payload.table.column(field.name)))
+            elif source:
+                arrays.append(batch.column(source))
+            else:
+                arrays.append(
+                    arrow.array([payload.errors.get(row) for row in range(len(batch))], arrow.string())
+                )
+        return arrow.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+def _decoder(settings: ReadSettings, payload: StructType) -> Decoder:
+    if settings.decoding.format == "json":
+        from barnabas.spark.decode.json import JsonDecoder
+
+        return JsonDecoder(payload)
+    from barnabas.spark.decode.avro import AvroDecoder
+
+    return AvroDecoder(settings.decoding, payload)
+
+
+def _flat(column: Any) -> Any:
+    """A column of a table as one array."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _without(errors: dict[int, str], count: int) -> Any:
+    return import_module("pyarrow").array([row not in errors for row in range(count)])
+
+
+def _failure(batch: Any, errors: dict[int, str]) -> BadRecordError:
+    row = min(errors)
+    topic, partition, offset = (batch.column(name)[row].as_py() for name in _ORIGIN_COLUMNS)
+    return BadRecordError(
+        f"The value of {topic}-{partition} at offset {offset} cannot be decoded: {errors[row]}. Set"
+        " badRecords to"
+        " null or dlq:<topic> to go on without it."
+    )

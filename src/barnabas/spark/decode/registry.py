@@ -1,0 +1,99 @@
+"""A schema registry with Confluent's REST interface: schemas by id and by subject, kept once they are
+known."""
+
+import base64
+import json
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any, NamedTuple
+
+TIMEOUT_SECONDS = 10.0
+ATTEMPTS = 3
+PAUSE_SECONDS = 0.5
+ANSWER_BYTES_MAX = 16 << 20
+REFERENCES_MAX = 100
+NOT_FOUND = 404
+
+
+class RegistryError(RuntimeError):
+    """The registry cannot be asked, or does not answer as one does."""
+
+
+class UnknownSchemaError(RegistryError):
+    """The registry has no such schema."""
+
+
+class RegisteredSchema(NamedTuple):
+    """`schema` is the parsed JSON; `references` are the schemas it names, those that they name first."""
+
+    schema: Any
+    references: tuple[Any, ...] = ()
+
+
+class Registry:
+    def __init__(self, url: str, user_info: str | None = None) -> None:
+        self._url = url.rstrip("/")
+        self._headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
+        if user_info is not None:
+            self._headers["Authorization"] = "Basic " + base64.b64encode(user_info.encode()).decode()
+        self._by_id: dict[int, RegisteredSchema] = {}
+
+    def by_id(self, schema_id: int) -> RegisteredSchema:
+        if schema_id not in self._by_id:
+            self._by_id[schema_id] = self._schema(self._get(f"/schemas/ids/{schema_id}"))
+        return self._by_id[schema_id]
+
+    def latest(self, subject: str) -> RegisteredSchema:
+        return self._schema(self._get(f"/subjects/{urllib.parse.quote(subject, safe='')}/versions/latest"))
+
+    def _schema(self, answer: Any) -> RegisteredSchema:
+        kind = answer.get("schemaType", "AVRO")
+        if kind != "AVRO":
+            raise RegistryError(f"The schema at {self._url} is {kind}, and decode=avro reads AVRO.")
+        found: dict[tuple[str, int], Any] = {}
+        self._add_references(answer, found)
+        return RegisteredSchema(_parsed(answer["schema"]), tuple(found.values()))
+
+    def _add_references(self, answer: Any, found: dict[tuple[str, int], Any]) -> None:
+        for reference in answer.get("references") or ():
+            key = (reference["subject"], reference["version"])
+            if key in found:
+                continue
+            if len(found) >= REFERENCES_MAX:
+                raise RegistryError(f"A schema at {self._url} refers to more than {REFERENCES_MAX} others.")
+            subject = urllib.parse.quote(key[0], safe="")
+            referred = self._get(f"/subjects/{subject}/versions/{key[1]}")
+            self._add_references(referred, found)
+            found[key] = _parsed(referred["schema"])
+
+    def _get(self, path: str) -> Any:
+        """The answer as JSON; a registry that cannot be reached is tried again."""
+        request = urllib.request.Request(self._url + path, headers=self._headers)
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
+                    return json.loads(answer.read(ANSWER_BYTES_MAX))
+            except urllib.error.HTTPError as error:
+                told = f"The schema registry answers {error.code} to {self._url}{path}."
+                is_last = error.code < 500 or attempt == ATTEMPTS
+                error.close()
+                if is_last:
+                    kind = UnknownSchemaError if error.code == NOT_FOUND else RegistryError
+                    raise kind(told) from error
+            except (OSError, ValueError) as error:
+                if attempt == ATTEMPTS or isinstance(error, ValueError):
+                    raise RegistryError(
+                        f"The schema registry at {self._url} cannot be asked: {error}."
+                    ) from error
+            time.sleep(PAUSE_SECONDS)
+        raise AssertionError("the last attempt answers or raises")
+
+
+def _parsed(text: str) -> Any:
+    """The schema's JSON; a bare name of a type is one too, and some registries leave off its quotes."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
