@@ -302,10 +302,12 @@ class AsyncConsumer(ConsumerCore):
         if self._access.is_closed:
             return
         await self._settle_membership()
-        self._access.is_closed = True
-        try:
-            await self._perform(self._closing_steps(seconds))
-        finally:
-            await run_on(self._engine.io, self._engine.end())
-            await stop(self._engine.io)
-            self._close_interceptors()
+        # Entered, so that the listener may still commit.
+        with self._access:
+            self._access.is_closed = True
+            try:
+                await self._perform(self._closing_steps(seconds))
+            finally:
+                await run_on(self._engine.io, self._engine.end())
+                await stop(self._engine.io)
+                self._close_interceptors()
