@@ -22,11 +22,13 @@ def add_connection(
     *,
     server_flags: tuple[str, ...] = ("--bootstrap-server", "--broker-list"),
     config_flags: tuple[str, ...] = ("--command-config",),
+    server_group: argparse._MutuallyExclusiveGroup | None = None,
 ) -> None:
-    parser.add_argument(
+    """`server_group`: where the address stands, when another option may take its place."""
+    (server_group or parser).add_argument(
         *server_flags,
         dest="bootstrap_server",
-        required=True,
+        required=server_group is None,
         metavar="HOST:PORT",
         help="a broker, or several with commas between them",
     )

@@ -1,0 +1,41 @@
+"""`barnabas configs`: show and change settings of topics, brokers and groups, as kafka-configs.sh does."""
+
+import argparse
+
+from barnabas.cli.configs.altering import alter
+from barnabas.cli.configs.arguments import add_arguments
+from barnabas.cli.configs.describing import describe
+from barnabas.cli.configs.entities import entity_of
+from barnabas.cli.connecting import admin_of
+from barnabas.cli.failures import ToolError
+
+__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
+
+DESCRIPTION = """\
+Show or change settings of topics, brokers, groups, loggers and metrics subscriptions.
+`synonyms` shows where a value comes from: the first one counts, the others stand behind it."""
+EXAMPLES = """\
+  barnabas configs --bootstrap-server localhost:9092 --describe --topic orders
+  barnabas configs --bootstrap-server localhost:9092 --describe --broker 1 --all
+  barnabas configs --bootstrap-server localhost:9092 --alter --topic orders \\
+      --add-config 'cleanup.policy=[compact,delete],segment.ms=3600000'
+  barnabas configs --bootstrap-server localhost:9092 --alter --topic orders --delete-config segment.ms
+  barnabas configs --bootstrap-server localhost:9092 --alter --entity-type brokers --entity-default \\
+      --add-config log.retention.ms=86400000
+  barnabas configs --bootstrap-server localhost:9092 --alter --group billing \\
+      --add-config consumer.session.timeout.ms=50000
+"""
+
+
+def run(options: argparse.Namespace) -> int:
+    if len(options.actions) != 1:
+        raise ToolError("Command must include exactly one action: --describe, --alter.")
+    (action,) = options.actions
+    entity = entity_of(options, action)
+    if options.bootstrap_server is None:
+        raise ToolError(
+            "There are no controllers of their own to ask: use --bootstrap-server HOST:PORT "
+            "with the address of a broker."
+        )
+    with admin_of(options) as admin:
+        return (describe if action == "describe" else alter)(admin, entity, options)

@@ -1,0 +1,60 @@
+"""`barnabas run-class`: scripts name tools by Kafka's classes; each stands for one of our commands."""
+
+import argparse
+
+from barnabas.cli.failures import ToolError
+
+DESCRIPTION = """\
+Run the command that a class of Kafka stands for, with the arguments behind it. The package does not
+matter: tools have moved from kafka.tools and kafka.admin to org.apache.kafka.tools over the years."""
+EXAMPLES = """\
+  barnabas run-class kafka.tools.GetOffsetShell --broker-list localhost:9092 --time -1 --topic orders
+  barnabas run-class org.apache.kafka.tools.TopicCommand --bootstrap-server localhost:9092 --list
+"""
+
+# The class without its package: the command.
+CLASSES = {
+    "AclCommand": "acls",
+    "BrokerApiVersionsCommand": "broker-api-versions",
+    "ClusterTool": "cluster",
+    "ConfigCommand": "configs",
+    "ConsoleConsumer": "console-consumer",
+    "ConsoleProducer": "console-producer",
+    "ConsumerGroupCommand": "consumer-groups",
+    "ConsumerPerformance": "consumer-perf-test",
+    "DeleteRecordsCommand": "delete-records",
+    "DumpLogSegments": "dump-log",
+    "EndToEndLatency": "e2e-latency",
+    "GetOffsetShell": "get-offsets",
+    "Kafka": "start",
+    "LeaderElectionCommand": "leader-election",
+    "LogDirsCommand": "log-dirs",
+    "PreferredReplicaLeaderElectionCommand": "leader-election",
+    "ProducerPerformance": "producer-perf-test",
+    "ReassignPartitionsCommand": "reassign-partitions",
+    "TopicCommand": "topics",
+    "TransactionsCommand": "transactions",
+}
+PACKAGES = ("kafka", "org.apache.kafka")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("class_name", metavar="CLASS", help="a class of Kafka's tools, with its package")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the tool's arguments")
+
+
+def run(options: argparse.Namespace) -> int:
+    from barnabas.cli.main import main
+
+    return main([command_of(options.class_name), *options.arguments])
+
+
+def command_of(class_name: str) -> str:
+    package, _, name = class_name.rpartition(".")
+    is_kafka = any(package == known or package.startswith(f"{known}.") for known in PACKAGES)
+    if not is_kafka or name not in CLASSES:
+        raise ToolError(
+            f"{class_name} has no command of ours. These classes have: {', '.join(sorted(CLASSES))}; "
+            "write them with a package of Kafka, as in kafka.tools.GetOffsetShell."
+        )
+    return CLASSES[name]
