@@ -19,13 +19,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from barnabas.clock import Clock
+
 START_SECONDS_MAX = 30.0
 # A group in a test is complete when its first member is there; in production three seconds are waited.
 TEST_DEFAULTS = {"group.initial.rebalance.delay.ms": "0"}
 
 
 class Broker:
-    """`overrides` are Kafka's config keys. `data_dir` keeps the data of a broker that is started again."""
+    """`overrides` are Kafka's config keys. `data_dir` keeps the data of a broker that is started again.
+    `clock` says what time it is to a broker in this process, as a `barnabas.clock.FakeClock` does."""
 
     def __init__(
         self,
@@ -34,9 +37,13 @@ class Broker:
         subprocess: bool = False,
         data_dir: Path | None = None,
         port: int = 0,
+        clock: Clock | None = None,
     ) -> None:
+        if subprocess and clock is not None:
+            raise ValueError("a broker in a process of its own has the system's clock")
         self._overrides = {**TEST_DEFAULTS, **(overrides or {})}
         self._is_subprocess = subprocess
+        self._clock = clock
         self._own_dir = Path(tempfile.mkdtemp(prefix="barnabas-")) if data_dir is None else None
         self.data_dir = data_dir or self._own_dir or Path()
         self.port = port
@@ -56,7 +63,7 @@ class Broker:
         if self._is_subprocess:
             self._start_process()
         else:
-            self._thread = _BrokerThread(self.data_dir, self.port, self._overrides)
+            self._thread = _BrokerThread(self.data_dir, self.port, self._overrides, self._clock)
             self.port = self._thread.start_and_wait()
         return self
 
@@ -137,9 +144,10 @@ subprocess_Popen = subprocess.Popen[bytes]
 class _BrokerThread:
     """A broker with an event loop of its own, in a thread beside the test."""
 
-    def __init__(self, data_dir: Path, port: int, overrides: Mapping[str, str]) -> None:
+    def __init__(self, data_dir: Path, port: int, overrides: Mapping[str, str], clock: Clock | None) -> None:
         self._thread = threading.Thread(target=self._run, name="barnabas-broker", daemon=True)
         self._arguments = (data_dir, port, overrides)
+        self._clock = clock
         self._ready = threading.Event()
         self._failure: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -173,7 +181,7 @@ class _BrokerThread:
         from barnabas.broker.startup import broker_config
 
         data_dir, port, overrides = self._arguments
-        broker = RealBroker(broker_config(None, data_dir, port, overrides))
+        broker = RealBroker(broker_config(None, data_dir, port, overrides), self._clock)
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         await broker.start()
         self._port = broker.endpoints[0].port
