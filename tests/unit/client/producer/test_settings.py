@@ -6,13 +6,18 @@ import pytest
 
 from barnabas.client.config import producer_config
 from barnabas.client.errors import ConfigError
+from barnabas.client.producer.accumulator import Limits
 from barnabas.client.producer.ports import SenderSettings
-from barnabas.client.producer.settings import sender_settings_of
+from barnabas.client.producer.settings import limits_of, sender_settings_of
 from barnabas.records.compression import GZIP, ZSTD
 
 
 def settings_of(**keywords: Any) -> SenderSettings:
     return sender_settings_of(producer_config(bootstrap_servers="localhost:9092", **keywords))
+
+
+def limits(**keywords: Any) -> Limits:
+    return limits_of(producer_config(bootstrap_servers="localhost:9092", **keywords))
 
 
 def test_idempotence_is_on_unless_another_setting_rules_it_out() -> None:
@@ -48,3 +53,8 @@ def test_compression_and_its_level() -> None:
     assert settings_of(compression_type="zstd", compression_zstd_level=9).packing[:2] == (ZSTD, 9)
     assert settings_of(compression_type="gzip", compression_gzip_level=-1).packing[:2] == (GZIP, None)
     assert settings_of(transactional_id="t").packing.transactional
+
+
+def test_a_batch_that_may_grow_does_not_outgrow_a_request() -> None:
+    assert limits(batch_size=16_384, max_request_size=1_000).batch_bytes == 1_000
+    assert limits(batch_size=500, max_request_size=1_000).batch_bytes == 500
