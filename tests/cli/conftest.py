@@ -46,15 +46,18 @@ def bootstrap(broker: BrokerProcess) -> str:
 def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     """run("topics", "--list", ..., stdin="") -> what it printed and its exit code; in this process."""
 
-    def run(*arguments: str, stdin: str = "") -> Ran:
-        out, err = io.StringIO(), io.StringIO()
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+    def run(*arguments: str, stdin: str | bytes = "") -> Ran:
+        given = stdin.encode() if isinstance(stdin, str) else stdin
+        # Tools that move bytes write to the buffer below the text.
+        written, err = io.BytesIO(), io.StringIO()
+        out = io.TextIOWrapper(written, encoding="utf-8", write_through=True)
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
         with redirect_stdout(out), redirect_stderr(err):
             try:
                 code = main(arguments)
             except SystemExit as stopped:
                 code = stopped.code if isinstance(stopped.code, int) else 1
-        return Ran(code, out.getvalue(), err.getvalue())
+        return Ran(code, written.getvalue().decode("utf-8", "surrogateescape"), err.getvalue())
 
     return run
 

@@ -38,6 +38,12 @@ COMMANDS: dict[str, Row] = {
         "perf.consumer", "read many records and tell how fast", "kafka-consumer-perf-test"
     ),
     "e2e-latency": Row("perf.latency", "measure the way from sender to reader", "kafka-e2e-latency"),
+    "console-producer": Row(
+        "console_producer", "write lines of standard input to a topic", "kafka-console-producer"
+    ),
+    "console-consumer": Row(
+        "console_consumer", "print the records of topics, as bytes or JSON", "kafka-console-consumer"
+    ),
     "completion": Row("completion", "print a completion script for bash, zsh or fish"),
 }
 

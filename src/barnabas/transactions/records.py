@@ -99,13 +99,22 @@ def tombstone(transactional_id: str) -> JournalRecord:
 
 def decode(record: JournalRecord) -> Entry | None:
     """None for a record this version does not know."""
+    messages = decode_messages(record)
+    if messages is None:
+        return None
+    key, value = messages
+    return Entry(key.transactional_id, None if value is None else _transaction(value))
+
+
+def decode_messages(record: JournalRecord) -> tuple[TransactionLogKey, TransactionLogValue | None] | None:
+    """The key and the value field by field; None for a record this version does not know."""
     (kind,) = _PREFIX.unpack_from(record.key)
     if kind != KEY_TYPE:
         logger.warning("a transaction record has a key of unknown type %d and is skipped", kind)
         return None
     key = decode_message(TransactionLogKey, 0, _NEVER_FLEXIBLE, record.key[_PREFIX.size :])
     if record.value is None:
-        return Entry(key.transactional_id, None)
+        return key, None
     (version,) = _PREFIX.unpack_from(record.value)
     if not 0 <= version <= VALUE_VERSION_MAX:
         logger.warning(
@@ -113,8 +122,7 @@ def decode(record: JournalRecord) -> Entry | None:
         )
         return None
     body = record.value[_PREFIX.size :]
-    value = decode_message(TransactionLogValue, version, VALUE_FLEXIBLE_FROM, body)
-    return Entry(key.transactional_id, _transaction(value))
+    return key, decode_message(TransactionLogValue, version, VALUE_FLEXIBLE_FROM, body)
 
 
 def _transaction(value: TransactionLogValue) -> Transaction:

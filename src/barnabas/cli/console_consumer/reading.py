@@ -1,0 +1,161 @@
+"""Reads until there is enough, nothing more comes, or a signal; then leaves the group and tells the count."""
+
+import argparse
+import re
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import TYPE_CHECKING, BinaryIO
+
+from barnabas.cli.console_consumer.formatters import Formatter, formatter_of, json_line
+from barnabas.cli.console_consumer.options import (
+    check,
+    consumer_settings,
+    formatter_properties,
+    start_offset,
+)
+from barnabas.cli.failures import ToolError
+
+if TYPE_CHECKING:
+    from barnabas.client import Consumer
+    from barnabas.kernels.record_decode import ConsumerRecord
+
+# How long a poll waits; a signal ends it at once, so that it may be long.
+POLL_SECONDS = 60.0
+_BY_SIGNAL = 128
+
+
+def run(options: argparse.Namespace) -> int:
+    from barnabas.client import Consumer
+    from barnabas.client.errors import WakeupError
+
+    check(options)
+    begin = start_offset(options)
+    pattern = None if options.include is None else pattern_of(options.include)
+    formatter = json_line if options.json else formatter_of(options.formatter, formatter_properties(options))
+    reading = Reading(Consumer(consumer_settings(options)), formatter, options)
+    stopped_by: list[int] = []
+    try:
+        with _woken_by_signals(reading.consumer, stopped_by):
+            try:
+                with suppress(WakeupError):
+                    reading.start(begin, pattern)
+                    reading.read()
+            finally:
+                reading.close()
+    finally:
+        print(f"Processed a total of {reading.count} messages", file=sys.stderr)
+    if options.enable_systest_events:
+        print("shutdown_complete")
+    return _BY_SIGNAL + stopped_by[0] if stopped_by else 0
+
+
+class Reading:
+    def __init__(self, consumer: "Consumer", formatter: Formatter, options: argparse.Namespace) -> None:
+        self.consumer = consumer
+        self.count = 0
+        self._formatter = formatter
+        self._options = options
+        self._left: deque[ConsumerRecord] = deque()
+
+    def start(self, begin: int | str, pattern: re.Pattern[str] | None) -> None:
+        from barnabas.client.types import TopicPartition
+
+        options = self._options
+        if options.partition is not None:
+            partition = TopicPartition(options.topic, options.partition)
+            self.consumer.assign([partition])
+            if isinstance(begin, int):
+                self.consumer.seek(partition, begin)
+            elif begin == "earliest":
+                self.consumer.seek_to_beginning(partition)
+            else:
+                self.consumer.seek_to_end(partition)
+        else:
+            self.consumer.subscribe([options.topic] if pattern is None else pattern)
+
+    def read(self) -> None:
+        output = sys.stdout.buffer
+        timeout_ms = self._options.timeout_ms
+        waits = timeout_ms is None or timeout_ms < 0
+        while not self._is_enough():
+            self._left.extend(self.consumer.poll(POLL_SECONDS if waits else timeout_ms / 1000))
+            if not self._left and not waits:
+                return
+            try:
+                self._write(output)
+                output.flush()
+            except BrokenPipeError:
+                print("Unable to write to standard out, closing consumer.", file=sys.stderr)
+                raise
+
+    def _is_enough(self) -> bool:
+        most = self._options.max_messages
+        return most is not None and 0 <= most <= self.count
+
+    def _write(self, output: BinaryIO) -> None:
+        from barnabas.errors import KafkaError
+
+        while self._left and not self._is_enough():
+            record = self._left.popleft()
+            self.count += 1
+            try:
+                shown = self._formatter(record)
+            except KafkaError as error:
+                where = f"{record.topic}-{record.partition} at offset {record.offset}"
+                if not self._options.skip_message_on_error:
+                    output.flush()
+                    raise ToolError(
+                        f"The record of {where} cannot be shown: {error}. "
+                        "--skip-message-on-error goes on with the next."
+                    ) from error
+                print(f"Error processing message, skipping {where}: {error}", file=sys.stderr)
+                continue
+            if shown is not None:
+                output.write(shown)
+
+    def close(self) -> None:
+        """Leave the group. What was fetched and not shown must not count as read: it would be committed."""
+        from barnabas.client.types import TopicPartition
+
+        first_left: dict[TopicPartition, int] = {}
+        for record in self._left:
+            first_left.setdefault(TopicPartition(record.topic, record.partition), record.offset)
+        assigned = self.consumer.assignment()
+        for partition, offset in first_left.items():
+            if partition in assigned:
+                self.consumer.seek(partition, offset)
+        self.consumer.close()
+
+
+@contextmanager
+def _woken_by_signals(consumer: "Consumer", caught: list[int]) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the poll instead of the program, so that it ends in good order."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def wake(number: int, frame: FrameType | None) -> None:
+        if caught:
+            # Asked twice: the good order takes too long.
+            raise KeyboardInterrupt
+        caught.append(number)
+        consumer.wakeup()
+
+    before = {number: signal.signal(number, wake) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def pattern_of(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise ToolError(f"--include {text!r} is no regular expression: {error}.") from error

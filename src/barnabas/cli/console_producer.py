@@ -1,0 +1,180 @@
+"""`barnabas console-producer`: every line of standard input becomes a record of a topic."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from barnabas.cli.connecting import add_connection
+from barnabas.cli.failures import ToolError
+from barnabas.cli.line_reader import Line, LineReader
+from barnabas.cli.properties import known_settings, read_properties
+
+if TYPE_CHECKING:
+    from barnabas.client import Producer
+    from barnabas.client.types import RecordMetadata
+    from barnabas.errors import KafkaError
+
+DESCRIPTION = """\
+Write records to a topic, one for each line of standard input. Lines are bytes: nothing is decoded on the way.
+Settings of the producer that no option names keep the client's defaults."""
+EXAMPLES = """\
+  echo 'hello' | barnabas console-producer --bootstrap-server localhost:9092 --topic greetings
+  barnabas console-producer --bootstrap-server localhost:9092 --topic orders \\
+      --property parse.key=true --property key.separator=: --compression-codec zstd < orders.txt
+  printf 'trace:17\\tkey1\\tvalue1\\n' | barnabas console-producer --bootstrap-server localhost:9092 \\
+      --topic orders --property parse.headers=true --property parse.key=true
+
+reader properties (--property):
+  parse.key=false  key.separator=<tab>  parse.headers=false  headers.delimiter=<tab>  headers.separator=,
+  headers.key.separator=:  null.marker=<none>  ignore.error=false
+"""
+
+READERS = ("LineMessageReader",)
+# Options that stand for one setting of the producer each.
+_SETTINGS = {
+    "--batch-size": ("batch.size", "bytes gathered for a partition before they are sent"),
+    "--max-partition-memory-bytes": ("batch.size", "the same, by its older name"),
+    "--max-memory-bytes": ("buffer.memory", "bytes of records that may wait to be sent"),
+    "--max-block-ms": ("max.block.ms", "how long a send may wait for room or metadata"),
+    "--message-send-max-retries": ("retries", "how often a batch is tried again"),
+    "--metadata-expiry-ms": ("metadata.max.age.ms", "metadata older than this is fetched again"),
+    "--request-required-acks": ("acks", "who must have a record: -1 or all, 1, 0"),
+    "--request-timeout-ms": ("request.timeout.ms", "how long one request may take"),
+    "--retry-backoff-ms": ("retry.backoff.ms", "the pause before a batch is tried again"),
+    "--socket-buffer-size": ("send.buffer.bytes", "SO_SNDBUF of the sockets"),
+    "--timeout": ("linger.ms", "how long a batch waits for more records"),
+}
+_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_connection(parser, config_flags=("--command-config", "--producer.config"))
+    parser.add_argument("--topic", required=True, help="the topic to write to")
+    parser.add_argument(
+        "--property",
+        "--reader-property",
+        dest="reader_properties",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="how lines are read, see below; may be repeated",
+    )
+    parser.add_argument(
+        "--reader-config", type=Path, metavar="FILE", help="a properties file with the same keys"
+    )
+    parser.add_argument(
+        "--producer-property",
+        "--command-property",
+        dest="client_properties",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of the producer; may be repeated",
+    )
+    parser.add_argument(
+        "--compression-codec",
+        nargs="?",
+        const="gzip",
+        choices=_CODECS,
+        metavar="CODEC",
+        help=f"how batches are compressed: {', '.join(_CODECS)}; without a value gzip",
+    )
+    parser.add_argument("--sync", action="store_true", help="wait for each record before the next is read")
+    parser.add_argument("--line-reader", metavar="CLASS", help="LineMessageReader, which is the default")
+    for flag, (key, text) in _SETTINGS.items():
+        parser.add_argument(flag, dest=flag[2:].replace("-", "_"), metavar="N", help=f"{text} ({key})")
+
+
+def run(options: argparse.Namespace) -> int:
+    from barnabas.client import Producer
+
+    _check_reader(options.line_reader)
+    reader = LineReader(read_properties(options.reader_config, options.reader_properties, "--property"))
+    failures = Failures(options.topic)
+    with Producer(settings_of(options)) as producer:
+        for line in reader.records(_lines()):
+            send(producer, options, line, failures)
+    return 1 if failures.count else 0
+
+
+def settings_of(options: argparse.Namespace) -> dict[str, Any]:
+    from barnabas.client.keys import PRODUCER_KEYS
+
+    given = read_properties(options.command_config, options.client_properties, "--producer-property")
+    settings = {"client.id": "console-producer", **known_settings(given, PRODUCER_KEYS)}
+    settings["bootstrap.servers"] = options.bootstrap_server
+    if options.compression_codec is not None:
+        settings["compression.type"] = options.compression_codec
+    for flag, (key, _) in _SETTINGS.items():
+        value = getattr(options, flag[2:].replace("-", "_"))
+        if value is not None:
+            settings[key] = value
+    return settings
+
+
+class Failures:
+    """Tells of each record that was not written; the others are sent all the same."""
+
+    def __init__(self, topic: str) -> None:
+        self.count = 0
+        self._topic = topic
+
+    def tell(self, line: Line, error: "KafkaError") -> None:
+        self.count += 1
+        print(
+            f"Error when sending message to topic {self._topic} with key: {_size(line.key)}, "
+            f"value: {_size(line.value)} with error: {error}",
+            file=sys.stderr,
+        )
+
+
+def send(producer: "Producer", options: argparse.Namespace, line: Line, failures: Failures) -> None:
+    from barnabas.errors import ErrorCode, KafkaError
+
+    def delivered(metadata: "RecordMetadata | None", error: KafkaError | None) -> None:
+        if error is not None:
+            failures.tell(line, error)
+
+    try:
+        if line.headers:
+            future = producer.send(
+                options.topic, line.value, line.key, headers=line.headers, on_delivery=delivered
+            )
+        else:
+            future = producer.send(options.topic, line.value, line.key, on_delivery=delivered)
+    except KafkaError as error:
+        if error.code is not ErrorCode.MESSAGE_TOO_LARGE:
+            raise
+        failures.tell(line, error)
+        return
+    if options.sync:
+        # A failure is told by the callback.
+        future.exception()
+
+
+def _check_reader(name: str | None) -> None:
+    if name is not None and name.replace("$", ".").rpartition(".")[2] not in READERS:
+        raise ToolError(
+            f"--line-reader {name}: classes of Java cannot be run here. Leave the option out to read lines, "
+            "and convert the input in a program before this one."
+        )
+
+
+def _lines() -> Iterator[bytes]:
+    """Standard input by lines; at a terminal each is asked for with a prompt."""
+    source = sys.stdin.buffer
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        yield from source
+        return
+    while True:
+        print(">", end="", flush=True)
+        line = source.readline()
+        if not line:
+            return
+        yield line
+
+
+def _size(part: bytes | None) -> str:
+    return "null" if part is None else f"{len(part)} bytes"

@@ -1,0 +1,133 @@
+"""Lines as records: Kafka's LineMessageReader on bytes, so that nothing is decoded on the way."""
+
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO, NamedTuple
+
+from barnabas.cli.failures import ToolError
+
+Header = tuple[str, bytes | None]
+
+DEFAULTS = {
+    "parse.key": "false",
+    "key.separator": "\t",
+    "parse.headers": "false",
+    "headers.delimiter": "\t",
+    "headers.separator": ",",
+    "headers.key.separator": ":",
+    "ignore.error": "false",
+}
+# Two of these that are equal could not be told apart in a line.
+_DISTINCT = (
+    ("headers.delimiter", "headers.separator"),
+    ("headers.delimiter", "headers.key.separator"),
+    ("headers.separator", "headers.key.separator"),
+    ("null.marker", "key.separator"),
+    ("null.marker", "headers.separator"),
+    ("null.marker", "headers.delimiter"),
+    ("null.marker", "headers.key.separator"),
+)
+
+
+class Line(NamedTuple):
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...] = ()
+
+
+class LineReader:
+    """The part of a line before the first separator is the key, and before that its headers, where the
+    properties say that there are such parts: `h1:v1,h2:v2<delimiter>key<separator>value`."""
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        known = {**DEFAULTS, **properties}
+        for one, other in _DISTINCT:
+            if known.get(one) is not None and known.get(one) == known.get(other):
+                raise ToolError(f"{one} and {other} may not be equal.")
+        self._parses_key = _is_true(known["parse.key"])
+        self._parses_headers = _is_true(known["parse.headers"])
+        self._ignores_errors = _is_true(known["ignore.error"])
+        self._key_separator = _separator(known, "key.separator")
+        self._headers_delimiter = _separator(known, "headers.delimiter")
+        self._headers_separator = _separator(known, "headers.separator")
+        self._headers_key_separator = _separator(known, "headers.key.separator")
+        marker = known.get("null.marker")
+        self._null_marker = None if marker is None else _bytes(marker)
+
+    def records(self, lines: Iterator[bytes] | BinaryIO) -> Iterator[Line]:
+        for number, ended in enumerate(lines, start=1):
+            # One line end is taken away, of either kind; all other bytes are the record's.
+            line = ended.removesuffix(b"\n").removesuffix(b"\r") if ended.endswith(b"\n") else ended
+            yield self._record(line, number)
+
+    def _record(self, line: bytes, number: int) -> Line:
+        rest, headers, key = line, None, None
+        if self._parses_headers:
+            headers, rest = self._cut(rest, self._headers_delimiter, "headers delimiter", number)
+        if self._parses_key:
+            key, rest = self._cut(rest, self._key_separator, "key separator", number)
+        if headers is None or self._is_null(headers):
+            return Line(self._nullable(key), self._nullable(rest))
+        return Line(self._nullable(key), self._nullable(rest), self._headers(headers, number))
+
+    def _cut(self, line: bytes, separator: bytes, what: str, number: int) -> tuple[bytes | None, bytes]:
+        before, found, after = line.partition(separator)
+        if found:
+            return before, after
+        if self._ignores_errors:
+            return None, line
+        raise ToolError(
+            f"No {what} found on line number {number}: '{_shown(line)}'. "
+            "With ignore.error=true such a line is all value."
+        )
+
+    def _headers(self, text: bytes, number: int) -> tuple[Header, ...]:
+        # As in Kafka, empty pairs at the end are no headers.
+        pairs = text.split(self._headers_separator)
+        while pairs and not pairs[-1]:
+            pairs.pop()
+        return tuple(self._header(pair, number) for pair in pairs)
+
+    def _header(self, pair: bytes, number: int) -> Header:
+        name, found, value = pair.partition(self._headers_key_separator)
+        if not found:
+            if self._ignores_errors:
+                return _text(pair), None
+            raise ToolError(
+                f"No header key separator found in pair '{_shown(pair)}' on line number {number}. "
+                "With ignore.error=true it is a header without a value."
+            )
+        if self._is_null(name):
+            raise ToolError(
+                f"Header keys should not be equal to the null marker '{_shown(name)}' as they can't be null: "
+                f"line number {number}."
+            )
+        return _text(name), self._nullable(value)
+
+    def _is_null(self, part: bytes) -> bool:
+        return self._null_marker is not None and part == self._null_marker
+
+    def _nullable(self, part: bytes | None) -> bytes | None:
+        return None if part is None or self._is_null(part) else part
+
+
+def _separator(properties: Mapping[str, str], name: str) -> bytes:
+    if not properties[name]:
+        raise ToolError(f"{name} may not be empty.")
+    return _bytes(properties[name])
+
+
+def _bytes(text: str) -> bytes:
+    """What the shell has handed over, byte for byte."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _shown(data: bytes) -> str:
+    return data.decode("utf-8", "backslashreplace")
+
+
+def _is_true(text: str) -> bool:
+    return text.strip().lower() == "true"

@@ -1,0 +1,47 @@
+"""KEY=VALUE options and properties files of the console tools: settings of a client, a reader, a formatter.
+
+Values are taken as they are: a separator may well be a space."""
+
+import sys
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from barnabas.cli.failures import ToolError
+from barnabas.config.properties import load_properties
+
+# Java's classes cannot be run here. The tools move bytes as they are, so that these change nothing.
+_OF_JAVA = ("key.serializer", "value.serializer", "key.deserializer", "value.deserializer")
+
+
+def read_pairs(pairs: list[str], option: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in pairs:
+        key, separator, value = pair.partition("=")
+        if not separator or not key.strip():
+            raise ToolError(f"{option} {pair!r} must be written KEY=VALUE.")
+        found[key.strip()] = value
+    return found
+
+
+def read_properties(file: Path | None, pairs: list[str], option: str) -> dict[str, str]:
+    """The file's, and those of the command line above them."""
+    read = {} if file is None else load_properties(file.read_text())
+    return {**read, **read_pairs(pairs, option)}
+
+
+def known_settings(given: Mapping[str, str], keys: Mapping[str, object]) -> dict[str, Any]:
+    """Settings that the client has. Others are told and left out, as Kafka's tools do: scripts name keys of
+    many versions."""
+    settings: dict[str, Any] = {}
+    for name, value in given.items():
+        if name in _OF_JAVA:
+            continue
+        if name in keys:
+            settings[name] = value
+            continue
+        near = get_close_matches(name, keys, n=1)
+        meant = f" Did you mean {near[0]}?" if near else ""
+        print(f"Warning: {name} is not a setting of this client and is left out.{meant}", file=sys.stderr)
+    return settings
