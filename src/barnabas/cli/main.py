@@ -31,6 +31,24 @@ class Row(NamedTuple):
 
 COMMANDS: dict[str, Row] = {
     "start": Row("start", "run a broker until it is told to stop", "kafka-server-start"),
+    "topics": Row("topics", "create, list, describe, alter and delete topics", "kafka-topics"),
+    "configs": Row("configs", "show and change settings of topics, brokers and groups", "kafka-configs"),
+    "cluster": Row("cluster", "the cluster's id and its brokers", "kafka-cluster"),
+    "broker-api-versions": Row(
+        "broker_api_versions", "which requests brokers take", "kafka-broker-api-versions"
+    ),
+    "log-dirs": Row("log_dirs", "what is in the directories of brokers", "kafka-log-dirs"),
+    "get-offsets": Row("get_offsets", "first, last and other offsets of partitions", "kafka-get-offsets"),
+    "delete-records": Row("delete_records", "delete records before an offset", "kafka-delete-records"),
+    "acls": Row("acls", "who may do what (not in this release)", "kafka-acls"),
+    "reassign-partitions": Row(
+        "reassign_partitions", "move partitions (needs a cluster)", "kafka-reassign-partitions"
+    ),
+    "leader-election": Row(
+        "leader_election", "elect leaders of partitions (needs a cluster)", "kafka-leader-election"
+    ),
+    "run-class": Row("run_class", "the command that a class of Kafka stands for", "kafka-run-class"),
+    "dump-log": Row("dump_log", "print what files of a log hold", "kafka-dump-log"),
     "producer-perf-test": Row(
         "perf.producer", "send many records and tell how fast", "kafka-producer-perf-test"
     ),
@@ -46,6 +64,12 @@ COMMANDS: dict[str, Row] = {
     ),
     "completion": Row("completion", "print a completion script for bash, zsh or fish"),
 }
+
+
+NO_ZOOKEEPER = (
+    "There is no ZooKeeper to ask: use --bootstrap-server HOST:PORT with the address of a broker, "
+    "in place of --zookeeper."
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -68,6 +92,7 @@ def parser_of(name: str) -> argparse.ArgumentParser:
         epilog=f"examples:\n{command.EXAMPLES}" if command.EXAMPLES else None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"barnabas {__version__}")
     command.add_arguments(parser)
     parser.set_defaults(run=command.run)
     return parser
@@ -110,6 +135,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         near = get_close_matches(name, COMMANDS, n=1)
         meant = f" Did you mean {near[0]}?" if near else ""
         print(f"barnabas has no command {name!r}.{meant} `barnabas --help` lists them.", file=sys.stderr)
+        return 1
+    if any(word.partition("=")[0] == "--zookeeper" for word in given[1:]):
+        print(NO_ZOOKEEPER, file=sys.stderr)
         return 1
     options = parser_of(name).parse_args(given[1:])
     return explained(options.run, options)
