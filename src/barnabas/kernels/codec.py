@@ -268,7 +268,9 @@ def _read_value(reader: Reader, field: FieldPlan) -> object:
 @cython.cfunc
 def _read_presence(reader: Reader, field: FieldPlan) -> cython.bint:
     marker: cython.longlong = _read_int(reader, 1)
-    if marker != 1 and marker != -1:
+    # Tagged, null is marked by 0.
+    null: cython.longlong = -1 if field.tag < 0 else 0
+    if marker != 1 and marker != null:
         raise WireError(f"{field.name} is marked neither null nor present, but {marker}")
     return marker == 1
 

@@ -211,7 +211,7 @@ def _write_value(writer: Writer, field: FieldPlan, value: object) -> cython.bint
 @cython.cfunc
 def _write_null(writer: Writer, field: FieldPlan) -> cython.bint:
     if field.nullable and field.kind == STRUCT:
-        writer.out.append(255)
+        writer.out.append(255 if field.tag < 0 else 0)
         return True
     if field.nullable:
         return _put_length(writer, field, -1)
@@ -293,7 +293,8 @@ def _write_struct(writer: Writer, plan: WritePlan, message: object) -> cython.bi
 
 @cython.cfunc
 def _write_tags(writer: Writer, plan: WritePlan, message: object) -> cython.bint:
-    """Tagged fields are written only when they differ from their default."""
+    """Tagged fields are written only when they differ from their default. Of a struct that is never null:
+    who reads a message without it has an empty one."""
     field: FieldPlan
     if len(plan.tagged) == 0:
         writer.out.append(0)
@@ -301,7 +302,8 @@ def _write_tags(writer: Writer, plan: WritePlan, message: object) -> cython.bint
     written: list = []
     for field in plan.tagged:
         value = getattr(message, field.name)
-        if value is not field.default and value != field.default:
+        is_null_struct: cython.bint = value is None and field.kind == STRUCT
+        if is_null_struct or (value is not field.default and value != field.default):
             written.append((field, value))
     _put_uvarint(writer.out, len(written))
     for field, value in written:

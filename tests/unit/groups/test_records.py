@@ -133,7 +133,7 @@ GOLDEN = {
             ),
         ),
         "0005 0001 67 0001 6d",
-        "0000 00 02 72 02 63 02 68 02 02 74 00 00000010 00 00",
+        "0000 00 02 72 02 63 02 68 02 02 74 00 00000010 00 01 00 01 00",
     ),
     "member that speaks the classic protocol": (
         GroupRecord(
@@ -285,6 +285,16 @@ def test_groups_of_other_brokers_are_read(value: str, expected: dict[str, object
     member = decoded.value.members[0]
     assert (member.member_id, member.client_host, member.session_timeout) == ("m", "h", 2)
     assert {name: getattr(member, name) for name in expected} == expected
+
+
+def test_a_member_of_which_nothing_classic_is_said_is_not_classic() -> None:
+    """Kafka says so, always: to it, a member without a word about it is classic. We used to leave it out."""
+    key = bytes.fromhex("0005 0001 67 0001 6d")
+    value = bytes.fromhex("0000 00 00 02 63 02 68 01 00 00000010 00 00")
+    decoded = decode(JournalRecord(key, value))
+    assert decoded is not None
+    assert isinstance(decoded.value, ConsumerGroupMemberMetadataValue)
+    assert decoded.value.classic_member_metadata is None
 
 
 def test_unknown_tagged_fields_are_passed_over() -> None:

@@ -64,6 +64,7 @@ def rows(part: Any) -> list[tuple[Any, ...]]:
         row("maybe", "struct", part, nullable=True),
         row("tagged_int", "int64", tag=3, default=-1),
         row("tagged_part", "struct", part, tag=5, default=Thing(key="", count=0)),
+        row("tagged_maybe", "struct", part, tag=6, nullable=True),
     ]
 
 
@@ -127,6 +128,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "maybe": st.none() | PARTS,
     "tagged_int": integers(64),
     "tagged_part": PARTS,
+    "tagged_maybe": st.none() | PARTS,
 }
 MESSAGES = st.builds(Thing, **FIELDS)
 
@@ -232,6 +234,10 @@ REFUSED = {
     "a struct neither null nor there": (
         "02 00",
         row("maybe", "struct", nullable=True),
+    ),
+    "a tagged struct that is null as if it had no tag": (
+        "01 02 01 ff",
+        row("maybe", "struct", nullable=True, tag=2),
     ),
     "nothing at all": ("", STRING),
 }
