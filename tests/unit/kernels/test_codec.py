@@ -151,6 +151,8 @@ def test_what_is_written_is_read_back_and_both_kernels_agree(message: Thing, fle
         assert back.absent == []
         # What was left out as a default is not set: a generated class answers for it.
         expected = dict(message.__dict__, absent=[])
+        if not flexible:
+            del expected["tagged_maybe"]
         for tagged, default in (("tagged_int", -1), ("tagged_part", Thing(key="", count=0))):
             if getattr(message, tagged) == default:
                 del expected[tagged]
