@@ -1,0 +1,11 @@
+"""Options as a command reads them, without running it."""
+
+import argparse
+
+from barnabas.cli.main import parser_of
+
+SERVER = ("--bootstrap-server", "localhost:1")
+
+
+def parsed(command: str, *arguments: str) -> argparse.Namespace:
+    return parser_of(command).parse_args([*arguments, *SERVER])
