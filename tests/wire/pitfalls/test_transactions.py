@@ -169,3 +169,15 @@ def test_18_read_committed_reads_what_no_transaction_wrote(client: RawClient, to
     partition = client.call(FETCH, 12, request).responses[0].partitions[0]
     assert (partition.last_stable_offset, partition.aborted_transactions) == (2, [])
     assert len(partition.records) > 0
+
+
+@pytest.mark.parametrize("version", [9, 12])
+def test_18_clients_may_not_write_to_the_topics_of_coordinators(
+    client: RawClient, producer: RawTransactional, version: int
+) -> None:
+    """One record that is not theirs would be in the way of every restart."""
+    internal = Topic("__transaction_state", b"")
+    answer = produce_batch(client, internal, batch_of(b"junk"), version=version)
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)
+    if producer.transaction_version == OLD:
+        assert producer.add(internal) == ErrorCode.TOPIC_AUTHORIZATION_FAILED

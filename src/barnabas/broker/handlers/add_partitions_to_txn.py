@@ -9,11 +9,18 @@ from typing import Any
 
 from barnabas.broker.asking import Question, ask_all
 from barnabas.broker.call import Call
+from barnabas.broker.handlers.metadata import INTERNAL_TOPICS
 from barnabas.broker.later import Later
 from barnabas.coordination.step import Step
 from barnabas.errors import ErrorCode
 from barnabas.ids import TopicPartition
-from barnabas.transactions.batches import partitions_of, response_of, result_of, transactions_of
+from barnabas.transactions.batches import (
+    FIRST_BATCHED_VERSION,
+    partitions_of,
+    response_of,
+    result_of,
+    transactions_of,
+)
 from barnabas.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTransaction,
@@ -34,19 +41,28 @@ def _question(call: Call, transaction: AddPartitionsToTxnTransaction) -> Questio
     def refuse(code: ErrorCode) -> Any:
         return result_of(transaction, lambda partition: code)
 
-    image = call.broker.image
-    unknown = {place for place in partitions_of(transaction) if image.partition(*place) is None}
-    if unknown:
+    refused = _refused(call, transaction)
+    if refused:
 
         def code_of(place: TopicPartition) -> ErrorCode:
-            unknown_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            return unknown_code if place in unknown else ErrorCode.OPERATION_NOT_ATTEMPTED
+            return refused.get(place, ErrorCode.OPERATION_NOT_ATTEMPTED)
 
-        def decide_unknown(shard: Any, asked: Any, now_ms: int) -> Any:
+        def decide_refused(shard: Any, asked: Any, now_ms: int) -> Any:
             return Step(result_of(transaction, code_of))
 
-        return Question(lambda: _shard(call, transaction), decide_unknown, refuse)
+        return Question(lambda: _shard(call, transaction), decide_refused, refuse)
     return Question(lambda: _shard(call, transaction), decide, refuse)
+
+
+def _refused(call: Call, transaction: AddPartitionsToTxnTransaction) -> dict[TopicPartition, ErrorCode]:
+    """Partitions that cannot be added, whatever the transaction: absent, or for coordinators only."""
+    refused = {}
+    for place in partitions_of(transaction):
+        if call.version < FIRST_BATCHED_VERSION and place.topic in INTERNAL_TOPICS:
+            refused[place] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif call.broker.image.partition(*place) is None:
+            refused[place] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return refused
 
 
 def _shard(call: Call, transaction: AddPartitionsToTxnTransaction) -> Any:

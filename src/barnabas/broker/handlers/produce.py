@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from barnabas.broker.call import Call
 from barnabas.broker.handlers.leaders import endpoints_of, leader_of
+from barnabas.broker.handlers.metadata import INTERNAL_TOPICS
 from barnabas.broker.joining import join_transaction
 from barnabas.coordination.step import Producer
 from barnabas.errors import ErrorCode, KafkaError
@@ -40,6 +41,8 @@ from barnabas.wire.messages.produce import (
     TopicProduceResponse,
 )
 
+# Under this name tools may write to internal topics, as in Kafka.
+ADMIN_CLIENT_ID = "__admin_client"
 ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 ZSTD_VERSION_MIN = 7
 CURRENT_LEADER_VERSION_MIN = 10
@@ -143,6 +146,8 @@ def _append(
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+    if topic in INTERNAL_TOPICS and call.header.client_id != ADMIN_CLIENT_ID:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is for coordinators to write to")
     partition = call.broker.replicas.leader(topic, data.index)
     if request.acks == ACKS_ALL:
         partition.check_enough_in_sync()
