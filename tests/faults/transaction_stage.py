@@ -10,14 +10,16 @@ from typing import Any, NamedTuple
 from tests.clients.client import wait_until
 
 from barnabas.records.batch import iter_headers
-from barnabas.testing.raw_calls import FETCH, Topic, fetch_request, new_topic
+from barnabas.testing.raw_calls import FETCH, LIST_OFFSETS, Topic, fetch_request, new_topic
 from barnabas.testing.raw_client import RawClient
 from barnabas.testing.raw_transactions import OLD, RawTransactional
 from barnabas.wire.messages.describe_transactions import DescribeTransactionsRequest
+from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.wire.messages.list_transactions import ListTransactionsRequest
 
 DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 65, 66
 READ_COMMITTED = 1
+EARLIEST = -2
 # Apache Kafka takes the same ones.
 QUICK = {
     "group.initial.rebalance.delay.ms": "0",
@@ -54,7 +56,7 @@ def fetched(client: RawClient, topic: Topic, partition: int = 0, offset: int = 0
 
 
 def ends(client: RawClient, topic: Topic, partition: int = 0) -> Ends:
-    found = fetched(client, topic, partition)
+    found = fetched(client, topic, partition, log_start(client, topic, partition))
     return Ends(found.last_stable_offset, found.high_watermark)
 
 
@@ -62,6 +64,12 @@ def aborted(client: RawClient, topic: Topic, partition: int = 0, offset: int = 0
     """(producer id, first offset) of what a reader has to leave out."""
     found = fetched(client, topic, partition, offset).aborted_transactions
     return sorted((each.producer_id, each.first_offset) for each in found or ())
+
+
+def log_start(client: RawClient, topic: Topic, partition: int = 0) -> int:
+    asked = ListOffsetsPartition(partition_index=partition, timestamp=EARLIEST)
+    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic.name, partitions=[asked])])
+    return int(client.call(LIST_OFFSETS, 7, request).topics[0].partitions[0].offset)
 
 
 def settled_topic(client: RawClient, partitions: int = 1, **configs: str) -> Topic:

@@ -1,0 +1,132 @@
+"""Producers that fall asleep in a transaction and wake when somebody else has their name (T28), or never wake
+(T30)."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.clients.broker_process import BrokerProcess, running_broker
+from tests.clients.client import wait_until
+from tests.clients.reading import everything
+from tests.clients.transactional import TRANSACTIONAL
+from tests.faults.transaction_stage import (
+    QUICK,
+    aborted,
+    connected,
+    ends,
+    listed,
+    settled_topic,
+    state_of,
+    wait_for_state,
+    wait_until_nothing_hangs,
+)
+from tests.faults.zombie_process import LIBRARIES, ZombieProcess
+
+from barnabas.testing.raw_client import RawClient
+
+NAME = "taken over"
+LONG_MS, MEDIUM_MS, SHORT_MS = "60000", "6000", "3000"
+SENT_MIN = 6
+ONE_FOR_EACH_PARTITION = 2
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    with running_broker(tmp_path, QUICK) as broker:
+        yield broker
+        assert "Traceback" not in broker.log_text(), broker.log_tail()
+
+
+@pytest.fixture
+def client(broker: BrokerProcess) -> Iterator[RawClient]:
+    with connected(broker.bootstrap) as client:
+        yield client
+
+
+def sent_at_least(zombie: ZombieProcess, count: int) -> None:
+    wait_until(lambda: zombie.sent >= count, f"the producer has sent {count} records", 60)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_zombie_wakes_in_the_transaction_of_its_heir(
+    broker: BrokerProcess, client: RawClient, tmp_path: Path, library: str
+) -> None:
+    """Its transaction was aborted, it is told that it is fenced, and what it still sends is not written."""
+    topic = settled_topic(client, 2)
+    arguments = (library, broker.bootstrap, NAME, topic.name, LONG_MS)
+    with ZombieProcess(tmp_path, *arguments) as zombie:
+        sent_at_least(zombie, SENT_MIN)
+        zombie.stop()
+        heir = TRANSACTIONAL["confluent-kafka"](broker.bootstrap, NAME)
+        wait_until_nothing_hangs(client, topic, 2)
+        heir.begin()
+        heir.send(topic.name, b"heir 0", 0)
+        heir.send(topic.name, b"heir 1", 1)
+        open_ends = [ends(client, topic, partition) for partition in (0, 1)]
+        zombie.wake()
+        refusals = zombie.refusals()
+        assert set(refusals) == {"send", "commit"}
+        assert "Fenced" in refusals.values(), zombie.told()[-2:]
+        assert [ends(client, topic, partition) for partition in (0, 1)] == open_ends, "a zombie wrote"
+        assert state_of(client, NAME) == "Ongoing"
+        heir.commit()
+    wait_until_nothing_hangs(client, topic, 2)
+    assert sorted(everything(broker.bootstrap, topic.name, 2)) == [b"heir 0", b"heir 1"]
+    assert [len(aborted(client, topic, partition)) for partition in (0, 1)] == [1, 1]
+    assert [first for partition in (0, 1) for _, first in aborted(client, topic, partition)] == [0, 0]
+
+
+def test_a_zombie_wakes_after_its_heir_and_after_a_restart(
+    broker: BrokerProcess, client: RawClient, tmp_path: Path
+) -> None:
+    """Being fenced is not forgotten when the broker dies meanwhile."""
+    topic = settled_topic(client, 2)
+    with ZombieProcess(tmp_path, "confluent-kafka", broker.bootstrap, NAME, topic.name, LONG_MS) as zombie:
+        sent_at_least(zombie, SENT_MIN)
+        zombie.stop()
+        heir = TRANSACTIONAL["confluent-kafka"](broker.bootstrap, NAME)
+        heir.begin()
+        heir.send(topic.name, b"heir", 0)
+        heir.commit()
+        broker.restart(signal.SIGKILL)
+        with connected(broker.bootstrap) as again:
+            before = wait_until_nothing_hangs(again, topic, 2)
+            zombie.wake()
+            assert "Fenced" in zombie.refusals().values(), zombie.told()[-2:]
+            assert wait_until_nothing_hangs(again, topic, 2) == before
+    assert everything(broker.bootstrap, topic.name, 2) == [b"heir"]
+
+
+def test_the_transaction_of_a_dead_client_is_aborted(
+    broker: BrokerProcess, client: RawClient, tmp_path: Path
+) -> None:
+    """T30: readers go on, and the tools tell the story."""
+    topic = settled_topic(client, 2)
+    with ZombieProcess(tmp_path, "confluent-kafka", broker.bootstrap, NAME, topic.name, MEDIUM_MS) as zombie:
+        sent_at_least(zombie, ONE_FOR_EACH_PARTITION)
+        zombie.kill()
+    assert (state_of(client, NAME), listed(client, "Ongoing")) == ("Ongoing", {NAME})
+    assert ends(client, topic).stable == 0
+    wait_for_state(client, NAME, "CompleteAbort")
+    assert (listed(client, "Ongoing"), listed(client, "CompleteAbort")) == (set(), {NAME})
+    wait_until_nothing_hangs(client, topic, 2)
+    assert [len(aborted(client, topic, partition)) for partition in (0, 1)] == [1, 1]
+    assert everything(broker.bootstrap, topic.name, 2) == []
+
+
+@pytest.mark.parametrize("with_signal", [signal.SIGTERM, signal.SIGKILL])
+def test_the_transaction_of_a_dead_client_is_aborted_after_a_restart(
+    broker: BrokerProcess, client: RawClient, tmp_path: Path, with_signal: int
+) -> None:
+    """T30: the clock of a transaction runs on while nobody looks after it."""
+    topic = settled_topic(client, 2)
+    with ZombieProcess(tmp_path, "confluent-kafka", broker.bootstrap, NAME, topic.name, SHORT_MS) as zombie:
+        sent_at_least(zombie, ONE_FOR_EACH_PARTITION)
+        zombie.kill()
+        broker.restart(with_signal)
+    with connected(broker.bootstrap) as again:
+        wait_for_state(again, NAME, "CompleteAbort")
+        wait_until_nothing_hangs(again, topic, 2)
+        assert [len(aborted(again, topic, partition)) for partition in (0, 1)] == [1, 1]
+        assert everything(broker.bootstrap, topic.name, 2) == []
