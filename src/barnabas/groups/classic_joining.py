@@ -61,7 +61,7 @@ class Joining:
     def join(self, call: JoinCall, plan: Plan) -> JoinGroupResponse:
         member_id = call.request.member_id
         try:
-            self._check_timeout(call.request)
+            self._rounds.settings.check_session_timeout(call.request.session_timeout_ms)
             if not self._has_room(call.request):
                 self._turn_away(member_id, plan)
                 return join_refused(ErrorCode.GROUP_MAX_SIZE_REACHED, "", call.version)
@@ -71,12 +71,6 @@ class Joining:
             return join_refused(error.code, member_id, call.version)
 
     # May it join at all?
-
-    def _check_timeout(self, request: JoinGroupRequest) -> None:
-        settings = self._rounds.settings
-        timeout_ms = request.session_timeout_ms
-        if not settings.min_session_timeout_ms <= timeout_ms <= settings.max_session_timeout_ms:
-            raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
 
     def _has_room(self, request: JoinGroupRequest) -> bool:
         """While a round prepares, places go to those who have joined in it: the last to come again may find

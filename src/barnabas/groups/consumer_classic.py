@@ -86,10 +86,7 @@ class ClassicMembers:
         )
 
     def _check_join(self, request: JoinGroupRequest, member_id: str) -> ConsumerProtocolSubscription:
-        settings = self._settings
-        timeout_ms = request.session_timeout_ms
-        if not settings.min_session_timeout_ms <= timeout_ms <= settings.max_session_timeout_ms:
-            raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
+        self._settings.check_session_timeout(request.session_timeout_ms)
         self.check_room(member_id)
         shared = self._shared_protocols()
         offered = {protocol.name for protocol in request.protocols}

@@ -27,6 +27,10 @@ def described_classic(group: AnyGroup | None, group_id: str, version: int) -> De
 def described_consumer(group: AnyGroup | None, group_id: str) -> DescribedConsumerGroup:
     if isinstance(group, ConsumerGroup):
         return group.describe()
+    if not group_id:
+        return DescribedConsumerGroup(
+            error_code=ErrorCode.INVALID_GROUP_ID, error_message="the group id is empty"
+        )
     return DescribedConsumerGroup(
         group_id=group_id,
         error_code=ErrorCode.GROUP_ID_NOT_FOUND,

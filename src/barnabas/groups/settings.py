@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from barnabas.config.group import GroupConfig
+from barnabas.errors import ErrorCode, KafkaError
 
 # Whether a group may change between the classic and the consumer protocol while it has members.
 MigrationPolicy: TypeAlias = Literal["bidirectional", "upgrade", "downgrade", "disabled"]
@@ -34,6 +35,11 @@ class GroupSettings:
     consumer_assignors: tuple[str, ...] = ("uniform", "range")
     consumer_regex_refresh_interval_ms: int = 600_000
     migration_policy: MigrationPolicy = "bidirectional"
+
+    def check_session_timeout(self, timeout_ms: int) -> None:
+        """Of a classic member that joins."""
+        if not self.min_session_timeout_ms <= timeout_ms <= self.max_session_timeout_ms:
+            raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
 
     def consumer_config(self, group_id: str) -> GroupConfig:
         """As it is now: to be asked for again each time."""

@@ -81,6 +81,7 @@ class GroupShard:
         self, request: JoinGroupRequest, client: ClientInfo, version: int, waiter: Waiter, now_ms: int
     ) -> Step[JoinGroupResponse]:
         _check_id(request.group_id)
+        self._settings.check_session_timeout(request.session_timeout_ms)
         group = self.groups.find(request.group_id)
         if isinstance(group, ConsumerGroup):
             return group.join(request, client, version, now_ms)

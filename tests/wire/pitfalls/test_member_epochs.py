@@ -180,4 +180,9 @@ def test_11_24_producers_are_told_of_generations(stage: Stage) -> None:
     assert stage.commit_in_transaction("", -1, 0) == {E.NONE}
     assert stage.commit_in_transaction("member", member.epoch + 1, 0) == {E.ILLEGAL_GENERATION}
     assert stage.commit_in_transaction("stranger", member.epoch, 0) == {E.UNKNOWN_MEMBER_ID}
+    assert stage.commit_in_transaction("member", member.epoch, 7) == {E.UNKNOWN_TOPIC_OR_PARTITION}
+    assert stage.commit_in_transaction("member", member.epoch, 1, 7) == {
+        E.NONE,
+        E.UNKNOWN_TOPIC_OR_PARTITION,
+    }
     member.leave()
