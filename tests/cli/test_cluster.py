@@ -1,0 +1,141 @@
+"""cluster, broker-api-versions, and the tools that need more than one broker."""
+
+import json
+
+import pytest
+from tests.cli.conftest import Ran, Run
+from tests.clients.broker_process import BrokerProcess
+
+import barnabas
+
+
+@pytest.fixture
+def server(bootstrap: str) -> tuple[str, str]:
+    return "--bootstrap-server", bootstrap
+
+
+def test_the_cluster_s_id(run: Run, bootstrap: str) -> None:
+    with barnabas.Admin(bootstrap_servers=bootstrap) as admin:
+        expected = admin.describe_cluster().cluster_id
+    assert run("cluster", "cluster-id", "-b", bootstrap) == Ran(0, f"Cluster ID: {expected}\n", "")
+    assert json.loads(run("cluster", "cluster-id", "-b", bootstrap, "--json").out) == {"clusterId": expected}
+
+
+@pytest.mark.parametrize("fenced", [[], ["--include-fenced-brokers"]])
+def test_endpoints(run: Run, broker: BrokerProcess, server: tuple[str, str], fenced: list[str]) -> None:
+    port = broker.bootstrap.rpartition(":")[2]
+    ran = run("cluster", "list-endpoints", *server, *fenced)
+    assert ran.lines == [
+        "ID         HOST      PORT       RACK       STATE      ENDPOINT_TYPE  ",
+        f"1          127.0.0.1 {port:<10} null       unfenced   broker         ",
+    ]
+    (endpoint,) = json.loads(run("cluster", "list-endpoints", *server, *fenced, "--json").out)
+    assert endpoint == {
+        "id": 1,
+        "host": "127.0.0.1",
+        "port": int(port),
+        "rack": None,
+        "state": "unfenced",
+        "endpointType": "broker",
+    }
+
+
+def test_unregistering_needs_a_cluster_that_registers(run: Run, server: tuple[str, str]) -> None:
+    ran = run("cluster", "unregister", *server, "--id", "3")
+    told = "Error: The target cluster does not support the broker unregistration API.\n"
+    assert ran == Ran(1, "", told)
+    assert "needs --id" in run("cluster", "unregister", *server).err
+
+
+def test_a_cluster_needs_an_address_and_a_command(run: Run, server: tuple[str, str]) -> None:
+    assert "--bootstrap-server" in run("cluster", "cluster-id").err
+    assert run("cluster", *server).code == 1
+    assert "no controllers" in run("cluster", "cluster-id", "-C", "localhost:1").err
+
+
+def test_versions_of_requests(run: Run, bootstrap: str, server: tuple[str, str]) -> None:
+    ran = run("broker-api-versions", *server)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.lines[0] == f"{bootstrap} (id: 1 rack: null isFenced: false) -> ("
+    assert ran.lines[-1] == ")"
+    for row in (
+        "\tProduce(0): 0 to 13 [usable: 13],",
+        "\tFetch(1): 4 to 18 [usable: 18],",
+        "\tOffsetDelete(47): 0 [usable: 0],",
+        "\tGetTelemetrySubscriptions(71): UNSUPPORTED,",
+    ):
+        assert row in ran.lines
+    assert not ran.lines[-2].endswith(",")
+
+
+def test_versions_of_requests_as_json(run: Run, server: tuple[str, str]) -> None:
+    (described,) = json.loads(run("broker-api-versions", *server, "--json").out)
+    apis = {api["name"]: api for api in described["apis"]}
+    assert apis["Fetch"] == {
+        "key": 1,
+        "name": "Fetch",
+        "minVersion": 4,
+        "maxVersion": 18,
+        "usableVersion": 18,
+    }
+    assert apis["ElectLeaders"]["maxVersion"] is None
+    assert described["broker"]["id"] == 1
+
+
+@pytest.mark.parametrize(
+    "command, arguments",
+    [
+        ("acls", "--list"),
+        ("acls", "--add --allow-principal User:alice --allow-host * --operation read --topic orders --force"),
+        ("acls", "--add --allow-principal User:bob --producer --idempotent --transactional-id t --topic *"),
+        (
+            "acls",
+            "--remove --deny-principal User:eve --deny-host h --cluster --resource-pattern-type PREFIXED",
+        ),
+        ("acls", "--list --principal User:alice --group g --delegation-token d --user-principal User:b"),
+        ("leader-election", "--election-type preferred --all-topic-partitions"),
+        ("leader-election", "--election-type UNCLEAN --topic orders --partition 0"),
+        ("leader-election", "--election-type preferred --path-to-json-file p.json --admin.config a"),
+        ("reassign-partitions", "--list"),
+        ("reassign-partitions", "--execute --reassignment-json-file r.json --throttle 1000 --additional"),
+        ("reassign-partitions", "--generate --topics-to-move-json-file t.json --broker-list 1,2 --timeout 5"),
+        ("reassign-partitions", "--verify --reassignment-json-file r.json --preserve-throttles"),
+        (
+            "reassign-partitions",
+            "--cancel --reassignment-json-file r.json --disable-rack-aware "
+            "--disallow-replication-factor-change --replica-alter-log-dirs-throttle 1",
+        ),
+    ],
+)
+def test_what_needs_a_cluster_says_so(
+    run: Run, server: tuple[str, str], command: str, arguments: str
+) -> None:
+    ran = run(command, *server, *arguments.split())
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("Error: ") and ran.err.count("\n") == 1
+    assert "cluster" in ran.err and "this release does not have" in ran.err
+
+
+@pytest.mark.parametrize(
+    "command, arguments, told",
+    [
+        ("acls", "--list --add", "not allowed with"),
+        ("acls", "--add --operation Fly", "--operation Fly is not one of Read"),
+        ("leader-election", "--election-type free --all-topic-partitions", "invalid choice"),
+        ("leader-election", "--election-type preferred --topic orders", "go together"),
+        ("leader-election", "--election-type preferred", "is required"),
+        ("reassign-partitions", "--list --verify", "exactly one action"),
+        ("reassign-partitions", "--execute", "--execute needs --reassignment-json-file"),
+        ("reassign-partitions", "--generate --topics-to-move-json-file t", "--generate needs --broker-list"),
+        ("reassign-partitions", "--list --throttle fast", "invalid int value"),
+    ],
+)
+def test_wrong_options_of_these_are_told_all_the_same(
+    run: Run, server: tuple[str, str], command: str, arguments: str, told: str
+) -> None:
+    ran = run(command, *server, *arguments.split())
+    assert ran.code == 1 and told in ran.err
+
+
+def test_every_tool_tells_its_version(run: Run) -> None:
+    assert run("topics", "--version") == Ran(0, f"barnabas {barnabas.__version__}\n", "")
