@@ -21,6 +21,7 @@ class Progress:
     def __init__(self) -> None:
         self.pending: deque[tuple[int, int]] = deque()
         self.running = 0
+        self.begun_max = -1
         self.position: OffsetAndMetadata | None = None
         self.committed: OffsetAndMetadata | None = None
         self._done: set[int] = set()
@@ -93,27 +94,36 @@ class Lanes:
                 if each in self._progress:
                     self._progress[each].committed = position
 
-    def drop_waiting(self, partitions: Collection[TopicPartition]) -> None:
-        """Records of these that no worker has begun with are left to whoever reads them next."""
+    def drop_unneeded(self, partitions: Collection[TopicPartition]) -> None:
+        """Records of these behind all that workers have begun with are left to whoever reads them next. Those
+        before are still done: else what was done behind them would be done again."""
         with self.changed:
             for lane in [each for each in self._lanes if each[0] in partitions]:
-                self._lanes[lane].clear()
+                begun_max = self._progress[lane[0]].begun_max if lane[0] in self._progress else -1
+                kept = [record for record in self._lanes[lane] if record.offset <= begun_max]
+                self._lanes[lane] = deque(kept)
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
-        """These are not ours any more; what still runs of them counts for nobody."""
+        """These are not ours any more: what waits is dropped, what still runs counts for nobody."""
         with self.changed:
             for each in partitions:
                 self._progress.pop(each, None)
+            for lane in [each for each in self._lanes if each[0] in partitions]:
+                self._lanes[lane].clear()
 
     def wait_idle(self, partitions: Collection[TopicPartition], deadline: float) -> bool:
-        """Until nothing of these is running; whether it came to that."""
+        """Until nothing of these waits or runs; whether it came to that."""
         with self.changed:
             return self.changed.wait_for(
-                lambda: (
-                    not any(self._progress[each].running for each in partitions if each in self._progress)
-                ),
+                lambda: not any(self._is_busy(each) for each in partitions),
                 max(0.0, deadline - time.monotonic()),
             )
+
+    def _is_busy(self, partition: TopicPartition) -> bool:
+        if partition in self._progress and self._progress[partition].running:
+            return True
+        # Without workers that take more, what waits will not be done.
+        return self._takes_more and any(lane[0] == partition and held for lane, held in self._lanes.items())
 
     def wait_empty(self, deadline: float) -> bool:
         """Until nothing waits and nothing runs, or a worker has failed."""
@@ -145,8 +155,10 @@ class Lanes:
                     self.changed.notify_all()
                     continue
                 progress = self._progress[lane[0]]
+                record = waiting.popleft()
                 progress.running += 1
-                return lane, waiting.popleft(), progress
+                progress.begun_max = max(progress.begun_max, record.offset)
+                return lane, record, progress
 
     def done(self, lane: Lane, record: ConsumerRecord, progress: Progress) -> None:
         with self.changed:

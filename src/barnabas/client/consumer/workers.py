@@ -11,9 +11,9 @@ An offset is committed only when every record before it is done, so after a cras
 done behind a record that was not is done again (at least once). Since the polling goes on while workers work,
 slow records do not cost the membership; a partition with too much under way is paused, which bounds memory.
 
-When partitions go to another consumer, records of them that no worker has begun with are dropped, those being
-worked on are waited for, and what is done is committed. When a worker raises, no new record is begun, the
-others finish, what is done is committed, and run() raises the same exception."""
+When partitions go to another consumer, records of them behind all that was begun are dropped, the others are
+finished, and what is done is committed: nothing is done twice. When a worker raises, no new record is begun,
+the others finish, what is done is committed, and run() raises the same exception."""
 
 import logging
 import threading
@@ -83,6 +83,11 @@ class ConsumerWorkers:
     def subscribe(self, topics: Topics) -> None:
         """Read these topics, or those that match the pattern, as a member of the group."""
         self._consumer.subscribe(topics, _Handover(self))
+
+    @property
+    def under_way(self) -> int:
+        """Records that were polled and are not done, or done behind one that is not."""
+        return sum(self._lanes.counts().values())
 
     # ---- running
 
@@ -172,7 +177,7 @@ class ConsumerWorkers:
 
     def give_up(self, partitions: list[TopicPartition]) -> None:
         """Called when partitions go to somebody else, while commits of them are still possible."""
-        self._lanes.drop_waiting(partitions)
+        self._lanes.drop_unneeded(partitions)
         if not self._lanes.wait_idle(partitions, time.monotonic() + self._patience_seconds):
             _log.warning(
                 "records are still being worked on whose partitions are given up: they will come again"
@@ -182,7 +187,6 @@ class ConsumerWorkers:
 
     def lose(self, partitions: list[TopicPartition]) -> None:
         """Called when partitions are somebody else's already."""
-        self._lanes.drop_waiting(partitions)
         self._lanes.forget(partitions)
 
     # ---- the end

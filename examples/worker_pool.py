@@ -1,0 +1,41 @@
+"""One consumer that polls, eight threads that work, and offsets that are committed when they are due.
+
+    python examples/worker_pool.py localhost:9092 orders billing
+
+Prints a line per record. Ctrl-C or SIGTERM works off what is under way, commits and ends. Kill it hard and
+start it again: no record is skipped; those that were under way come again. More settings: key=value, at the
+end."""
+
+import signal
+import sys
+import time
+
+from barnabas import ConsumerWorkers
+from barnabas.client.consumer import ConsumerRecord
+
+WORK_SECONDS = 0.002
+
+
+def handle(record: ConsumerRecord) -> None:
+    """Called by any of the workers; records with the same key come one after the other."""
+    time.sleep(WORK_SECONDS)  # a call of another service, say
+    sys.stdout.write(f"{record.partition} {record.offset} {record.key!r}\n")
+    sys.stdout.flush()
+
+
+def main(bootstrap: str, topic: str, group: str, *more: str) -> None:
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "group.id": group,
+        "auto.offset.reset": "earliest",
+        **dict(each.split("=", 1) for each in more),
+    }
+    with ConsumerWorkers(handle, settings, workers=8) as workers:
+        workers.subscribe([topic])
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: workers.stop())
+        workers.run()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
