@@ -12,6 +12,7 @@ from tests.clients.broker_process import BrokerProcess
 from tests.java.jvm import JavaMissing, class_path
 from tests.java.kafka_server import KafkaServer, running_kafka
 from tests.java.scenarios import Scenarios, run_scenarios
+from tests.java.tools import Shell
 
 Server = BrokerProcess | KafkaServer
 MakeServer = Callable[..., Server]
@@ -65,6 +66,14 @@ def coordinator(jars: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     running.start()
     yield running
     running.stop()
+
+
+@pytest.fixture(scope="session")
+def shell(jars: str) -> Iterator[Shell]:
+    """One JVM in which tools are run."""
+    running = Shell()
+    yield running
+    running.close()
 
 
 @pytest.fixture

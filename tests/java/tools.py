@@ -1,6 +1,43 @@
-"""Kafka's own command-line tools, run from its jars: each call is a JVM of its own."""
+"""Kafka's own command-line tools, run from its jars: a JVM for each call, or one for all of them."""
 
-from tests.java.jvm import run_java
+import json
+import subprocess
+from typing import Any, Protocol
+
+from tests.java.jvm import compiled_sources, java_command, run_java
+
+
+class Runner(Protocol):
+    """Runs a main class to its end; the caller judges the exit status."""
+
+    def __call__(
+        self, main_class: str, *arguments: str, stdin: str | None = None
+    ) -> subprocess.CompletedProcess[str]: ...
+
+
+class Shell:
+    """One JVM (judge.Shell) for many tools: its start takes longer than most of them. No standard input."""
+
+    def __init__(self) -> None:
+        compiled_sources()
+        self._process = subprocess.Popen(
+            java_command("judge.Shell", []), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def __call__(
+        self, main_class: str, *arguments: str, stdin: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        assert stdin is None, "the tools of one JVM share its standard input"
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps([main_class, *arguments]), file=self._process.stdin, flush=True)
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return subprocess.CompletedProcess(
+            [main_class, *arguments], answer["status"], answer["output"], answer["errors"]
+        )
+
+    def close(self) -> None:
+        self._process.communicate()
 
 
 class Tools:
@@ -22,18 +59,19 @@ class Tools:
         "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
     }
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, run: Runner = run_java) -> None:
         self.bootstrap = bootstrap
+        self._run = run
 
     def __call__(self, tool: str, *arguments: str, stdin: str | None = None) -> str:
         return self.bare(tool, "--bootstrap-server", self.bootstrap, *arguments, stdin=stdin)
 
     def bare(self, tool: str, *arguments: str, stdin: str | None = None) -> str:
-        done = run_java(self.CLASSES[tool], *arguments, stdin=stdin)
+        done = self._run(self.CLASSES[tool], *arguments, stdin=stdin)
         assert done.returncode == 0, f"{tool} {arguments}:\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
     def refused(self, tool: str, *arguments: str) -> str:
-        done = run_java(self.CLASSES[tool], "--bootstrap-server", self.bootstrap, *arguments)
+        done = self._run(self.CLASSES[tool], "--bootstrap-server", self.bootstrap, *arguments)
         assert done.returncode != 0, done.stdout
         return done.stdout + done.stderr
