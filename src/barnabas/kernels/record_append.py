@@ -174,6 +174,14 @@ class RecordBuffer:
         self.count += 1
         return future
 
+    def adopt(self, data: bytearray, count: int, base_timestamp: int, max_timestamp: int) -> None:
+        """Hold these records, which were encoded elsewhere behind room for a header, and take no more."""
+        self.data = data
+        self.count = count
+        self.base_timestamp = base_timestamp
+        self.max_timestamp = max_timestamp
+        self.is_open = False
+
     def close(self) -> bool:
         """Take no more records; False when it was closed before."""
         was_open: cython.bint = self.is_open

@@ -1,4 +1,4 @@
-"""Record sets to Arrow, for whoever reads topics as columns. pyarrow is imported here, when it is needed.
+"""Record sets to Arrow, for whoever reads topics as columns; the way back is in tables.py.
 
     columns = RecordColumns(kafka_columns(include_headers=True), rows_max=100_000, bytes_max=64 << 20)
     next_offset = append_fetched(columns, records, first_offset=first, end_offset=end)
@@ -12,8 +12,21 @@ from typing import Any
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.kernels.arrow_decode import BinaryColumn, ColumnBuffers
+from barnabas.records.arrow_module import pyarrow
 from barnabas.records.batch import Buffer
 from barnabas.records.record_set import OpenBatch, RecordSet
+from barnabas.records.tables import encode_batches
+
+__all__ = [
+    "COLUMNS",
+    "RecordColumns",
+    "append_fetched",
+    "append_records",
+    "encode_batches",
+    "kafka_columns",
+    "kafka_schema",
+    "pyarrow",
+]
 
 # As Spark's Kafka connector orders them.
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
@@ -21,14 +34,6 @@ ROWS_MAX = BYTES_MAX = (1 << 31) - 2
 OFFSET_MAX = (1 << 63) - 2
 # The milliseconds that fit into 64 bits as microseconds.
 _MILLISECONDS_MAX = ((1 << 63) - 1) // 1000
-
-
-def pyarrow() -> Any:
-    """The module, or a sentence that says how to get it."""
-    try:
-        return import_module("pyarrow")
-    except ImportError as error:
-        raise ImportError("Arrow tables need pyarrow: pip install 'barnabas[arrow]'") from error
 
 
 def kafka_columns(include_headers: bool = False) -> tuple[str, ...]:

@@ -109,9 +109,33 @@ class Accumulator:
             return future
         if batch is not None:
             self._close(queue, batch)
-        if self.used_bytes == 0 or self.used_bytes + need <= self.limits.buffer_bytes:
+        if self._has_space(need):
             return self._open(queue, record, need)
         return None
+
+    def append_batch(self, queue: PartitionQueue, batch: ProducerBatch, deadline: float) -> None:
+        """Add a batch that is complete, behind what the partition has so far; waits for memory if need be."""
+        need = len(batch.data)
+        with self._space:
+            while not (self.is_closed or self._has_space(need)):
+                self._wait_for_space(deadline)
+            if self.is_closed:
+                raise ClosedError("the producer is closed")
+            opened = queue.topic.open[queue.index]
+            if opened is not None:
+                self._close(queue, opened)
+            self._put(queue, batch, need)
+        self._wake()
+
+    def _has_space(self, need: int) -> bool:
+        return self.used_bytes == 0 or self.used_bytes + need <= self.limits.buffer_bytes
+
+    def _put(self, queue: PartitionQueue, batch: ProducerBatch, need: int) -> None:
+        batch.reserved = need
+        self.used_bytes += need
+        self.incomplete[batch] = None
+        queue.batches.append(batch)
+        self.waiting[queue] = None
 
     def wait_begins(self, tell: Callable[[], object]) -> None:
         """Somebody waits for memory without blocking; `tell` is called, by any thread, when some is free."""
@@ -140,14 +164,10 @@ class Accumulator:
         batch = ProducerBatch(queue.partition, self.limits.batch_bytes, time.monotonic())
         future = batch.append(*record)
         assert future is not None
-        batch.reserved = need
-        self.used_bytes += need
-        self.incomplete[batch] = None
-        queue.batches.append(batch)
+        self._put(queue, batch, need)
         queue.topic.open[queue.index] = batch
         if queue.topic.sticky == queue.index:
             queue.topic.sticky_open = batch
-        self.waiting[queue] = None
         self._wake()
         return future
 

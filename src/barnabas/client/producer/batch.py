@@ -75,14 +75,18 @@ class ProducerBatch(RecordBuffer):
 
     # ---- bytes
 
-    def sealed(self, packing: Packing) -> bytearray:
-        """The whole batch as it is sent; the header is written anew, for the sequence may have changed."""
+    def pack(self, packing: Packing) -> bytearray:
+        """Room for the header and the records, compressed if they are to be."""
         if self._packed is None:
             self._packed = self.data
             if packing.codec != NONE:
                 body = compress(packing.codec, memoryview(self.data)[HEADER_SIZE:], packing.level)
                 self._packed = bytearray(HEADER_SIZE) + body
-        packed = self._packed
+        return self._packed
+
+    def sealed(self, packing: Packing) -> bytearray:
+        """The whole batch as it is sent; the header is written anew, for the sequence may have changed."""
+        packed = self.pack(packing)
         attributes = packing.codec | (TRANSACTIONAL_FLAG if packing.transactional else 0)
         HEADER.pack_into(
             packed,

@@ -131,9 +131,13 @@ class ProducerCore:
         if key is not None and not self._ignores_keys:
             return key_partition(key, count)
         if self._accumulator.needs_new_sticky(queues):
-            infos = self._cluster.metadata.topics[record.topic].partitions
-            queues.choose_sticky([info.partition for info in infos if info.leader is not None])
+            queues.choose_sticky(self._available(record.topic))
         return queues.sticky
+
+    def _available(self, topic: str) -> list[int]:
+        """The partitions that have a leader."""
+        infos = self._cluster.metadata.topics[topic].partitions
+        return [info.partition for info in infos if info.leader is not None]
 
     def _metadata_changed(self, metadata: ClusterMetadata) -> None:
         for name, queues in list(self._topics.items()):

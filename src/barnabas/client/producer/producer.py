@@ -10,7 +10,8 @@ too large, no metadata or no memory within max.block.ms; what happens later is i
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from time import time_ns
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -20,9 +21,19 @@ from barnabas.client.producer.accumulator import TopicQueues
 from barnabas.client.producer.batch import Callback, ProducerBatch
 from barnabas.client.producer.core import ProducerCore
 from barnabas.client.producer.records import ProducerRecord, SendOptions
+from barnabas.client.producer.tables import (
+    BatchCallback,
+    BatchFuture,
+    TableSender,
+    by_topic,
+    is_table,
+    table_of_pairs,
+    with_partitions,
+)
 from barnabas.client.producer.transactions import State
 from barnabas.client.types import OffsetAndMetadata, PartitionInfo, TopicPartition
 from barnabas.kernels.record_append import RecordFuture, murmur2
+from barnabas.records.tables import Encoding
 
 _log = logging.getLogger(__name__)
 
@@ -61,18 +72,43 @@ class Producer(ProducerCore):
                         return future if on_delivery is None else future.add_callback(on_delivery)
         return self._send(topic, value, key, options, on_delivery)
 
-    def send_batch(self, topic: str, records: Any, **options: Unpack[SendOptions]) -> list[RecordFuture]:
-        """Send many records: (key, value) pairs, or an Arrow table with columns `value` and perhaps `key`."""
-        if hasattr(records, "column_names"):
-            values = records.column("value").to_pylist()
-            keys = (
-                records.column("key").to_pylist() if "key" in records.column_names else [None] * len(values)
+    def send_batch(
+        self, topic: str | None, records: Any, on_delivery: BatchCallback | None = None
+    ) -> BatchFuture:
+        """Send many records at once; the future's result() says what was written where.
+
+        `records` is a pyarrow.Table or RecordBatch, or what Arrow can read as one, with a column value and
+        perhaps key (binary or string), headers (a list of pairs, or a map), partition, timestamp (a time, or
+        ms), and topic, which counts where `topic` is None. No Python object is made per row. Or it is a list
+        of (key, value) pairs, to which serializers are applied, as they are not to a table. Interceptors see
+        neither. Needs pyarrow. on_delivery(result or None, error or None) is called on the I/O thread."""
+        self._check_usable()
+        if not is_table(records):
+            records = table_of_pairs(
+                (
+                    self._serialized("key", self._key_serializer, str(topic), key),
+                    self._serialized("value", self._value_serializer, str(topic), value),
+                )
+                for key, value in records
             )
-            pairs: Sequence[tuple[Any, Any]] = list(zip(keys, values, strict=True))
-        else:
-            pairs = records
-        send = self.send
-        return [send(topic, value, key, **options) for key, value in pairs]
+        sender = TableSender(self._accumulator, self._sender_settings.packing, self._block_seconds)
+        sent: list[ProducerBatch] = []
+        for name, rows in by_topic(topic, records):
+            queues = self._queues_of(name, time.monotonic() + self._block_seconds)
+            count = len(queues.queues)
+            if self._partitioner is not None:
+                rows = with_partitions(rows, partial(self._partitioner, name), count)
+            limits = self._accumulator.limits
+            encoding = Encoding(
+                count,
+                limits.batch_bytes,
+                min(limits.request_bytes_max, limits.buffer_bytes),
+                self._available(name),
+                self._ignores_keys,
+            )
+            sent += sender.send(queues, rows, encoding)
+        future = BatchFuture(sent)
+        return future if on_delivery is None else future.add_callback(on_delivery)
 
     def _send(
         self, topic: str, value: Any, key: Any, options: SendOptions, on_delivery: Callback | None

@@ -1,0 +1,224 @@
+"""Whole tables on their way: encoded by a kernel, batch by batch, and one future for all of it."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from barnabas.client.errors import ErrorCode, KafkaError, KafkaTimeoutError
+from barnabas.client.producer.accumulator import Accumulator, TopicQueues
+from barnabas.client.producer.batch import Packing, ProducerBatch
+from barnabas.client.types import TopicPartition
+from barnabas.records.arrow_module import compute, pyarrow
+from barnabas.records.tables import Encoding, encoded, record_batches
+
+
+class Written(NamedTuple):
+    """What was written to one partition: its offsets, as ranges that rise. With acks=0 nobody knows them."""
+
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody will miss
+    offsets: tuple[range, ...]
+
+
+class BatchResult(NamedTuple):
+    """What became of a table: the number of records, and what was written to each partition."""
+
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody will miss
+    partitions: dict[TopicPartition, Written]
+
+
+BatchCallback = Callable[[BatchResult | None, KafkaError | None], object]
+
+
+class BatchFuture:
+    """Many records on their way.
+
+    future = producer.send_batch("orders", table)
+    print(future.result(30).count)
+    """
+
+    def __init__(self, batches: Sequence[ProducerBatch]) -> None:
+        self._batches = batches
+
+    def result(self, timeout: float | None = None) -> BatchResult:
+        """Where the records were written; waits for all of them, at most `timeout` seconds.
+
+        Raises what went wrong; written() tells what was written all the same."""
+        error = self.exception(timeout)
+        if error is not None:
+            raise error
+        return self.written()
+
+    def exception(self, timeout: float | None = None) -> KafkaError | None:
+        """What went wrong first, or None; waits as result() does."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        for batch in self._batches:
+            _wait(batch, deadline)
+        failed = [part for part in self._parts() if part.error is not None]
+        if not failed or failed[0].error is None:
+            return None
+        first, error = failed[0], failed[0].error
+        count = sum(part.count for part in failed)
+        total = sum(part.count for part in self._parts())
+        text = f"{count} of {total} records were not written, first those for {first.partition}:"
+        return KafkaError(error.code, f"{text} {error.message}")
+
+    def written(self) -> BatchResult:
+        """What is written by now."""
+        found: dict[TopicPartition, list[ProducerBatch]] = {}
+        for part in self._parts():
+            if part.is_done and part.error is None:
+                found.setdefault(part.partition, []).append(part)
+        partitions = {partition: _written(parts) for partition, parts in sorted(found.items())}
+        return BatchResult(sum(each.count for each in partitions.values()), partitions)
+
+    def done(self) -> bool:
+        return all(part.is_done for part in self._parts())
+
+    def add_callback(self, callback: BatchCallback) -> "BatchFuture":
+        """callback(result or None, error or None), called once all is done, on the I/O thread or at once."""
+        _Countdown(self, callback).begin(self._batches)
+        return self
+
+    def _parts(self) -> Iterator[ProducerBatch]:
+        for batch in self._batches:
+            yield from _leaves(batch)
+
+
+class _Countdown:
+    """Calls back once every batch, and every part of those that are split, is done."""
+
+    def __init__(self, future: BatchFuture, callback: BatchCallback) -> None:
+        self._future = future
+        self._callback = callback
+        self._left = 1
+        self._lock = threading.Lock()
+
+    def begin(self, batches: Sequence[ProducerBatch]) -> None:
+        self._watch(batches)
+        self._count_down()
+
+    def _watch(self, batches: Sequence[ProducerBatch]) -> None:
+        with self._lock:
+            self._left += len(batches)
+        for batch in batches:
+            batch.call_when_settled(lambda batch=batch: self._settled(batch))  # type: ignore[misc]
+
+    def _settled(self, batch: ProducerBatch) -> None:
+        self._watch([part for _, part in batch.parts])
+        self._count_down()
+
+    def _count_down(self) -> None:
+        with self._lock:
+            self._left -= 1
+            is_last = self._left == 0
+        if is_last:
+            error = self._future.exception()
+            self._callback(None if error else self._future.written(), error)
+
+
+def _leaves(batch: ProducerBatch) -> Iterator[ProducerBatch]:
+    if not batch.parts:
+        yield batch
+    for _, part in batch.parts:
+        yield from _leaves(part)
+
+
+def _wait(batch: ProducerBatch, deadline: float | None) -> None:
+    if not batch.wait(None if deadline is None else deadline - time.monotonic()):
+        raise KafkaTimeoutError(f"the records for {batch.partition} are not confirmed in time")
+    for _, part in batch.parts:
+        _wait(part, deadline)
+
+
+def _written(parts: list[ProducerBatch]) -> Written:
+    ranges: list[range] = []
+    for part in sorted(parts, key=lambda part: part.base_offset):
+        start, end = part.base_offset, part.base_offset + part.count
+        if start >= 0 and ranges and ranges[-1].stop == start:
+            ranges[-1] = range(ranges[-1].start, end)
+        elif start >= 0:
+            ranges.append(range(start, end))
+    return Written(sum(part.count for part in parts), tuple(ranges))
+
+
+class TableSender:
+    """Hands the rows of tables to the accumulator, as finished batches."""
+
+    def __init__(self, accumulator: Accumulator, packing: Packing, block_seconds: float) -> None:
+        self._accumulator = accumulator
+        self._packing = packing
+        self._block_seconds = block_seconds
+
+    def send(self, queues: TopicQueues, batches: Sequence[Any], encoding: Encoding) -> list[ProducerBatch]:
+        """Encode and queue all rows; waits where buffer.memory is full, max.block.ms for each batch."""
+        sent: list[ProducerBatch] = []
+        try:
+            for portion in encoded(batches, encoding):
+                for partition, data, *facts in portion:
+                    queue = queues.queues[partition]
+                    batch = ProducerBatch(queue.partition, encoding.batch_bytes, time.monotonic())
+                    batch.adopt(data, *facts)
+                    batch.pack(self._packing)
+                    deadline = time.monotonic() + self._block_seconds
+                    self._accumulator.append_batch(queue, batch, deadline)
+                    sent.append(batch)
+        except OverflowError as error:
+            text = f"{error}: more than max.request.size or buffer.memory allows"
+            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, text) from None
+        return sent
+
+
+def is_table(records: Any) -> bool:
+    """Whether Arrow can read it as a table; else it is pairs."""
+    return any(hasattr(records, name) for name in ("__arrow_c_stream__", "__arrow_c_array__", "column_names"))
+
+
+def table_of_pairs(pairs: Iterable[tuple[bytes | None, bytes | None]]) -> Any:
+    arrow = pyarrow()
+    keys, values = [], []
+    for key, value in pairs:
+        keys.append(key)
+        values.append(value)
+    columns = [arrow.array(keys, arrow.large_binary()), arrow.array(values, arrow.large_binary())]
+    return arrow.RecordBatch.from_arrays(columns, names=["key", "value"])
+
+
+def by_topic(topic: str | None, table: Any) -> Iterator[tuple[str, list[Any]]]:
+    """The rows of each topic: all of them for `topic`, or by the column of that name."""
+    batches = record_batches(table)
+    if topic is not None:
+        yield topic, batches
+        return
+    arrow, functions = pyarrow(), compute()
+    for batch in batches:
+        if "topic" not in batch.schema.names:
+            raise ValueError("send_batch needs a topic, or a table with a column topic")
+        names = batch.column("topic").cast(arrow.string())
+        if names.null_count:
+            raise ValueError("a row of the table has no topic")
+        for name in names.unique().to_pylist():
+            yield name, [batch.filter(functions.equal(names, name))]
+
+
+def with_partitions(
+    batches: Sequence[Any],
+    partitioner: Callable[[bytes | None, bytes | None, int], int],
+    count: int,
+) -> list[Any]:
+    """The batches with the partitions that the user's partitioner chooses where a row names none."""
+    arrow = pyarrow()
+    found = []
+    for batch in batches:
+        names = batch.schema.names
+        none = [None] * batch.num_rows
+        given = batch.column("partition").to_pylist() if "partition" in names else none
+        keys = batch.column("key").cast(arrow.large_binary()).to_pylist() if "key" in names else none
+        values = batch.column("value").cast(arrow.large_binary()).to_pylist()
+        chosen = [
+            partitioner(key, value, count) if number is None else number
+            for number, key, value in zip(given, keys, values, strict=True)
+        ]
+        rest = batch.drop_columns(["partition"]) if "partition" in names else batch
+        found.append(rest.append_column("partition", arrow.array(chosen, arrow.int32())))
+    return found

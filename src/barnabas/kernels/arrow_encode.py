@@ -1,0 +1,410 @@
+# cython: boundscheck=False, wraparound=False
+"""Rows of Arrow columns as record batches (magic 2) by partition, with no Python object per row.
+
+Columns come as the buffers that Arrow has: end offsets of 64 bits, bytes, validity bits. Every offset is
+checked against the bytes it points into."""
+
+import cython
+
+HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
+# More than a record's five varints and its attributes can take.
+RECORD_OVERHEAD = cython.declare(cython.Py_ssize_t, 40)
+
+
+@cython.cclass
+class BytesInput:
+    """A column of bytes: row `i` is at place `first` + i of the buffers. No `bits` means no nulls."""
+
+    ends: cython.const[cython.longlong][::1]
+    data: cython.const[cython.uchar][::1]
+    bits: cython.const[cython.uchar][::1]
+    has_bits: cython.bint
+    first: cython.Py_ssize_t
+
+    def __init__(self, first: cython.Py_ssize_t, bits: object, ends: object, data: object) -> None:
+        self.first = first
+        self.has_bits = bits is not None
+        self.bits = b"" if bits is None else bits
+        self.ends = ends
+        self.data = data
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _bounds(column: BytesInput, row: cython.Py_ssize_t) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
+    """(start, length) of a row; the length is -1 for null and -2 where the buffers do not hold it."""
+    place: cython.Py_ssize_t = column.first + row
+    start: cython.longlong
+    end: cython.longlong
+    if column.has_bits:
+        if place >> 3 >= column.bits.shape[0]:
+            return 0, -2
+        if not column.bits[place >> 3] >> (place & 7) & 1:
+            return 0, -1
+    if place < 0 or place + 1 >= column.ends.shape[0]:
+        return 0, -2
+    start = column.ends[place]
+    end = column.ends[place + 1]
+    if start < 0 or end < start or end > column.data.shape[0]:
+        return 0, -2
+    return cython.cast(cython.Py_ssize_t, start), cython.cast(cython.Py_ssize_t, end - start)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _murmur2(
+    data: cython.const[cython.uchar][::1], start: cython.Py_ssize_t, length: cython.Py_ssize_t
+) -> cython.ulonglong:
+    """The 32-bit murmur2 hash by which Kafka's clients spread keys, without its sign bit."""
+    position: cython.Py_ssize_t = start
+    end: cython.Py_ssize_t = start + length
+    mixer: cython.ulonglong = 0x5BD1E995
+    mask: cython.ulonglong = 0xFFFFFFFF
+    part: cython.ulonglong
+    byte: cython.ulonglong
+    index: cython.Py_ssize_t
+    found: cython.ulonglong = (0x9747B28C ^ cython.cast(cython.ulonglong, length)) & mask
+    while end - position >= 4:
+        part = 0
+        for index in range(4):
+            byte = data[position + index]
+            part |= byte << (8 * index)
+        part = (part * mixer) & mask
+        part ^= part >> 24
+        part = (part * mixer) & mask
+        found = ((found * mixer) & mask) ^ part
+        position += 4
+    if position < end:
+        for index in range(end - position):
+            byte = data[position + index]
+            found ^= byte << (8 * index)
+        found = (found * mixer) & mask
+    found ^= found >> 13
+    found = (found * mixer) & mask
+    found ^= found >> 15
+    return found & 0x7FFFFFFF
+
+
+@cython.cclass
+class OpenBatch:
+    """A batch that grows: room for its header, then records."""
+
+    data: bytearray
+    view: cython.uchar[::1]
+    capacity: cython.Py_ssize_t
+    size: cython.Py_ssize_t
+    count: cython.Py_ssize_t
+    base_timestamp: cython.longlong
+    max_timestamp: cython.longlong
+
+    def __init__(self, capacity: cython.Py_ssize_t, timestamp: cython.longlong) -> None:
+        self.data = bytearray(capacity)
+        self.view = self.data
+        self.capacity = capacity
+        self.size = HEADER_SIZE
+        self.count = 0
+        self.base_timestamp = timestamp
+        self.max_timestamp = timestamp
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _varint_size(value: cython.longlong) -> cython.Py_ssize_t:
+    raw: cython.ulonglong
+    size: cython.Py_ssize_t = 1
+    if value < 0:
+        raw = cython.cast(cython.ulonglong, -1 - value) * 2 + 1
+    else:
+        raw = cython.cast(cython.ulonglong, value) * 2
+    while raw >= 0x80:
+        raw >>= 7
+        size += 1
+    return size
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _put_varint(batch: OpenBatch, value: cython.longlong) -> cython.void:
+    raw: cython.ulonglong
+    if value < 0:
+        raw = cython.cast(cython.ulonglong, -1 - value) * 2 + 1
+    else:
+        raw = cython.cast(cython.ulonglong, value) * 2
+    while raw >= 0x80:
+        batch.view[batch.size] = (raw & 0x7F) | 0x80
+        raw >>= 7
+        batch.size += 1
+    batch.view[batch.size] = raw
+    batch.size += 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _put_bytes(
+    batch: OpenBatch, column: BytesInput, start: cython.Py_ssize_t, length: cython.Py_ssize_t
+) -> cython.void:
+    """A length, -1 for null, and the bytes."""
+    index: cython.Py_ssize_t
+    position: cython.Py_ssize_t
+    _put_varint(batch, length)
+    position = batch.size
+    for index in range(length):
+        batch.view[position + index] = column.data[start + index]
+    if length > 0:
+        batch.size += length
+
+
+@cython.cclass
+class TableEncoder:
+    """Encodes rows of the columns that were loaded last; see the .pyi."""
+
+    finished = cython.declare(list, visibility="readonly")
+    open_batches: list
+    spread: list
+    turn: cython.Py_ssize_t
+    finished_bytes: cython.Py_ssize_t
+    partitions: cython.Py_ssize_t
+    batch_bytes: cython.Py_ssize_t
+    record_bytes_max: cython.Py_ssize_t
+    ignores_keys: cython.bint
+    keys: BytesInput
+    values: BytesInput
+    names: BytesInput
+    header_values: BytesInput
+    header_ends: cython.const[cython.longlong][::1]
+    first_header: cython.Py_ssize_t
+    numbers: cython.const[cython.int][::1]
+    timestamps: cython.const[cython.longlong][::1]
+    timestamp: cython.longlong
+
+    def __init__(
+        self,
+        partitions: int,
+        batch_bytes: cython.Py_ssize_t,
+        record_bytes_max: cython.Py_ssize_t,
+        spread: list,
+        ignores_keys: bool = False,
+    ) -> None:
+        if partitions < 1 or not spread or min(spread) < 0 or max(spread) >= partitions:
+            raise ValueError("rows are spread over partitions that there are")
+        self.finished = []
+        self.open_batches = [None] * partitions
+        self.spread = list(spread)
+        self.turn = 0
+        self.finished_bytes = 0
+        self.partitions = partitions
+        self.batch_bytes = batch_bytes
+        self.record_bytes_max = record_bytes_max
+        self.ignores_keys = ignores_keys
+
+    def load(
+        self,
+        values: BytesInput,
+        keys: BytesInput | None,
+        headers: tuple | None,
+        numbers: object,
+        timestamps: object,
+    ) -> None:
+        self.values = values
+        self.keys = keys
+        self.names = None
+        if headers is not None:
+            self.first_header, self.header_ends, self.names, self.header_values = headers
+        self.numbers = numbers
+        self.timestamp = 0
+        self.timestamps = None
+        if isinstance(timestamps, int):
+            self.timestamp = timestamps
+        else:
+            self.timestamps = timestamps
+
+    def encode(
+        self, row: cython.Py_ssize_t, end: cython.Py_ssize_t, bytes_max: cython.Py_ssize_t
+    ) -> cython.Py_ssize_t:
+        """Encode rows from `row` to `end` until `bytes_max` bytes are finished; gives the row to go on at."""
+        self.finished_bytes = 0
+        if row < 0:
+            raise ValueError("a row is not negative")
+        while row < end and self.finished_bytes < bytes_max:
+            _encode_row(self, row)
+            row += 1
+        return row
+
+    def finish(self) -> None:
+        """Finish the batches that are still open."""
+        index: cython.Py_ssize_t
+        for index in range(self.partitions):
+            if self.open_batches[index] is not None:
+                _close(self, index)
+
+
+@cython.cfunc
+@cython.exceptval(-1)
+def _close(encoder: TableEncoder, partition: cython.Py_ssize_t) -> cython.int:
+    batch: OpenBatch = encoder.open_batches[partition]
+    data: bytearray = batch.data
+    encoder.open_batches[partition] = None
+    batch.view = None
+    del data[batch.size :]
+    encoder.finished_bytes += batch.size
+    encoder.finished.append((partition, data, batch.count, batch.base_timestamp, batch.max_timestamp))
+    if encoder.spread[encoder.turn] == partition:
+        encoder.turn = (encoder.turn + 1) % len(encoder.spread)
+    return 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _headers_size(
+    encoder: TableEncoder, row: cython.Py_ssize_t
+) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
+    """(number of headers, bytes they take when written); the number is -2 where the buffers lie."""
+    place: cython.Py_ssize_t = encoder.first_header + row
+    start: cython.longlong
+    end: cython.longlong
+    index: cython.longlong
+    length: cython.Py_ssize_t
+    size: cython.Py_ssize_t = 0
+    _: cython.Py_ssize_t
+    if place < 0 or place + 1 >= encoder.header_ends.shape[0]:
+        return -2, 0
+    start = encoder.header_ends[place]
+    end = encoder.header_ends[place + 1]
+    if start < 0 or end < start:
+        return -2, 0
+    for index in range(start, end):
+        _, length = _bounds(encoder.names, cython.cast(cython.Py_ssize_t, index))
+        if length < 0:
+            return -2, 0
+        size += _varint_size(length) + length
+        _, length = _bounds(encoder.header_values, cython.cast(cython.Py_ssize_t, index))
+        if length < -1:
+            return -2, 0
+        size += _varint_size(length) + (length if length > 0 else 0)
+    return cython.cast(cython.Py_ssize_t, end - start), size
+
+
+@cython.cfunc
+@cython.exceptval(-1)
+def _partition(
+    encoder: TableEncoder, row: cython.Py_ssize_t, start: cython.Py_ssize_t, length: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """The partition that the row names, else the one of its key, else the one whose turn it is."""
+    number: cython.Py_ssize_t
+    if encoder.numbers is not None:
+        if row >= encoder.numbers.shape[0]:
+            raise ValueError("there are fewer partitions than rows")
+        number = encoder.numbers[row]
+        if number >= encoder.partitions:
+            raise ValueError(f"row {row} is for partition {number}, and there are {encoder.partitions}")
+        if number >= 0:
+            return number
+    if length >= 0 and not encoder.ignores_keys:
+        return cython.cast(cython.Py_ssize_t, _murmur2(encoder.keys.data, start, length)) % encoder.partitions
+    return encoder.spread[encoder.turn]
+
+
+@cython.cfunc
+@cython.exceptval(-1)
+def _encode_row(encoder: TableEncoder, row: cython.Py_ssize_t) -> cython.int:
+    batch: OpenBatch
+    key_start: cython.Py_ssize_t = 0
+    key_length: cython.Py_ssize_t = -1
+    value_start: cython.Py_ssize_t
+    value_length: cython.Py_ssize_t
+    headers: cython.Py_ssize_t = 0
+    size: cython.Py_ssize_t = 0
+    timestamp: cython.longlong = encoder.timestamp
+    if encoder.timestamps is not None:
+        if row >= encoder.timestamps.shape[0]:
+            raise ValueError("there are fewer timestamps than rows")
+        timestamp = encoder.timestamps[row]
+    if encoder.keys is not None:
+        key_start, key_length = _bounds(encoder.keys, row)
+    value_start, value_length = _bounds(encoder.values, row)
+    if encoder.names is not None:
+        headers, size = _headers_size(encoder, row)
+    if key_length < -1 or value_length < -1 or headers < 0:
+        raise ValueError(f"row {row} reaches beyond its buffers, or a header has no name")
+    size += (key_length if key_length > 0 else 0) + (value_length if value_length > 0 else 0)
+    if size > encoder.record_bytes_max - HEADER_SIZE:
+        raise OverflowError(f"row {row} has {size} bytes")
+    batch = _batch_for(encoder, row, (key_start, key_length), size, timestamp)
+    _write(encoder, batch, row, timestamp, (key_start, key_length, value_start, value_length, headers, size))
+    return 0
+
+
+@cython.cfunc
+def _batch_for(
+    encoder: TableEncoder,
+    row: cython.Py_ssize_t,
+    key: tuple[cython.Py_ssize_t, cython.Py_ssize_t],
+    size: cython.Py_ssize_t,
+    timestamp: cython.longlong,
+) -> OpenBatch:
+    """The batch of the row's partition, with room for `size` bytes."""
+    partition: cython.Py_ssize_t = _partition(encoder, row, key[0], key[1])
+    batch: OpenBatch = encoder.open_batches[partition]
+    while batch is not None and batch.size + size + RECORD_OVERHEAD > batch.capacity:
+        _close(encoder, partition)
+        # Without a key it is another partition's turn, which may have a full batch as well.
+        partition = _partition(encoder, row, key[0], key[1])
+        batch = encoder.open_batches[partition]
+    if batch is None:
+        batch = OpenBatch(max(encoder.batch_bytes, HEADER_SIZE + size + RECORD_OVERHEAD), timestamp)
+        encoder.open_batches[partition] = batch
+    return batch
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _write(
+    encoder: TableEncoder,
+    batch: OpenBatch,
+    row: cython.Py_ssize_t,
+    timestamp: cython.longlong,
+    found: tuple[
+        cython.Py_ssize_t,
+        cython.Py_ssize_t,
+        cython.Py_ssize_t,
+        cython.Py_ssize_t,
+        cython.Py_ssize_t,
+        cython.Py_ssize_t,
+    ],
+) -> cython.void:
+    """Append the record to the batch, which has room for it."""
+    start: cython.Py_ssize_t
+    length: cython.Py_ssize_t
+    index: cython.longlong
+    delta: cython.longlong = timestamp - batch.base_timestamp
+    size: cython.Py_ssize_t = found[5] + 1 + _varint_size(delta) + _varint_size(batch.count)
+    size += _varint_size(found[1]) + _varint_size(found[3]) + _varint_size(found[4])
+    _put_varint(batch, size)
+    batch.view[batch.size] = 0
+    batch.size += 1
+    _put_varint(batch, delta)
+    _put_varint(batch, batch.count)
+    if found[1] < 0:
+        _put_varint(batch, -1)
+    else:
+        _put_bytes(batch, encoder.keys, found[0], found[1])
+    _put_bytes(batch, encoder.values, found[2], found[3])
+    _put_varint(batch, found[4])
+    for index in range(found[4]):
+        row_of_header: cython.Py_ssize_t = cython.cast(
+            cython.Py_ssize_t, encoder.header_ends[encoder.first_header + row] + index
+        )
+        start, length = _bounds(encoder.names, row_of_header)
+        _put_bytes(batch, encoder.names, start, length)
+        start, length = _bounds(encoder.header_values, row_of_header)
+        _put_bytes(batch, encoder.header_values, start, length)
+    batch.count += 1
+    if timestamp > batch.max_timestamp:
+        batch.max_timestamp = timestamp

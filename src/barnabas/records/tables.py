@@ -1,0 +1,243 @@
+"""Arrow tables as record batches, by a kernel (kernels/arrow_encode.py): no Python object is made per row.
+
+    for partition, batch, count in encode_batches(table, partition_count=4, compression="lz4"): ...
+
+A table has a column `value` and may have `key` (both binary or string), `headers` (a list of pairs of name
+and value, or a map), `partition` (integers; null lets the key decide), `timestamp` (a time, or ms) and
+`topic`, which is the caller's affair. `offset` and `timestampType`, as a table that was read has them, are
+ignored."""
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+from barnabas.kernels.arrow_encode import BytesInput, TableEncoder
+from barnabas.records.arrow_module import compute, pyarrow
+from barnabas.records.batch import (
+    HEADER_SIZE,
+    MAGIC,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    BatchHeader,
+)
+from barnabas.records.builder import seal
+from barnabas.records.compression import CODECS, compress
+
+WRITTEN = ("value", "key", "headers", "partition", "timestamp", "topic")
+IGNORED = ("offset", "timestampType")
+BATCH_BYTES = 1_000_000
+RECORD_BYTES_MAX = 1 << 30
+# Finished batches are handed on in portions of about this size.
+PORTION_BYTES = 1 << 20
+_NO_BYTES = memoryview(b"")
+# Partition, room for a header and the records, count, base timestamp, highest timestamp.
+Finished = tuple[int, bytearray, int, int, int]
+
+
+class Encoding(NamedTuple):
+    """How rows become batches; `spread` are the partitions for rows without key or partition."""
+
+    partition_count: int
+    batch_bytes: int = BATCH_BYTES
+    record_bytes_max: int = RECORD_BYTES_MAX
+    spread: Sequence[int] = ()
+    ignore_keys: bool = False
+
+
+def record_batches(table: Any) -> list[Any]:
+    """The pyarrow.RecordBatches of a table, a record batch, or whatever else Arrow can read as one."""
+    arrow = pyarrow()
+    if isinstance(table, arrow.RecordBatch):
+        found = [table]
+    else:
+        found = (table if isinstance(table, arrow.Table) else arrow.table(table)).to_batches()
+    for batch in found[:1]:
+        unknown = [name for name in batch.schema.names if name not in WRITTEN + IGNORED]
+        if unknown or "value" not in batch.schema.names:
+            raise ValueError(
+                f"a table to send has the columns {', '.join(WRITTEN)}, of which only value is needed;"
+                f" this one has {', '.join(batch.schema.names) or 'none'}"
+            )
+    return found
+
+
+def encoded(batches: Sequence[Any], encoding: Encoding) -> Iterator[list[Finished]]:
+    """Portions of finished batches, each with room for its header at the front.
+
+    ValueError where a column cannot be read so; OverflowError where a row is larger than record_bytes_max,
+    before anything is encoded (but for headers, which are not counted before)."""
+    spread = list(encoding.spread) or list(range(encoding.partition_count))
+    random.shuffle(spread)
+    encoder = TableEncoder(
+        encoding.partition_count,
+        encoding.batch_bytes,
+        encoding.record_bytes_max,
+        spread,
+        encoding.ignore_keys,
+    )
+    now_ms = time.time_ns() // 1_000_000
+    for batch in batches:
+        _check_sizes(batch, encoding.record_bytes_max)
+    for batch in batches:
+        _load(encoder, batch, now_ms)
+        row = 0
+        while row < batch.num_rows:
+            row = encoder.encode(row, batch.num_rows, PORTION_BYTES)
+            yield _taken(encoder)
+    encoder.finish()
+    yield _taken(encoder)
+
+
+def encode_batches(
+    table: Any,
+    partition_count: int,
+    *,
+    batch_bytes: int = BATCH_BYTES,
+    compression: str = "none",
+    record_bytes_max: int = RECORD_BYTES_MAX,
+) -> list[tuple[int, bytearray, int]]:
+    """(partition, finished record batch, number of records) of all rows, in order within each partition.
+
+    A row goes to the partition it names, else by the murmur2 hash of its key as Kafka's clients have it, else
+    to the partitions in turn, a batch to each. The batches are without producer id, ready to be sent."""
+    codec = CODECS[compression]
+    encoding = Encoding(partition_count, batch_bytes, record_bytes_max)
+    return [
+        (partition, _sealed(data, facts, codec), facts[0])
+        for portion in encoded(record_batches(table), encoding)
+        for partition, data, *facts in portion
+    ]
+
+
+def _taken(encoder: TableEncoder) -> list[Finished]:
+    found = list(encoder.finished)
+    encoder.finished.clear()
+    return found
+
+
+def _sealed(data: bytearray, facts: list[int], codec: int) -> bytearray:
+    count, base_timestamp, max_timestamp = facts
+    header = BatchHeader(
+        base_offset=0,
+        length=0,
+        leader_epoch=NO_LEADER_EPOCH,
+        magic=MAGIC,
+        crc=0,
+        attributes=codec,
+        last_offset_delta=count - 1,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        producer_id=NO_PRODUCER_ID,
+        producer_epoch=NO_PRODUCER_EPOCH,
+        base_sequence=NO_SEQUENCE,
+        count=count,
+    )
+    records = memoryview(data)[HEADER_SIZE:]
+    return seal(header, compress(codec, records) if codec else records)
+
+
+def _check_sizes(batch: Any, record_bytes_max: int) -> None:
+    functions = compute()
+    sizes = None
+    for name in ("key", "value"):
+        if name in batch.schema.names:
+            found = functions.binary_length(_binary(batch.column(name), name)).fill_null(0)
+            sizes = found if sizes is None else functions.add(sizes, found)
+    largest = functions.max(sizes).as_py()
+    if largest is not None and largest > record_bytes_max - HEADER_SIZE:
+        raise OverflowError(f"a row has {largest} bytes of key and value")
+
+
+def _load(encoder: TableEncoder, batch: Any, now_ms: int) -> None:
+    names = batch.schema.names
+    encoder.load(
+        _input(_binary(batch.column("value"), "value")),
+        _input(_binary(batch.column("key"), "key")) if "key" in names else None,
+        _headers(batch.column("headers")) if "headers" in names else None,
+        _numbers(batch),
+        _times(batch.column("timestamp"), now_ms) if "timestamp" in names else now_ms,
+    )
+
+
+def _binary(column: Any, name: str) -> Any:
+    arrow = pyarrow()
+    if arrow.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    try:
+        return column.cast(arrow.large_binary())
+    except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError):
+        raise ValueError(f"the column {name} is of {column.type}, and must be binary or string") from None
+
+
+def _input(column: Any) -> BytesInput:
+    bits, ends, data = column.buffers()
+    return BytesInput(
+        column.offset,
+        memoryview(bits).cast("B") if column.null_count else None,
+        _numbers_of(ends, "q", 8),
+        memoryview(data).cast("B") if data is not None else _NO_BYTES,
+    )
+
+
+def _numbers_of(buffer: Any, code: Literal["i", "q"], width: int) -> Any:
+    view = memoryview(b"" if buffer is None else buffer).cast("B")
+    return view[: len(view) // width * width].cast(code)
+
+
+def _headers(column: Any) -> tuple[int, Any, BytesInput, BytesInput]:
+    arrow, functions = pyarrow(), compute()
+    kind = column.type
+    if arrow.types.is_map(kind):
+        pair = arrow.struct([("key", kind.key_type), ("value", kind.item_type)])
+        column = column.cast(arrow.list_(pair))
+        kind = column.type
+    is_list = arrow.types.is_list(kind) or arrow.types.is_large_list(kind)
+    if not (is_list and arrow.types.is_struct(kind.value_type) and kind.value_type.num_fields == 2):
+        raise ValueError(f"the column headers is of {kind}, and must be a list of pairs or a map")
+    lengths = functions.list_value_length(column).cast(arrow.int64()).fill_null(0)
+    start = arrow.array([0], arrow.int64())
+    ends = functions.cumulative_sum(arrow.concat_arrays([start, lengths]))
+    names, values = column.flatten().flatten()
+    return (
+        0,
+        _numbers_of(ends.buffers()[1], "q", 8),
+        _input(_binary(names, "headers")),
+        _input(_binary(values, "headers")),
+    )
+
+
+def _numbers(batch: Any) -> Any:
+    """The partition of each row, -1 where it names none; None where none does."""
+    arrow, functions = pyarrow(), compute()
+    if "partition" not in batch.schema.names:
+        return None
+    column = batch.column("partition")
+    try:
+        numbers = column.cast(arrow.int32())
+    except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError) as error:
+        raise ValueError(f"the column partition cannot be read as numbers: {error}") from None
+    lowest = functions.min(numbers).as_py()
+    if lowest is not None and lowest < 0:
+        raise ValueError(f"a partition is not negative: {lowest}")
+    numbers = numbers.fill_null(-1)
+    view = _numbers_of(numbers.buffers()[1], "i", 4)
+    return view[numbers.offset : numbers.offset + len(numbers)]
+
+
+def _times(column: Any, now_ms: int) -> Any:
+    arrow, functions = pyarrow(), compute()
+    try:
+        if arrow.types.is_timestamp(column.type):
+            column = column.cast(arrow.timestamp("ms", column.type.tz), safe=False)
+        times = column.cast(arrow.int64())
+    except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError) as error:
+        raise ValueError(f"the column timestamp cannot be read as times: {error}") from None
+    lowest = functions.min(times).as_py()
+    if lowest is not None and lowest < 0:
+        raise ValueError(f"a timestamp is not negative: {lowest}")
+    times = times.fill_null(now_ms)
+    view = _numbers_of(times.buffers()[1], "q", 8)
+    return view[times.offset : times.offset + len(times)]

@@ -1,0 +1,207 @@
+"""Rows of Arrow columns into batches, compiled and interpreted: the bytes of the other encoder."""
+
+import importlib.machinery
+import importlib.util
+from array import array
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.kernels import arrow_encode as compiled
+from barnabas.kernels.record_append import HEADER_SIZE, encode_records, murmur2
+
+
+def interpreted() -> Any:
+    path = Path(str(compiled.__file__)).with_name("arrow_encode.py")
+    loader = importlib.machinery.SourceFileLoader("interpreted_arrow_encode", str(path))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    loaded = importlib.util.module_from_spec(spec)
+    loader.exec_module(loaded)
+    return loaded
+
+
+plain = interpreted()
+BOTH = pytest.mark.parametrize("kernel", [compiled, plain], ids=["compiled", "interpreted"])
+UNLIMITED = 1 << 30
+
+cells = st.none() | st.binary(max_size=30)
+headers = st.lists(st.tuples(st.text(max_size=4), cells), max_size=3)
+rows = st.lists(
+    st.tuples(st.integers(0, 1 << 62), cells, cells, headers, st.integers(-1, 3)), min_size=1, max_size=40
+)
+Row = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]], int]
+
+
+def column(kernel: Any, given: list[bytes | None], first: int = 0) -> Any:
+    """The cells as Arrow would have them, behind `first` rows that a slice leaves out."""
+    whole = [b"left out"] * first + given
+    ends, bits = array("q", (0,)), bytearray((len(whole) + 7) // 8)
+    for row, cell in enumerate(whole):
+        ends.append(ends[-1] + len(cell or b""))
+        if cell is not None:
+            bits[row >> 3] |= 1 << (row & 7)
+    data = b"".join(cell or b"" for cell in whole)
+    return kernel.BytesInput(
+        first, memoryview(bits) if None in whole else None, memoryview(ends), memoryview(data)
+    )
+
+
+def loaded(kernel: Any, rows: list[Row], *, batch_bytes: int, first: int = 0, **options: Any) -> Any:
+    encoder = kernel.TableEncoder(
+        4, batch_bytes, options.get("most", UNLIMITED), [2, 0, 1, 3], options.get("ignores_keys", False)
+    )
+    pairs = [pair for row in rows for pair in row[3]]
+    ends = array("q", (0,))
+    for row in rows:
+        ends.append(ends[-1] + len(row[3]))
+    encoder.load(
+        column(kernel, [row[2] for row in rows], first),
+        column(kernel, [row[1] for row in rows], first),
+        (
+            0,
+            memoryview(ends),
+            column(kernel, [name.encode() for name, _ in pairs]),
+            column(kernel, [value for _, value in pairs]),
+        ),
+        memoryview(array("i", [row[4] for row in rows])),
+        memoryview(array("q", [row[0] for row in rows])),
+    )
+    return encoder
+
+
+def encoded(kernel: Any, rows: list[Row], step: int = UNLIMITED, **options: Any) -> list[Any]:
+    encoder = loaded(kernel, rows, **options)
+    found: list[Any] = []
+    row = 0
+    while row < len(rows):
+        row = encoder.encode(row, len(rows), step)
+        found += encoder.finished
+        encoder.finished.clear()
+    encoder.finish()
+    return found + encoder.finished
+
+
+@given(rows=rows, batch_bytes=st.integers(0, 400), first=st.integers(0, 9), step=st.integers(1, 300))
+def test_both_forms_give_the_same_batches(rows: Any, batch_bytes: int, first: int, step: int) -> None:
+    found = [
+        encoded(kernel, rows, step, batch_bytes=batch_bytes, first=first) for kernel in (compiled, plain)
+    ]
+    assert found[0] == found[1]
+
+
+@BOTH
+@given(rows=rows, batch_bytes=st.integers(0, 400), ignores_keys=st.booleans())
+def test_rows_are_in_the_batches_as_the_other_encoder_writes_them(
+    kernel: Any, rows: Any, batch_bytes: int, ignores_keys: bool
+) -> None:
+    """Each batch holds the next rows of its partition, and only rows without key and number go anywhere."""
+    left = list(rows)
+    for partition, data, count, base_timestamp, max_timestamp in encoded(
+        kernel, rows, batch_bytes=batch_bytes, ignores_keys=ignores_keys
+    ):
+        taken = []
+        position = HEADER_SIZE
+        for index in range(count):
+            for row in left:
+                wanted = bytes(encode_records([row[:4]], base_timestamp, [index]))
+                if data[position : position + len(wanted)] == wanted and belongs(
+                    row, partition, ignores_keys
+                ):
+                    break
+            else:
+                pytest.fail("no row that is left has these bytes")
+            taken.append(row)
+            left.remove(row)
+            position += len(wanted)
+        assert position == len(data)
+        assert len(data) <= max(batch_bytes, HEADER_SIZE + 40 + len(wanted))
+        assert base_timestamp == taken[0][0]
+        assert max_timestamp == max(row[0] for row in taken)
+    assert left == []
+
+
+def belongs(row: Row, partition: int, ignores_keys: bool) -> bool:
+    _, key, _, _, number = row
+    if number >= 0:
+        return number == partition
+    return key is None or ignores_keys or murmur2(key) % 4 == partition
+
+
+@BOTH
+def test_rows_of_a_partition_keep_their_order_over_batches(kernel: Any) -> None:
+    rows: list[Row] = [(5, None, b"%03d" % index, [], 1) for index in range(100)]
+    found = encoded(kernel, rows, batch_bytes=200)
+    assert len(found) > 3
+    assert [value for each in found for value in values(each)] == [row[2] for row in rows]
+
+
+def values(finished: Any) -> list[bytes]:
+    text = bytes(finished[1][HEADER_SIZE:])
+    return [text[start + 6 : start + 9] for start in range(0, len(text), 10)]
+
+
+@BOTH
+def test_rows_without_a_key_fill_one_batch_after_the_other(kernel: Any) -> None:
+    rows: list[Row] = [(5, None, b"%03d" % index, [], -1) for index in range(100)]
+    found = encoded(kernel, rows, batch_bytes=200)
+    assert [each[0] for each in found[:5]] == [2, 0, 1, 3, 2]
+    assert len({each[2] for each in found[:-1]}) == 1
+
+
+@BOTH
+def test_a_row_that_is_too_large_or_for_no_partition_is_refused(kernel: Any) -> None:
+    small: Row = (5, None, b"x", [], -1)
+    for row, kind, complaint in (
+        ((5, None, b"x" * 100, [], -1), OverflowError, "row 1 has 100 bytes"),
+        ((5, None, None, [("name", b"x" * 100)], -1), OverflowError, "row 1"),
+        ((5, None, b"", [], 4), ValueError, "row 1 is for partition 4"),
+    ):
+        encoder = loaded(kernel, [small, row], batch_bytes=500, most=160)
+        with pytest.raises(kind, match=complaint):
+            encoder.encode(0, 2, UNLIMITED)
+        encoder.finish()
+        assert [each[2] for each in encoder.finished] == [1]
+
+
+@BOTH
+@pytest.mark.parametrize("ends", [[0, 5], [3, 2], [-1, 1], [0], []])
+@pytest.mark.parametrize("place", ["value", "key", "name"])
+def test_offsets_that_lie_are_refused(kernel: Any, ends: list[int], place: str) -> None:
+    lying = kernel.BytesInput(0, None, memoryview(array("q", ends)), memoryview(b"abcd"))
+    fine = column(kernel, [b"x"])
+    encoder = kernel.TableEncoder(1, 100, UNLIMITED, [0])
+    header_ends = memoryview(array("q", (0, 1)))
+    encoder.load(
+        lying if place == "value" else fine,
+        lying if place == "key" else None,
+        (0, header_ends, lying, fine) if place == "name" else None,
+        None,
+        7,
+    )
+    with pytest.raises(ValueError, match="row 0 reaches beyond its buffers"):
+        encoder.encode(0, 1, UNLIMITED)
+
+
+@BOTH
+def test_columns_that_are_too_short_are_refused(kernel: Any) -> None:
+    short_bits = kernel.BytesInput(8, memoryview(b"\xff"), memoryview(array("q", [0] * 20)), memoryview(b""))
+    two = column(kernel, [b"x", b"y"])
+    numbers, times = memoryview(array("i", (0,))), memoryview(array("q", (0,)))
+    for columns in (
+        (short_bits, None, None, None, 7),
+        (two, None, None, numbers, 7),
+        (two, None, None, None, times),
+        (two, None, (0, memoryview(array("q", (0, 0))), two, two), None, 7),
+        (two, None, (0, memoryview(array("q", (0, 0, -1))), two, two), None, 7),
+    ):
+        encoder = kernel.TableEncoder(1, 100, UNLIMITED, [0])
+        encoder.load(*columns)
+        with pytest.raises(ValueError, match="row"):
+            encoder.encode(0, 2, UNLIMITED)
+    for spread in ([], [1], [-1]):
+        with pytest.raises(ValueError, match="partitions"):
+            kernel.TableEncoder(1, 100, UNLIMITED, spread)
