@@ -211,7 +211,11 @@ class KafkaPythonConsumer:
             self.library.subscribe(pattern=f"^{joining.pattern}", listener=listener)
 
     def poll(self, timeout_s: float) -> list[Seen]:
-        found = self.library.poll(timeout_ms=int(timeout_s * 1000))
+        try:
+            found = self.library.poll(timeout_ms=int(timeout_s * 1000))
+        except kafka_python.errors.KafkaConnectionError:
+            # While no broker is there it raises out of a poll; applications poll on.
+            return []
         return [
             Seen(record.topic, record.partition, record.offset, record.value)
             for records in found.values()
