@@ -51,17 +51,15 @@ class RangeReader:
             bytes_max=fetching.bytes_max,
             check_crcs=fetching.check_crcs,
         )
-        for records in self._record_sets():
-            # Again with the same set while the columns come out full.
-            append_records(columns, records, self._range.end)
-            while columns.is_full:
+        for records, behind in self._record_sets():
+            # Again with the same set while the columns have no room for all of it.
+            while append_records(columns, records, self._range.end) < min(behind, self._range.end):
                 yield columns.finish(topic, partition)
-                append_records(columns, records, self._range.end)
         if columns.count:
             yield columns.finish(topic, partition)
 
-    def _record_sets(self) -> Iterator[RecordSet]:
-        """What the fetches answer; the next one is under way while one is used."""
+    def _record_sets(self) -> Iterator[tuple[RecordSet, int]]:
+        """What the fetches answer, and the offset behind each; the next one is under way meanwhile."""
         offset, end = self._range.start, self._range.end
         pending = self._fetch(offset)
         try:
@@ -78,7 +76,7 @@ class RangeReader:
                     self._bytes_per_offset = len(data.records) / (next_offset - offset)
                 offset = next_offset
                 pending = self._fetch(offset)
-                yield records
+                yield records, offset
         finally:
             # Spark may stop reading early: a limit, a failed task.
             pending.cancel()

@@ -1,0 +1,100 @@
+"""One broker and one Spark session for all tests of the data source.
+
+Most tests drive the readers as Spark's Python workers do, without a JVM; those that ask for `spark` run on a
+real Spark, which is started when the first of them does."""
+
+import os
+import sys
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.spark.topics import Topics
+
+from barnabas.spark import brokers
+from barnabas.testing import Broker
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SESSION = {
+    "spark.master": "local[2]",
+    "spark.app.name": "barnabas tests",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    # Checkpoints of tests need not survive the machine.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+}
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Broker]:
+    """In a process of its own, as Spark's workers see brokers."""
+    with Broker(
+        {"num.partitions": "2", "log.retention.check.interval.ms": "1000"}, subprocess=True
+    ) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def topics(broker: Broker) -> Iterator[Topics]:
+    with Topics(broker.bootstrap) as topics:
+        yield topics
+
+
+@pytest.fixture
+def topic(topics: Topics) -> str:
+    """A topic of this test, with two partitions."""
+    return topics.make(f"t-{uuid.uuid4().hex[:12]}")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def connections_closed() -> Iterator[None]:
+    yield
+    brokers.close_all()
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    from pyspark.sql import SparkSession
+
+    folder = tmp_path_factory.mktemp("spark")
+    # The workers are this Python, with this package.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder
+    for name, value in SESSION.items():
+        builder = builder.config(name, value)
+    with warnings.catch_warnings():
+        # Py4J's gateway leaves sockets of its handshake to the garbage collector.
+        warnings.simplefilter("ignore", ResourceWarning)
+        session = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse")).getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def options(broker: Broker, topic: str) -> dict[str, str]:
+    """The options of a query of this test's topic."""
+    return {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic}
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Callable[[str], str]:
+    return lambda name="checkpoint": str(tmp_path / name)
+
+
+@pytest.fixture
+def stream(spark: "SparkSession", options: dict[str, str]) -> Callable[..., Any]:
+    """A streaming DataFrame of this test's topic, with these options beside."""
+    return lambda **more: spark.readStream.format("barnabas").options(**options, **more).load()
