@@ -43,7 +43,14 @@ def _options_by_command() -> dict[str, list[str]]:
 
 
 def _flags(parser: argparse.ArgumentParser) -> set[str]:
-    return {flag for action in parser._actions for flag in action.option_strings if flag.startswith("--")}
+    """The options of a command, and its verbs with theirs, if it has any."""
+    found: set[str] = set()
+    for action in parser._actions:
+        found.update(flag for flag in action.option_strings if flag.startswith("--"))
+        if isinstance(action, argparse._SubParsersAction):
+            for verb, verb_parser in action.choices.items():
+                found |= {verb, *_flags(verb_parser)}
+    return found
 
 
 def _bash(commands: dict[str, list[str]]) -> str:
@@ -61,7 +68,8 @@ def _fish(commands: dict[str, list[str]]) -> str:
     lines = [f"complete -c barnabas -f -n __fish_use_subcommand -a '{' '.join(commands)}'"]
     for name, flags in commands.items():
         for flag in flags:
-            lines.append(f"complete -c barnabas -n '__fish_seen_subcommand_from {name}' -l {flag[2:]}")
+            word = f"-l {flag[2:]}" if flag.startswith("--") else f"-a {flag}"
+            lines.append(f"complete -c barnabas -n '__fish_seen_subcommand_from {name}' {word}")
     return "\n".join(lines) + "\n"
 
 

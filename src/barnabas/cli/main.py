@@ -62,6 +62,10 @@ COMMANDS: dict[str, Row] = {
     "console-consumer": Row(
         "console_consumer", "print the records of topics, as bytes or JSON", "kafka-console-consumer"
     ),
+    "consumer-groups": Row(
+        "consumer_groups", "list, describe, reset and delete consumer groups", "kafka-consumer-groups"
+    ),
+    "transactions": Row("transactions", "list, describe and repair transactions", "kafka-transactions"),
     "completion": Row("completion", "print a completion script for bash, zsh or fish"),
 }
 

@@ -19,6 +19,8 @@ from barnabas.wire.messages import consumer_group_describe, consumer_protocol_as
 
 _NOT_NEW = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
 _VERSION = struct.Struct(">h")
+# The member types of the response: classic and consumer.
+_UPGRADED = {0: False, 1: True}
 _G = TypeVar("_G")
 
 
@@ -90,6 +92,7 @@ def _new_member(member: consumer_group_describe.Member) -> MemberDescription:
         member.rack_id,
         tuple(member.subscribed_topic_names),
         member.subscribed_topic_regex or None,
+        _UPGRADED.get(member.member_type),
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from barnabas.client.admin.base import UNKNOWN_TOPIC_ATTEMPTS, AdminBase, Call, group_by_topic, outcome_of
 from barnabas.client.admin.types import ProducerState
 from barnabas.client.connection import BrokerConnection
-from barnabas.client.errors import KafkaError
+from barnabas.client.errors import ErrorCode, KafkaError
 from barnabas.client.types import TopicPartition
 from barnabas.wire.messages import describe_producers
 
@@ -14,9 +14,15 @@ States = tuple[ProducerState, ...]
 
 class ProducerAdmin(AdminBase):
     def describe_producers(
-        self, partitions: Collection[TopicPartition], *, timeout: float | None = None
+        self,
+        partitions: Collection[TopicPartition],
+        *,
+        broker_id: int | None = None,
+        timeout: float | None = None,
     ) -> dict[TopicPartition, States]:
-        """The producers of each partition: admin.describe_producers([TopicPartition("orders", 0)])."""
+        """The producers of each partition, as its leader knows them, or the replica on a certain broker.
+
+        admin.describe_producers([TopicPartition("orders", 0)])"""
 
         async def ask(
             connection: BrokerConnection, asked: list[TopicPartition]
@@ -37,9 +43,14 @@ class ProducerAdmin(AdminBase):
             }
 
         async def work(call: Call) -> dict[TopicPartition, States]:
-            return await self._settle(
-                call, partitions, lambda left: self._by_leader(left, ask), UNKNOWN_TOPIC_ATTEMPTS
-            )
+            return await self._settle(call, partitions, attempt, UNKNOWN_TOPIC_ATTEMPTS)
+
+        async def attempt(left: list[TopicPartition]) -> dict[TopicPartition, States | KafkaError]:
+            if broker_id is None:
+                return await self._by_leader(left, ask)
+            if broker_id not in await self._node_ids():
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"The cluster has no broker {broker_id}.")
+            return await self._ask_node(broker_id, left, ask)
 
         return self._run(timeout, work)
 

@@ -17,7 +17,12 @@ from barnabas.client.errors import (
     raise_for,
 )
 from barnabas.client.types import TopicPartition
-from barnabas.wire.messages import describe_transactions, list_transactions, write_txn_markers
+from barnabas.wire.messages import (
+    describe_transactions,
+    init_producer_id,
+    list_transactions,
+    write_txn_markers,
+)
 
 
 class TransactionAdmin(AdminBase):
@@ -47,7 +52,9 @@ class TransactionAdmin(AdminBase):
                 unknown = ", ".join(response.unknown_state_filters)
                 raise ConfigError(f"The broker knows no such state of a transaction: {unknown}.")
             return [
-                TransactionListing(state.transactional_id, state.producer_id, state.transaction_state)
+                TransactionListing(
+                    state.transactional_id, state.producer_id, state.transaction_state, node_id
+                )
                 for state in response.transaction_states
             ]
 
@@ -88,6 +95,31 @@ class TransactionAdmin(AdminBase):
             return await self._settle(call, transactional_ids, attempt)
 
         return self._run(timeout, work)
+
+    def fence_producers(self, transactional_ids: Collection[str], *, timeout: float | None = None) -> None:
+        """Shut out the producers that use these ids now; an open transaction of theirs is aborted."""
+
+        async def ask(call: Call, name: str, connection: BrokerConnection) -> KafkaError | None:
+            request = init_producer_id.InitProducerIdRequest(
+                transactional_id=name, transaction_timeout_ms=call.left_ms
+            )
+            response = await connection.send(init_producer_id.API_KEY, request)
+            return outcome_of(response.error_code, None, None)
+
+        async def attempt(call: Call, left: list[str]) -> dict[str, KafkaError | None]:
+            return {
+                name: await self._ask_coordinator(TRANSACTION, name, partial(ask, call, name))
+                for name in left
+            }
+
+        async def work(call: Call) -> None:
+            await self._settle(call, transactional_ids, partial(attempt, call))
+
+        self._run(timeout, work)
+
+    def force_terminate_transaction(self, transactional_id: str, *, timeout: float | None = None) -> None:
+        """End the transaction of an id, whoever has it open; its producer is shut out."""
+        self.fence_producers([transactional_id], timeout=timeout)
 
     def abort_transaction(self, spec: AbortTransactionSpec, *, timeout: float | None = None) -> None:
         """Abort a transaction that hangs in one partition because its coordinator has lost it.

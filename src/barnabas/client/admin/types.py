@@ -184,7 +184,8 @@ class ConsumerGroupListing:
 
 @dataclass(frozen=True, slots=True)
 class MemberDescription:
-    """The last five are known of members of the consumer protocol only."""
+    """The last six are known of members of groups of the consumer protocol only. `is_upgraded`: whether the
+    member itself speaks it; None where an old broker does not say."""
 
     member_id: str
     group_instance_id: str | None
@@ -196,6 +197,7 @@ class MemberDescription:
     rack_id: str | None = None
     subscribed_topics: tuple[str, ...] | None = None
     subscribed_regex: str | None = None
+    is_upgraded: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +232,7 @@ class TransactionListing:
     transactional_id: str
     producer_id: int
     state: str
+    coordinator_id: int = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,3 +104,5 @@ class AsyncAdmin:
     list_transactions = _awaited(Admin.list_transactions)
     describe_transactions = _awaited(Admin.describe_transactions)
     abort_transaction = _awaited(Admin.abort_transaction)
+    fence_producers = _awaited(Admin.fence_producers)
+    force_terminate_transaction = _awaited(Admin.force_terminate_transaction)
