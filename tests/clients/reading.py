@@ -63,8 +63,11 @@ def _by_group(consumer: GroupConsumer) -> list[bytes]:
     """The last record may be followed by markers only: done when nothing comes for a while."""
     values: list[bytes] = []
     quiet_since: float | None = None
+    deadline = time.monotonic() + PATIENCE_SECONDS
     try:
         while quiet_since is None or time.monotonic() - quiet_since < 1.0:
+            owned = consumer.assignment()
+            assert time.monotonic() < deadline, f"{len(values)} values and no end; {sorted(owned)} assigned"
             seen = consumer.poll(0.2)
             values += [each.value for each in seen]
             if seen:
