@@ -32,11 +32,19 @@ def _member(member: Member, target: Assignment, topics: TopicsView) -> wire.Memb
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.topic_names),
-        subscribed_topic_regex=member.topic_regex,
-        assignment=wire.Assignment(topic_partitions=_listed(member.assigned, topics)),
+        subscribed_topic_regex=member.topic_regex or "",
+        assignment=wire.Assignment(topic_partitions=_listed(_held(member), topics)),
         target_assignment=wire.Assignment(topic_partitions=_listed(target, topics)),
         member_type=_CONSUMER if member.classic is None else _CLASSIC,
     )
+
+
+def _held(member: Member) -> Assignment:
+    """Also what it has yet to give up: until then nobody else has it."""
+    return {
+        topic: member.assigned.get(topic, frozenset()) | member.revoking.get(topic, frozenset())
+        for topic in member.assigned.keys() | member.revoking.keys()
+    }
 
 
 def _listed(assignment: Assignment, topics: TopicsView) -> list[wire.TopicPartitions]:

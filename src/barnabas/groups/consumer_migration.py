@@ -54,10 +54,13 @@ def is_downgradable(members: Collection[Member], settings: GroupSettings) -> boo
 
 
 def downgrade_records(state: ConsumerState, topics: TopicsView, now_ms: int) -> list[JournalRecord]:
-    """The end of the consumer group and the classic group that goes on in its place."""
+    """The end of the consumer group and the classic group that goes on in its place.
+
+    Its generation is the epoch that the members are at: the group's may be newer, as one has just left, and
+    they could not commit what they have read before they join again."""
     members = [_as_classic(member, topics) for member in state.members.values()]
     gone = [encode(record) for record in state.tombstones()]
-    return [*gone, downgrade_record(state.group_id, state.epoch, members, now_ms)]
+    return [*gone, downgrade_record(state.group_id, state.target_epoch, members, now_ms)]
 
 
 def _as_classic(member: Member, topics: TopicsView) -> ClassicMember:

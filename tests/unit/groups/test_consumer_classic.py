@@ -238,7 +238,7 @@ def test_a_group_with_classic_members_only_becomes_a_classic_group() -> None:
     last = told.typed(start)[-1]
     assert isinstance(last.key, GroupMetadataKey)
     assert isinstance(last.value, GroupMetadataValue)
-    assert (last.value.generation, last.value.protocol, last.value.leader) == (3, "range", None)
+    assert (last.value.generation, last.value.protocol, last.value.leader) == (2, "range", None)
     assert [member.member_id for member in last.value.members] == ["old"]
     assert told.group.state is State.DEAD
     assert ("group", GROUP, "downgraded") in told.timers

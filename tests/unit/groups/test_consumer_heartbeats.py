@@ -422,3 +422,19 @@ def test_a_group_with_members_is_not_deleted() -> None:
     told.join("a")
     with refused(ErrorCode.NON_EMPTY_GROUP):
         told.group.check_delete()
+
+
+# ---- described
+
+
+def test_a_member_is_described_with_what_it_has_yet_to_give_up() -> None:
+    told = story()
+    told.join("a")
+    told.join("b")
+    told.beat("a")
+    assert state_of(told, "a") is MemberState.UNREVOKED_PARTITIONS
+    first, second = told.group.describe().members
+    (assigned,), (target,) = first.assignment.topic_partitions, first.target_assignment.topic_partitions
+    assert (first.member_id, assigned.partitions, len(target.partitions)) == ("a", [0, 1, 2, 3], 2)
+    assert second.assignment.topic_partitions == []
+    assert {member.subscribed_topic_regex for member in (first, second)} == {""}

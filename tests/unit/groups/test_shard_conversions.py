@@ -146,6 +146,18 @@ def test_a_consumer_group_with_classic_members_only_is_downgraded(bench: ShardBe
     assert joined.value.generation_id > generation
 
 
+def test_members_of_a_downgraded_group_commit_before_they_join_again(bench: ShardBench) -> None:
+    member_id, _ = stable_member(bench)
+    consumer_heartbeat(bench)
+    generation = ask_to_join(bench, member_id).value.generation_id
+    consumer_heartbeat(bench, epoch=-1)
+    bench.pass_time(0)
+    assert group_kind(bench) is ClassicGroup
+    assert heartbeat(bench, member_id, generation) == ErrorCode.REBALANCE_IN_PROGRESS
+    assert commit(bench, 7, member_id, generation) == ErrorCode.NONE
+    assert heartbeat(bench, member_id, generation + 1) == ErrorCode.ILLEGAL_GENERATION
+
+
 def test_a_crash_right_after_the_downgrade_does_not_lose_the_round(bench: ShardBench) -> None:
     """What the last consumer member had is nobody's: all must join again, whichever broker tells them."""
     member_id, _ = stable_member(bench)
