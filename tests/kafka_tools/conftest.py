@@ -1,0 +1,89 @@
+"""Our tools beside Kafka's own: the same arguments, the same broker, and what each of them prints.
+
+BARNABAS_TEST_PEER=kafka puts a real Apache Kafka in the broker's place."""
+
+import subprocess
+import uuid
+from collections.abc import Callable, Iterator
+
+import confluent_kafka
+import pytest
+from tests.clients.broker_process import PROGRAM
+from tests.java.conftest import Server, server_class
+from tests.java.jvm import JavaMissing, class_path, run_java
+from tests.kafka_tools.normalised import NAME, Printed, normalised
+
+import barnabas
+from barnabas.client.admin import NewTopic
+
+CLASSES = {
+    "topics": "org.apache.kafka.tools.TopicCommand",
+    "configs": "kafka.admin.ConfigCommand",
+    "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "cluster": "org.apache.kafka.tools.ClusterTool",
+}
+
+Compare = Callable[..., Printed]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def jars() -> str:
+    try:
+        return class_path()
+    except JavaMissing as reason:
+        pytest.fail(str(reason), pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def server(jars: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    running = server_class()(tmp_path_factory.mktemp("asked-by-both"))
+    running.start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session")
+def bootstrap(server: Server) -> str:
+    return server.bootstrap
+
+
+@pytest.fixture
+def topic_name() -> str:
+    return f"compared-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def topic(bootstrap: str, topic_name: str) -> str:
+    """Three partitions, of which two hold records, and a setting."""
+    with barnabas.Admin(bootstrap_servers=bootstrap) as admin:
+        admin.create_topics([NewTopic(topic_name, 3, 1, {"segment.ms": "7777777"})])
+    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap})
+    for partition, count in ((0, 10), (1, 5)):
+        for number in range(count):
+            producer.produce(topic_name, b"value", partition=partition, timestamp=1_700_000_000_000 + number)
+    assert producer.flush(20) == 0
+    return topic_name
+
+
+@pytest.fixture
+def same(bootstrap: str, topic_name: str) -> Compare:
+    """same("topics", "--list") runs both tools and asserts that they print the same and end alike; gives what
+    was printed. NAME in an argument becomes a topic of each tool's own: some commands cannot run twice."""
+
+    def same(command: str, *arguments: str) -> Printed:
+        words = [*arguments, "--bootstrap-server", bootstrap]
+
+        def own(which: str) -> list[str]:
+            return [word.replace(NAME, f"{topic_name}-{which}") for word in words]
+
+        java = run_java(CLASSES[command], *own("java"))
+        python = subprocess.run([PROGRAM, command, *own("ours")], capture_output=True, text=True, timeout=120)
+        theirs = Printed(java.returncode, normalised(java.stdout, f"{topic_name}-java"))
+        ours = Printed(python.returncode, normalised(python.stdout, f"{topic_name}-ours"))
+        assert ours == theirs, f"{python.stderr}\n{java.stderr}"
+        return ours
+
+    return same

@@ -1,0 +1,41 @@
+"""What is left of an output once ids, and the order of what Kafka keeps in hash maps, are out of it."""
+
+import json
+import re
+from typing import Any, NamedTuple
+
+NAME = "{name}"
+
+
+class Printed(NamedTuple):
+    code: int
+    lines: list[str]
+
+
+def normalised(output: str, own_topic: str) -> list[str]:
+    text = output.replace(own_topic, NAME)
+    text = re.sub(r"TopicId: \S{22}", "TopicId: ID", text)
+    # Kafka's tool warns in its own words of names with dots and underscores.
+    lines = [_line(line) for line in text.splitlines() if not line.startswith("WARNING: ")]
+    # Topics are described in any order, each with its partitions behind it.
+    return sorted(lines, key=_topic_of) if any(line.startswith("Topic: ") for line in lines) else lines
+
+
+def _topic_of(line: str) -> str:
+    return line.strip().split("\t")[0]
+
+
+def _line(line: str) -> str:
+    if line.startswith("{"):
+        return json.dumps(_ordered(json.loads(line)))
+    head, found, configs = line.partition("\tConfigs: ")
+    return head + found + ",".join(sorted(configs.split(",")))
+
+
+def _ordered(value: Any) -> Any:
+    """Lists by their text: the brokers, directories and partitions of a document have no order."""
+    if isinstance(value, dict):
+        return {key: _ordered(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return sorted(map(_ordered, value), key=str)
+    return value
