@@ -1,0 +1,129 @@
+"""What can be told about a pipeline without Spark and without brokers: names, references, what needs what."""
+
+import re
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+from barnabas.spark.option_kinds import DURATION
+from barnabas.spark.pipeline import definition as words
+from barnabas.spark.pipeline.definition import Pipeline, Sink, Source, Step, TableSink, TopicSink
+from barnabas.spark.pipeline.problems import Problem, meant
+
+Lines = Mapping[tuple[str, str], int]
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_START = re.compile(r"earliest|latest|group|now-\d+(ms|s|m|h|d)|-\d+|\{.*\}")
+
+
+def check(pipeline: Pipeline, lines: Lines, directory: Path) -> list[Problem]:
+    """Everything that is wrong; `directory` is where functions of steps are looked for first."""
+    problems = [*_check_whole(pipeline)]
+    for name, source in pipeline.sources.items():
+        problems += [
+            Problem(text, lines.get(("source", name))) for text in _check_source(name, source, pipeline)
+        ]
+    frames = list(pipeline.sources)
+    for step in pipeline.steps:
+        line = lines.get(("step", step.name))
+        problems += [Problem(text, line) for text in _check_step(step, frames, directory)]
+        frames.append(step.name)
+    problems += _check_quality(pipeline, frames, lines)
+    seen: set[str] = set()
+    for number, sink in enumerate(pipeline.sinks):
+        line = lines.get(("sink", str(number)))
+        problems += [Problem(text, line) for text in _check_sink(sink, frames, seen)]
+        seen.add(sink.name)
+    return problems
+
+
+def _check_whole(pipeline: Pipeline) -> Iterator[Problem]:
+    if not pipeline.sources:
+        yield Problem("The pipeline has no sources: say which topics it reads.")
+    if not pipeline.sinks:
+        yield Problem("The pipeline has no sinks: say where the rows go.")
+    if pipeline.trigger != words.AVAILABLE_NOW and not _is_duration(pipeline.trigger):
+        yield Problem(f"trigger is {pipeline.trigger!r}; it is a time such as 5s, or {words.AVAILABLE_NOW}.")
+    for name in [*pipeline.sources, *(step.name for step in pipeline.steps)]:
+        if not _NAME.fullmatch(name):
+            yield Problem(f"{name!r} cannot be a name in SQL: use letters, digits and _.")
+
+
+def _is_duration(text: str) -> bool:
+    try:
+        DURATION.parse(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_source(name: str, source: Source, pipeline: Pipeline) -> Iterator[str]:
+    if bool(source.topics) == bool(source.pattern):
+        yield f"Source {name} needs either topics or a pattern."
+    if not _START.fullmatch(source.start):
+        yield f"start of {name} is {source.start!r}; it is earliest, latest, group, now-10m or -100."
+    if source.decode == "json" and source.schema is None:
+        yield f"Source {name} decodes JSON and needs a schema, such as 'id string, amount double'."
+    if source.decode == "avro" and source.schema is None and source.registry is None:
+        yield f"Source {name} decodes Avro and needs a schema, or the URL of a registry."
+    if source.bad_records == "quarantine" and pipeline.dead_letters is None:
+        yield f"Source {name} quarantines bad records; say in dead_letters to which topic."
+    if source.decode in ("none", "text") and source.bad_records != "fail":
+        yield f"Source {name} decodes nothing, so that no record can be bad: leave bad_records out."
+    if source.dedupe and source.watermark is None:
+        yield f"Source {name} drops duplicates, which needs a watermark to forget old ones."
+
+
+def _check_step(step: Step, frames: list[str], directory: Path) -> Iterator[str]:
+    if step.name in frames:
+        yield f"There are two frames named {step.name}: sources and steps share their names."
+    if (step.sql is None) == (step.python is None):
+        yield f"Step {step.name} needs either sql or python."
+    for name in step.inputs:
+        if name not in frames:
+            yield f"Step {step.name} reads {name!r}, which is not known before it; {meant(name, frames)}"
+    if isinstance(step.python, str):
+        yield from _check_function(step.name, step.python, directory)
+
+
+def _check_function(step: str, reference: str, directory: Path) -> Iterator[str]:
+    module, separator, function = reference.partition(":")
+    if not separator or not function.isidentifier():
+        yield f"python of step {step} is {reference!r}; write it as module:function."
+        return
+    beside = directory / f"{module.replace('.', '/')}.py"
+    try:
+        is_there = beside.exists() or find_spec(module) is not None
+    except (ImportError, ValueError):
+        is_there = False
+    if not is_there:
+        yield f"Step {step} needs the module {module}, which is neither beside the file nor installed."
+
+
+def _check_quality(pipeline: Pipeline, frames: list[str], lines: Lines) -> Iterator[Problem]:
+    for name, rules in pipeline.quality.items():
+        line = lines.get(("quality", name))
+        if name not in frames:
+            yield Problem(f"quality names {name!r}, which is no source or step; {meant(name, frames)}", line)
+        if any(rule.action == "quarantine" for rule in rules) and pipeline.dead_letters is None:
+            yield Problem(f"Rules of {name} quarantine rows; say in dead_letters to which topic.", line)
+
+
+def _check_sink(sink: Sink, frames: list[str], seen: set[str]) -> Iterator[str]:
+    if sink.source not in frames:
+        yield f"A sink takes {sink.source!r}, which is no source or step; {meant(sink.source, frames)}"
+    if sink.name in seen:
+        yield f"Two sinks carry {sink.source} to the same place."
+    if isinstance(sink, TopicSink):
+        if sink.mode not in (None, "append", "update", "complete"):
+            yield f"mode of a sink into a topic is append, update or complete, not {sink.mode!r}."
+    else:
+        yield from _check_table(sink)
+
+
+def _check_table(sink: TableSink) -> Iterator[str]:
+    if sink.mode == "upsert" and not sink.key:
+        yield f"The table {sink.path} is upserted by key: name its columns in key."
+    if sink.mode == "upsert" and sink.format == "parquet":
+        yield f"The table {sink.path} is plain Parquet, which cannot be upserted: choose delta or iceberg."
+    if sink.mode == "append" and sink.key:
+        yield f"The table {sink.path} is appended to, where key has no meaning: leave it out, or upsert."

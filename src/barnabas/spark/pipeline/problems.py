@@ -1,0 +1,32 @@
+"""What is wrong with a pipeline's file: all of it at once, each with its place and its remedy."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import NamedTuple
+
+
+class Problem(NamedTuple):
+    sentence: str
+    line: int | None = None
+
+
+class PipelineError(Exception):
+    """One line per problem: file:line: sentence."""
+
+    def __init__(self, file: str, problems: Iterable[Problem]) -> None:
+        self.file = file
+        self.problems = sorted(problems, key=lambda problem: problem.line or 0)
+        super().__init__("\n".join(map(self._line, self.problems)))
+
+    def _line(self, problem: Problem) -> str:
+        place = self.file if problem.line is None else f"{self.file}:{problem.line}"
+        return f"{place}: {problem.sentence}"
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """A guess at what was meant, or all there is to choose from."""
+    choices = list(known)
+    near = get_close_matches(name, choices, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean {near[0]}?"
+    return f"it is one of {', '.join(choices)}." if choices else "there is none."
