@@ -38,6 +38,16 @@ class PartitionSequences:
         self.next = (self.next + batch.count) & SEQUENCE_MASK
 
     @property
+    def is_unknown(self) -> bool:
+        """Whether the broker has never confirmed a batch of this partition."""
+        return self.acked < 0 and self.acked_offset == NO_OFFSET
+
+    def is_passed(self, batch: ProducerBatch) -> bool:
+        """Whether the broker has confirmed numbers behind those of the batch, in its epoch."""
+        is_of_now = (batch.producer_id, batch.producer_epoch) == (self.producer_id, self.epoch)
+        return is_of_now and self.acked >= 0 and (self.acked - batch.base_sequence) & SEQUENCE_MASK < 1 << 30
+
+    @property
     def expected(self) -> int:
         """The sequence that follows the last one the broker has confirmed."""
         return (self.acked + 1) & SEQUENCE_MASK
@@ -77,6 +87,10 @@ class SequenceBook:
             # A retry goes alone, first the one with the lowest number.
             return sequences.in_flight[0] is batch
         if sequences.is_unresolved or (sequences.in_flight and sequences.in_flight[0].attempts > 1):
+            return False
+        if sequences.in_flight and sequences.is_unknown:
+            # A broker that knows nothing of the producer takes any number that comes first: were the first
+            # batch refused, by a leader that does not know yet that it is one, a second would overtake it.
             return False
         is_stale = (sequences.producer_id, sequences.epoch) != (self.producer_id, self.epoch)
         return not (is_stale and sequences.in_flight)
@@ -135,8 +149,10 @@ class SequenceBook:
 
     def _can_retry_gap(self, key: Hashable, batch: ProducerBatch) -> bool:
         sequences = self.of(key)
-        is_next = batch.base_sequence == sequences.expected
-        if not sequences.is_unresolved and (batch.has_been_reset or not is_next):
+        # One that was passed by a later one is not there, else it would be a duplicate; it never will be with
+        # this number.
+        is_stuck = batch.base_sequence == sequences.expected or sequences.is_passed(batch)
+        if not sequences.is_unresolved and (batch.has_been_reset or not is_stuck):
             return True
         if self.is_transactional:
             return False

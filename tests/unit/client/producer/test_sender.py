@@ -165,10 +165,24 @@ def test_what_may_pass_is_sent_again_with_the_same_number(answer: ErrorCode | No
 def test_batches_behind_a_failed_one_follow_it_in_order() -> None:
     async def told() -> None:
         story = Story()
+        assert await story.outcome(story.send()) == 0
         story.broker.answers = [ErrorCode.NOT_ENOUGH_REPLICAS, *[ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER] * 3]
         futures = [story.send() for _ in range(4)]
+        assert [await story.outcome(future) for future in futures] == [1, 2, 3, 4]
+        assert story.broker.batches[5:] == [(0, 1, 1), (0, 2, 1), (0, 3, 1), (0, 4, 1)]
+
+    play(told)
+
+
+def test_the_first_batch_of_a_partition_goes_alone() -> None:
+    """A leader that knows nothing of the producer would take the second in its place."""
+
+    async def told() -> None:
+        story = Story()
+        story.broker.answers = [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+        futures = [story.send() for _ in range(4)]
         assert [await story.outcome(future) for future in futures] == [0, 1, 2, 3]
-        assert story.broker.batches[4:] == [(0, 0, 1), (0, 1, 1), (0, 2, 1), (0, 3, 1)]
+        assert story.broker.batches == [(0, 0, 1), (0, 0, 1), (0, 1, 1), (0, 2, 1), (0, 3, 1)]
 
     play(told)
 
@@ -222,16 +236,17 @@ def test_a_record_that_is_not_confirmed_in_time_has_failed() -> None:
 def test_at_most_five_requests_are_under_way() -> None:
     async def told() -> None:
         story = Story()
+        assert await story.outcome(story.send()) == 0
         story.broker.hold = True
         futures = [story.send() for _ in range(8)]
         story.sender.turn()
-        await story.sent(5)
+        await story.sent(6)
         await asyncio.sleep(0.01)
-        assert len(story.broker.batches) == 5
+        assert len(story.broker.batches) == 6
         story.broker.hold = False
         for answer in story.broker.held:
             answer()
-        assert [await story.outcome(future) for future in futures] == list(range(8))
+        assert [await story.outcome(future) for future in futures] == list(range(1, 9))
 
     play(told)
 

@@ -42,7 +42,8 @@ class Broker:
             return ErrorCode.INVALID_PRODUCER_EPOCH
         if epoch == self.epoch and (sequence, batch.count) in self.recent:
             return ErrorCode.NONE
-        if sequence != (self.next if epoch == self.epoch else 0):
+        # As Kafka: whom it does not know at all may begin anywhere.
+        if self.epoch >= 0 and sequence != (self.next if epoch == self.epoch else 0):
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         if epoch != self.epoch:
             self.epoch, self.recent = epoch, []
@@ -204,3 +205,25 @@ def test_a_new_epoch_waits_until_the_old_one_is_done() -> None:
     assert book.may_send(KEY, new)
     book.sending(KEY, new)
     assert (new.producer_epoch, new.base_sequence) == (1, 0)
+
+
+def test_until_the_first_is_confirmed_no_second_follows() -> None:
+    book, first, second = book_of(), batch_of(3), batch_of(2)
+    assert book.may_send(KEY, first)
+    book.sending(KEY, first)
+    first.attempts = 1
+    assert not book.may_send(KEY, second)
+    book.acknowledged(KEY, first, 0)
+    assert book.may_send(KEY, second)
+    book.sending(KEY, second)
+    assert book.may_send(KEY, batch_of(1))
+
+
+def test_a_batch_that_a_later_one_has_passed_starts_a_new_numbering() -> None:
+    for is_transactional in (False, True):
+        book, first, second = book_of(is_transactional), batch_of(3), batch_of(2)
+        for batch in (first, second):
+            book.sending(KEY, batch)
+        book.acknowledged(KEY, second, 0)
+        assert book.can_retry(KEY, first, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 0) is not is_transactional
+        assert (KEY in book.to_restart) is not is_transactional
