@@ -5,7 +5,7 @@ STAMP := .venv/.ready
 # Brokers started by tests and benchmarks are to start from bytecode, as they do for users.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup run test check test-java test-long bench docs clean
+.PHONY: setup run test check test-java test-kafka test-long bench docs clean
 
 setup: $(STAMP)
 
@@ -26,6 +26,9 @@ check: setup          ## ruff, mypy --strict, import-linter
 
 test-java: setup      ## Java client, Kafka's own tools and log format; needs Maven Central and Java 17+
 	$(PYTHON) -m pytest -m java tests
+
+test-kafka: setup     ## the client suites against Apache Kafka from Maven: same tests, same results
+	$(PYTHON) -m tests.java.against_kafka
 
 test-long: setup      ## the long suite: more rounds, bigger files
 	$(PYTHON) -m pytest -m slow tests

@@ -1,7 +1,8 @@
 """The broker under judgement and the clients that judge it.
 
 BARNABAS_TEST_BOOTSTRAP=host:port points the same tests at any other broker, for example at Apache Kafka,
-to see that the tests themselves are right; tests that must kill the broker are then skipped."""
+to see that the tests themselves are right; tests that must kill the broker are then skipped, unless
+BARNABAS_TEST_PEER=kafka has them start a Kafka of their own (`make test-kafka` sets both)."""
 
 import gc
 import os
@@ -9,6 +10,7 @@ import re
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ ADMINS: dict[str, Callable[[str], Admin]] = {
     "aiokafka": AiokafkaAdmin,
 }
 FOREIGN_BOOTSTRAP = os.environ.get("BARNABAS_TEST_BOOTSTRAP")
+PEER = os.environ.get("BARNABAS_TEST_PEER", "barnabas")
 
 MakeTopic = Callable[..., str]
 Join = Callable[..., Member]
@@ -80,21 +83,29 @@ def quick_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         assert "Traceback" not in broker.log_text(), broker.log_tail()
 
 
+def _running_alone(
+    directory: Path, overrides: Mapping[str, str] | None = None
+) -> AbstractContextManager[Any]:
+    if not FOREIGN_BOOTSTRAP:
+        return running_broker(directory, overrides)
+    if PEER != "kafka":
+        pytest.skip("BARNABAS_TEST_BOOTSTRAP names a broker that this test must not kill")
+    from tests.java.kafka_server import running_kafka
+
+    return running_kafka(directory, overrides)
+
+
 @pytest.fixture
 def own_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
     """A broker of this test alone, to be stopped and killed."""
-    if FOREIGN_BOOTSTRAP:
-        pytest.skip("BARNABAS_TEST_BOOTSTRAP names a broker that this test must not kill")
-    with running_broker(tmp_path) as broker:
+    with _running_alone(tmp_path) as broker:
         yield broker
 
 
 @pytest.fixture
 def own_quick_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
     """A broker of this test alone with the coordinators of QUICK, to be stopped and killed."""
-    if FOREIGN_BOOTSTRAP:
-        pytest.skip("BARNABAS_TEST_BOOTSTRAP names a broker that this test must not kill")
-    with running_broker(tmp_path, QUICK) as broker:
+    with _running_alone(tmp_path, QUICK) as broker:
         yield broker
         assert "Traceback" not in broker.log_text(), broker.log_tail()
 

@@ -57,6 +57,7 @@ def test_topic_config_has_kafkas_defaults(admin: Admin, topic: str) -> None:
 
 def test_topic_config_is_set_at_creation(admin: Admin, topic_name: str) -> None:
     admin.create_topic(topic_name, configs=MODIFIED)
+    wait_until(lambda: topic_name in admin.topics(), "the new topic")
     config = admin.topic_config(topic_name)
     assert {key: config[key] for key in MODIFIED} == MODIFIED
 
@@ -144,7 +145,8 @@ def test_list_config_resources_knows_the_topic(
     kafka_python_admin: KafkaPythonAdmin, make_topic: MakeTopic
 ) -> None:
     topic = make_topic(configs={"retention.ms": "99999"})
-    assert topic in str(kafka_python_admin.library.list_config_resources(["TOPIC"]))
+    library = kafka_python_admin.library
+    wait_until(lambda: topic in str(library.list_config_resources(["TOPIC"])), "the new topic")
 
 
 def test_maximum_timestamp_offset(kafka_python_admin: KafkaPythonAdmin, topic: str, bootstrap: str) -> None:

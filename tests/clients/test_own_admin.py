@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import confluent_kafka
 import pytest
+from tests.clients.client import wait_until
 
 import barnabas
 from barnabas.client.admin import (
@@ -52,8 +53,13 @@ def test_topics_come_grow_and_go(own_admin: barnabas.Admin, topic_name: str) -> 
         own_admin.create_topics([wanted])
     assert failure(caught) is ErrorCode.TOPIC_ALREADY_EXISTS
     own_admin.create_partitions({topic_name: 4})
+
+    def partitions() -> list[int]:
+        found = own_admin.describe_topics([topic_name])[topic_name]
+        return [info.partition for info in found.partitions if info.leader is not None]
+
+    wait_until(lambda: partitions() == [0, 1, 2, 3], "the new partition")
     described = own_admin.describe_topics([topic_name])[topic_name]
-    assert [info.partition for info in described.partitions] == [0, 1, 2, 3]
     assert described.topic_id == made.topic_id
     assert all(info.leader in own_admin.describe_cluster().nodes for info in described.partitions)
     own_admin.delete_topics([topic_name])
@@ -70,13 +76,14 @@ def test_settings_are_changed_one_by_one_or_replaced(own_admin: barnabas.Admin, 
         return own_admin.describe_configs([topic])[topic][key].value
 
     own_admin.incremental_alter_configs({topic: [AlterConfigOp("segment.ms", "70000")]})
-    assert (value("retention.ms"), value("segment.ms")) == ("60000", "70000")
+    wait_until(lambda: (value("retention.ms"), value("segment.ms")) == ("60000", "70000"), "the new value")
     own_admin.incremental_alter_configs(
         {topic: [AlterConfigOp("segment.ms", operation=ConfigOperation.DELETE)]}
     )
-    assert value("segment.ms") == "604800000"
+    wait_until(lambda: value("segment.ms") == "604800000", "the default")
     own_admin.alter_configs({topic: {"max.message.bytes": "2000"}})
-    assert (value("retention.ms"), value("max.message.bytes")) == ("604800000", "2000")
+    expected = ("604800000", "2000")
+    wait_until(lambda: (value("retention.ms"), value("max.message.bytes")) == expected, "the new values")
     with pytest.raises(AdminError) as caught:
         own_admin.incremental_alter_configs({topic: [AlterConfigOp("segment.ms", "soon")]})
     assert failure(caught) is ErrorCode.INVALID_CONFIG

@@ -110,6 +110,16 @@ class KafkaServer:
             self.process.wait()
         self.process = None
 
+    def restart(self, with_signal: int = signal.SIGTERM) -> None:
+        self.stop(with_signal)
+        self.start()
+
+    def log_text(self) -> str:
+        return (self.directory / "server.err").read_text(errors="replace")
+
+    def log_tail(self) -> str:
+        return self.log_text()[-4000:]
+
 
 @contextlib.contextmanager
 def running_kafka(directory: Path, overrides: Mapping[str, str] | None = None) -> Iterator[KafkaServer]:
