@@ -279,6 +279,26 @@ def test_settings_from_files_and_those_nobody_knows(
     assert run("console-consumer", *where, *files, "--max-messages", "1").out == "k\t\tv\n"
 
 
+def test_commands_as_scripts_in_the_wild_have_them(run: Run, bootstrap: str, topic: str) -> None:
+    sent = run(
+        *("console-producer", "--broker-list", bootstrap, "--topic", topic, "--request-required-acks", "-1"),
+        *("--producer-property", "compression.type=lz4"),
+        stdin="goal\n",
+    )
+    assert (sent.code, sent.err) == (0, "")
+    where = ("console-consumer", "--bootstrap-server", bootstrap, "--topic", topic, "--max-messages", "1")
+    group = ("--group", topic, "--from-beginning", "--consumer-property", "enable.auto.commit=false")
+    assert run(*where, *group).out == "goal\n"
+    assert run(*where, "--from-beginning", "--new-consumer").out == "goal\n"
+
+
+@pytest.mark.parametrize("tool", ["console-producer", "console-consumer"])
+def test_a_wrong_address_is_told(run: Run, tool: str) -> None:
+    ran = run(tool, "--bootstrap-server", "localhost:1", "--topic", "t")
+    assert ran.code == 1 and "localhost:1" in ran.err and ran.err.count("\n") == 1
+    assert run(tool, "--bootstrap-server", "localhost", "--topic", "t").code == 1
+
+
 def test_a_reader_of_java_is_explained(produce: Tool) -> None:
     assert produce("--line-reader", "org.apache.kafka.tools.LineMessageReader", stdin="x").code == 0
     refused = produce("--line-reader", "com.example.Mine", stdin="x")

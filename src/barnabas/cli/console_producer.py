@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from barnabas.cli.connecting import add_connection
+from barnabas.cli.connecting import add_connection, await_broker
 from barnabas.cli.failures import ToolError
 from barnabas.cli.line_reader import Line, LineReader
 from barnabas.cli.properties import known_settings, read_properties
@@ -89,11 +89,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from barnabas.client import Producer
+    from barnabas.client.config import producer_config
 
     _check_reader(options.line_reader)
     reader = LineReader(read_properties(options.reader_config, options.reader_properties, "--property"))
     failures = Failures(options.topic)
-    with Producer(settings_of(options)) as producer:
+    settings = settings_of(options)
+    await_broker(producer_config(settings).servers)
+    with Producer(settings) as producer:
         for line in reader.records(_lines()):
             send(producer, options, line, failures)
     return 1 if failures.count else 0

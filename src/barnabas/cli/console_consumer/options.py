@@ -55,6 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--enable-systest-events", action="store_true", help="print shutdown_complete at the end"
     )
+    # Scripts from the days of two consumers still say which one they mean; there is only one now.
+    parser.add_argument("--new-consumer", action="store_true", help=argparse.SUPPRESS)
 
 
 def _add_what(parser: argparse.ArgumentParser) -> None:

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, BinaryIO
 
+from barnabas.cli.connecting import await_broker
 from barnabas.cli.console_consumer.formatters import Formatter, formatter_of, json_line
 from barnabas.cli.console_consumer.options import (
     check,
@@ -31,13 +32,16 @@ _BY_SIGNAL = 128
 
 def run(options: argparse.Namespace) -> int:
     from barnabas.client import Consumer
+    from barnabas.client.config import consumer_config
     from barnabas.client.errors import WakeupError
 
     check(options)
     begin = start_offset(options)
     pattern = None if options.include is None else pattern_of(options.include)
     formatter = json_line if options.json else formatter_of(options.formatter, formatter_properties(options))
-    reading = Reading(Consumer(consumer_settings(options)), formatter, options)
+    settings = consumer_settings(options)
+    await_broker(consumer_config(settings).servers)
+    reading = Reading(Consumer(settings), formatter, options)
     stopped_by: list[int] = []
     try:
         with _woken_by_signals(reading.consumer, stopped_by):
