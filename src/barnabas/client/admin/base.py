@@ -34,12 +34,23 @@ _COORDINATOR_MOVED = (
 
 
 class Call:
-    """One call of a method: its time, and what went wrong last, to be told when the time is over."""
+    """One call of a method: its time, and what is to be told when the time is over: what went wrong last, and
+    what has become of things of which others are still open."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.ends = asyncio.get_running_loop().time() + seconds
         self.failure: KafkaError | None = None
+        self.results: dict[Any, Any] = {}
+        self.errors: dict[Any, KafkaError] = {}
+        self.open_things: list[Any] = []
+
+    def overdue(self) -> KafkaError:
+        cause = f"; the last failure was {self.failure}" if self.failure is not None else ""
+        late = KafkaTimeoutError(f"not done within {self.seconds:g} s{cause}")
+        if self.open_things and (self.results or self.errors):
+            return AdminError({**self.errors, **dict.fromkeys(self.open_things, late)}, self.results)
+        return late
 
     @property
     def left_ms(self) -> int:
@@ -89,8 +100,7 @@ class AdminBase:
         except TimeoutError:
             if not bound.expired():
                 raise
-            cause = f"; the last failure was {call.failure}" if call.failure is not None else ""
-            raise KafkaTimeoutError(f"not done within {seconds:g} s{cause}") from call.failure
+            raise call.overdue() from call.failure
 
     async def _settle(
         self,
@@ -104,6 +114,8 @@ class AdminBase:
         results: dict[_K, _V] = {}
         errors: dict[_K, KafkaError] = {}
         attempts = 0
+        call.results, call.errors = results, errors
+        call.open_things = open_things
         while open_things:
             outcomes = await _attempt(open_things, attempt)
             attempts += 1
@@ -117,7 +129,7 @@ class AdminBase:
                     call.failure = outcome
                 else:
                     errors[thing] = outcome
-            open_things = left
+            call.open_things = open_things = left
             if open_things:
                 await self._pause(attempts)
         if errors:

@@ -126,6 +126,19 @@ def test_the_last_failure_is_told_when_the_time_is_over() -> None:
         admin.delete_consumer_groups(["g"], timeout=0.5)
 
 
+def test_what_is_settled_when_the_time_is_over_is_not_lost() -> None:
+    waiting = [created(slow=ErrorCode.NOT_CONTROLLER)] * 1000
+    first = created(slow=ErrorCode.NOT_CONTROLLER, there=ErrorCode.TOPIC_ALREADY_EXISTS)
+    cluster = ScriptedCluster(first, *waiting)
+    with cluster.peer, admin_of(cluster) as admin, pytest.raises(AdminError) as caught:
+        admin.create_topics([NewTopic("slow"), NewTopic("made"), NewTopic("there")], timeout=0.5)
+    assert list(caught.value.results) == ["made"]
+    assert caught.value.errors["there"].code is ErrorCode.TOPIC_ALREADY_EXISTS
+    late = caught.value.errors["slow"]
+    assert isinstance(late, KafkaTimeoutError) and "NOT_CONTROLLER" in late.message
+    assert len(caught.value.errors) == 2
+
+
 def test_a_silent_broker_costs_no_more_than_the_timeout() -> None:
     cluster = ScriptedCluster(lambda request: SILENCE)
     with cluster.peer, admin_of(cluster) as admin, pytest.raises(KafkaTimeoutError):
