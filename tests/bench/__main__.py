@@ -8,12 +8,15 @@ import tempfile
 from pathlib import Path
 
 from rich.console import Console
+from tests.bench.client_rows import client_rows
 from tests.bench.peers import PEERS, Peer
 from tests.bench.report import print_table, progress
-from tests.bench.rows import FULL, ROWS, WARMING, Bench, Figure, Row, Size, start_rows
+from tests.bench.rows import FULL, WARMING, Bench, Figure, Row, Size, start_rows
+from tests.bench.rows import ROWS as BROKER_ROWS
 from tests.java.jvm import JavaMissing, class_path
 
 SHARED_MEMORY = Path("/dev/shm")
+ROWS: dict[str, Row] = {**BROKER_ROWS, "clients": client_rows}
 
 
 def arguments() -> argparse.Namespace:

@@ -230,7 +230,6 @@ def _grow(buffer: bytearray, size: cython.Py_ssize_t) -> object:
         PyByteArray_Resize(buffer, size)
     else:
         buffer.extend(bytes(size - len(buffer)))
-    return None
 
 
 @cython.cfunc
@@ -245,7 +244,6 @@ def _reserve(column: BinaryColumn, rows: cython.Py_ssize_t, size: cython.Py_ssiz
     missing = column.size + size - len(column.data)
     if missing > 0:
         _grow(column.data, len(column.data) + missing + column.size // 2)
-    return None
 
 
 @cython.cfunc
@@ -300,7 +298,6 @@ def _fill(
         ends[row] = cython.cast(cython.int, position)
     column.rows = row
     column.size = position
-    return None
 
 
 @cython.cfunc
@@ -313,7 +310,6 @@ def _fill_numbers(
     target: cython.longlong[::1] = column
     for index in range(rows):
         target[start + index] = table[index * FIELDS + field]
-    return None
 
 
 @cython.cclass
@@ -464,7 +460,6 @@ def _append(
     elif columns.timestamps is not None:
         columns.timestamps.extend(array("q", (append_time,)) * rows)
     columns.count += rows
-    return None
 
 
 @cython.cfunc
@@ -478,7 +473,9 @@ def _fill_headers(
     position: cython.Py_ssize_t
     length: cython.longlong
     noted: cython.Py_ssize_t = 0
-    ends: list = []
+    place: cython.Py_ssize_t = len(columns.header_ends)
+    columns.header_ends.frombytes(bytes(4 * rows))
+    ends: cython.int[::1] = columns.header_ends
     for row in range(0, rows * FIELDS, FIELDS):
         position = cython.cast(cython.Py_ssize_t, columns.table[row + HEADERS])
         for _ in range(columns.table[row + HEADERS + 1]):
@@ -493,8 +490,8 @@ def _fill_headers(
                 _fill(columns.header_names, data, columns.header_table, (0, 4), noted)
                 _fill(columns.header_values, data, columns.header_table, (2, 4), noted)
                 noted = 0
-        ends.append(columns.header_names.rows + noted)
-    _fill(columns.header_names, data, columns.header_table, (0, 4), noted)
-    _fill(columns.header_values, data, columns.header_table, (2, 4), noted)
-    columns.header_ends.extend(array("i", ends))
-    return None
+        ends[place] = cython.cast(cython.int, columns.header_names.rows + noted)
+        place += 1
+    if noted > 0:
+        _fill(columns.header_names, data, columns.header_table, (0, 4), noted)
+        _fill(columns.header_values, data, columns.header_table, (2, 4), noted)
