@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from barnabas.cli.connecting import add_connection, admin_of
-from barnabas.cli.items import settled
+from barnabas.cli.items import settled, tell
 from barnabas.cli.output import print_json
 from barnabas.client.admin import ApiVersionsDescription
 from barnabas.client.types import Node
@@ -53,10 +53,10 @@ def run(options: argparse.Namespace) -> int:
         nodes = {node.id: node for node in admin.describe_cluster().nodes}
     if options.json:
         print_json([_as_json(found[broker]) for broker in sorted(found)])
-    else:
-        for broker in sorted(found):
-            rows = ",\n\t".join(map(str, lines(found[broker].versions)))
-            print(f"{_named(found[broker].node)} -> (\n\t{rows}\n)")
+        return tell({f"broker {broker}": error for broker, error in errors.items()})
+    for broker in sorted(found):
+        rows = ",\n\t".join(map(str, lines(found[broker].versions)))
+        print(f"{_named(found[broker].node)} -> (\n\t{rows}\n)")
     for broker, error in errors.items():
         print(f"{_named(nodes.get(broker, Node(broker, '', -1)))} -> ERROR: {error.message}")
     return 1 if errors else 0

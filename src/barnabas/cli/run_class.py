@@ -39,6 +39,9 @@ PACKAGES = ("kafka", "org.apache.kafka")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    # Scripts say these before the class; they speak of Java's logs, which there are none of.
+    parser.add_argument("-name", metavar="NAME", help="taken and not used")
+    parser.add_argument("-loggc", action="store_true", help="taken and not used")
     parser.add_argument("class_name", metavar="CLASS", help="a class of Kafka's tools, with its package")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the tool's arguments")
 

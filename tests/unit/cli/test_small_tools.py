@@ -11,6 +11,7 @@ from barnabas.cli.delete_records import read_offsets
 from barnabas.cli.failures import ToolError
 from barnabas.cli.get_offsets import choice_of, spec_of
 from barnabas.cli.log_dirs import as_json
+from barnabas.cli.main import parser_of
 from barnabas.cli.run_class import CLASSES, command_of
 from barnabas.client.admin import LogDirDescription, OffsetSpec, ReplicaInfo
 from barnabas.client.types import TopicPartition
@@ -177,6 +178,13 @@ def test_classes_stand_for_commands(name: str, command: str) -> None:
 def test_other_classes_do_not(name: str) -> None:
     with pytest.raises(ToolError, match="has no command of ours"):
         command_of(name)
+
+
+def test_arguments_behind_the_class_belong_to_the_tool() -> None:
+    words = ["-name", "x", "-loggc", "kafka.tools.GetOffsetShell", "--time", "-1", "--help", "-name"]
+    options = parser_of("run-class").parse_args(words)
+    assert options.class_name == "kafka.tools.GetOffsetShell"
+    assert options.arguments == ["--time", "-1", "--help", "-name"]
 
 
 def test_every_script_of_kafka_has_its_class() -> None:
