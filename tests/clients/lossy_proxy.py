@@ -1,4 +1,4 @@
-"""A TCP proxy in front of a broker that loses acknowledgements.
+"""A TCP proxy in front of a broker that loses acknowledgements, and counts connections and requests by key.
 
 It hands each Produce to the broker, and for the first few answers cuts the connection instead of passing
 them on: the broker has applied what the client must believe lost. Addresses the broker advertises are
@@ -8,6 +8,7 @@ import contextlib
 import socket
 import struct
 import threading
+from collections import Counter
 from collections.abc import Callable
 from types import TracebackType
 
@@ -20,6 +21,9 @@ class LossyProxy:
         self.broker = (host, int(port))
         self.acks_left_to_lose = acks_to_lose
         self.acks_lost = 0
+        self.opened = 0
+        self.requests: Counter[int] = Counter()
+        self._relays: list[Relay] = []
         self._lock = threading.Lock()
         self._listener = socket.create_server(("127.0.0.1", 0))
         own_port = self._listener.getsockname()[1]
@@ -43,7 +47,15 @@ class LossyProxy:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
-                Relay(self, client, socket.create_connection(self.broker)).start()
+                relay = Relay(self, client, socket.create_connection(self.broker))
+                self._relays.append(relay)
+                self.opened += 1
+                relay.start()
+
+    @property
+    def open_now(self) -> int:
+        """Connections of clients that are not closed."""
+        return sum(1 for relay in self._relays if not relay.is_cut)
 
     def rewritten(self, frame: bytes) -> bytes:
         return frame.replace(self._real_address, self._own_address)
@@ -65,6 +77,7 @@ class Relay:
         self.client = client
         self.broker = broker
         self.produce_ids: set[int] = set()
+        self.is_cut = False
 
     def start(self) -> None:
         for direction in (self._requests, self._answers):
@@ -73,6 +86,7 @@ class Relay:
     def _until_cut(self, direction: Callable[[], None]) -> None:
         with contextlib.suppress(OSError, EOFError):
             direction()
+        self.is_cut = True
         for each in (self.client, self.broker):
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
@@ -82,6 +96,7 @@ class Relay:
         while True:
             frame = read_frame(self.client)
             key, _, correlation_id = struct.unpack_from(">hhi", frame, 4)
+            self.proxy.requests[key] += 1
             if key == PRODUCE:
                 self.produce_ids.add(correlation_id)
             self.broker.sendall(frame)

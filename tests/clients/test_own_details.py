@@ -1,0 +1,364 @@
+"""Details of our producer and consumer that show only against a broker: ages, idleness, rounds, patterns."""
+
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+from tests.clients.broker_process import BrokerProcess
+from tests.clients.client import wait_until
+from tests.clients.confluent_client import ConfluentAdmin
+from tests.clients.conftest import MakeTopic
+from tests.clients.lossy_proxy import LossyProxy
+from tests.clients.test_own_consumer import MakeConsumer, fill, read
+
+from barnabas import Consumer, OffsetAndMetadata, Producer, SubscriptionPattern, TopicPartition
+from barnabas.client.consumer import RangeAssignor, Subscription
+from barnabas.client.errors import (
+    CommitFailedError,
+    ConcurrentAccessError,
+    KafkaTimeoutError,
+    RebalanceInProgressError,
+    WakeupError,
+)
+
+PATIENCE_SECONDS = 30.0
+
+
+@pytest.fixture
+def consumer_of(quick_bootstrap: str, topic_name: str) -> Iterator[MakeConsumer]:
+    """consumer_of(...) of the test's own group, closed at the end."""
+    made: list[Consumer] = []
+
+    def make(**settings: Any) -> Consumer:
+        how = {"group_id": f"of-{topic_name}", "auto_offset_reset": "earliest", "heartbeat_interval_ms": 100}
+        made.append(Consumer({}, bootstrap_servers=quick_bootstrap, **{**how, **settings}))
+        return made[-1]
+
+    yield make
+    for consumer in made:
+        consumer.close()
+
+
+def poll_all(*consumers: Consumer) -> None:
+    for consumer in consumers:
+        consumer.poll(0.02)
+
+
+# ---- the producer
+
+
+def test_partitions_that_come_later_are_used_when_the_metadata_is_old(
+    quick_bootstrap: str, make_quick_topic: MakeTopic
+) -> None:
+    topic = make_quick_topic(partitions=1)
+    with Producer(
+        bootstrap_servers=quick_bootstrap, metadata_max_age_ms=100, partitioner_class="round_robin"
+    ) as producer:
+        assert producer.send(topic, b"").result(PATIENCE_SECONDS).partition == 0
+        ConfluentAdmin(quick_bootstrap).add_partitions(topic, 3)
+
+        def used() -> set[int]:
+            futures = [producer.send(topic, b"") for _ in range(6)]
+            return {future.result(PATIENCE_SECONDS).partition for future in futures}
+
+        wait_until(lambda: used() == {0, 1, 2}, "all partitions are used")
+
+
+def test_partitioners(quick_bootstrap: str, make_quick_topic: MakeTopic) -> None:
+    topic = make_quick_topic(partitions=3)
+
+    def sizes(name: str, key: bytes | None, value: bytes | None, partitions: int) -> int:
+        return len(value or b"") % partitions
+
+    for partitioner, expected in (
+        (sizes, [0, 1, 2, 0]),
+        ("round_robin", None),
+        ("org.apache.kafka.clients.producer.RoundRobinPartitioner", None),
+        ("random", None),
+    ):
+        with Producer(bootstrap_servers=quick_bootstrap, partitioner_class=partitioner) as producer:
+            futures = [producer.send(topic, b"x" * size, key=b"same") for size in range(60)]
+            found = [future.result(PATIENCE_SECONDS).partition for future in futures]
+            assert producer.send(topic, b"", partition=2).result(PATIENCE_SECONDS).partition == 2
+        if expected is not None:
+            assert found[:4] == expected
+        elif partitioner == "random":
+            assert set(found) == {0, 1, 2}
+        else:
+            assert Counter(found) == {0: 20, 1: 20, 2: 20}
+
+
+def test_an_idle_connection_is_closed_and_opened_again(
+    quick_bootstrap: str, make_quick_topic: MakeTopic
+) -> None:
+    topic = make_quick_topic()
+    with (
+        LossyProxy(quick_bootstrap, acks_to_lose=0) as proxy,
+        Producer(
+            bootstrap_servers=proxy.bootstrap, connections_max_idle_ms=200, metadata_max_age_ms=3_600_000
+        ) as producer,
+    ):
+        assert producer.send(topic, b"").result(PATIENCE_SECONDS).offset == 0
+        assert proxy.opened > 0
+        wait_until(lambda: proxy.open_now == 0, "all connections are closed")
+        opened = proxy.opened
+        assert producer.send(topic, b"").result(PATIENCE_SECONDS).offset == 1
+        assert proxy.opened > opened
+
+
+def test_time_and_memory_run_out(own_broker: BrokerProcess, topic_name: str) -> None:
+    how: dict[str, Any] = {
+        "linger_ms": 0,
+        "request_timeout_ms": 200,
+        "delivery_timeout_ms": 500,
+        "max_block_ms": 300,
+        "buffer_memory": 20_000,
+        "batch_size": 4000,
+    }
+    with Producer(bootstrap_servers=own_broker.bootstrap, **{**how, "max_block_ms": 30_000}) as producer:
+        producer.send(topic_name, b"first").result(PATIENCE_SECONDS)
+    with Producer(bootstrap_servers=own_broker.bootstrap, **how) as producer:
+        producer.partitions_for(topic_name)
+        producer.send(topic_name, b"second").result(PATIENCE_SECONDS)
+        own_broker.stop()
+        told: list[Any] = []
+        future = producer.send(topic_name, b"late", on_delivery=lambda *outcome: told.append(outcome))
+        with pytest.raises(KafkaTimeoutError, match="not confirmed in time"):
+            future.result(PATIENCE_SECONDS)
+        wait_until(lambda: bool(told), "the callback")
+        assert told[0][0] is None and isinstance(told[0][1], KafkaTimeoutError)
+        with pytest.raises(KafkaTimeoutError, match=r"no metadata of topic .*max\.block\.ms"):
+            producer.send(f"not-{topic_name}", b"")
+    with Producer(
+        bootstrap_servers=own_broker.bootstrap, **{**how, "delivery_timeout_ms": 60_000}
+    ) as producer:
+        own_broker.start()
+        producer.send(topic_name, b"third").result(PATIENCE_SECONDS)
+        own_broker.stop()
+        with pytest.raises(KafkaTimeoutError, match=r"buffer\.memory is full"):
+            for _ in range(30):
+                producer.send(topic_name, b"x" * 1000)
+        producer.close(0.1)
+
+
+# ---- the consumer
+
+
+def test_a_pattern_that_the_brokers_match(
+    quick_bootstrap: str, make_quick_topic: MakeTopic, consumer_of: MakeConsumer
+) -> None:
+    topic = make_quick_topic(partitions=2)
+    fill(quick_bootstrap, topic, 10)
+    consumer = consumer_of(group_protocol="consumer")
+    consumer.subscribe(SubscriptionPattern(re.escape(topic).replace("\\-", "-") + "(-more)?"))
+    assert len(read(consumer, 10)) == 10
+    assert consumer.subscription() == {topic}
+    consumer.commit_sync()
+    # Another pattern, then topics by name: the brokers hear of both.
+    consumer.subscribe(SubscriptionPattern("nothing-is-called-so"))
+    wait_until(lambda: poll_all(consumer) or not consumer.assignment(), "nothing is assigned")
+    consumer.unsubscribe()
+    consumer.subscribe([topic])
+    wait_until(lambda: poll_all(consumer) or len(consumer.assignment()) == 2, "both partitions")
+    with pytest.raises(RuntimeError, match="exclude each other"):
+        consumer.subscribe(SubscriptionPattern("x"))
+
+
+def test_a_pattern_for_brokers_needs_the_new_protocol(consumer_of: MakeConsumer) -> None:
+    with pytest.raises(RuntimeError, match=r"group\.protocol=consumer"):
+        consumer_of().subscribe(SubscriptionPattern("x"))
+
+
+def test_a_commit_in_the_middle_of_a_round_may_be_tried_again(
+    quick_bootstrap: str, make_quick_topic: MakeTopic, consumer_of: MakeConsumer
+) -> None:
+    topic = make_quick_topic(partitions=3)
+    fill(quick_bootstrap, topic, 10)
+    offsets = {TopicPartition(topic, 0): OffsetAndMetadata(1)}
+    first, idle = consumer_of(enable_auto_commit=False), consumer_of(enable_auto_commit=False)
+    first.subscribe([topic])
+    with pytest.raises(CommitFailedError, match="has not joined yet"):
+        first.commit_sync(offsets)
+    for consumer in (first, idle):
+        consumer.subscribe([topic])
+    wait_until(lambda: poll_all(first, idle) or bool(first.assignment() and idle.assignment()), "two members")
+    third = consumer_of(enable_auto_commit=False)
+    third.subscribe([topic])
+
+    def is_in_a_round() -> bool:
+        # `idle` does not poll, so nobody gets out of the round that `third` has begun.
+        poll_all(first, third)
+        try:
+            first.commit_sync(offsets)
+        except RebalanceInProgressError:
+            return True
+        return False
+
+    wait_until(is_in_a_round, "a commit meets the round")
+
+    def all_have_one() -> bool:
+        poll_all(first, idle, third)
+        return all(len(consumer.assignment()) == 1 for consumer in (first, idle, third))
+
+    wait_until(all_have_one, "the end of the round")
+    first.commit_sync(offsets)
+
+
+class Backwards:
+    """An assignor of the user's: everything to the last member, in the order of names."""
+
+    name = "backwards"
+    is_cooperative = False
+
+    def assign(
+        self, partitions: Mapping[str, int], members: Mapping[str, Subscription]
+    ) -> dict[str, list[TopicPartition]]:
+        last = max(members, key=lambda member: members[member].instance_id or "")
+        everything = [
+            TopicPartition(topic, index) for topic, count in partitions.items() for index in range(count)
+        ]
+        return {member: everything if member == last else [] for member in members}
+
+    def user_data(self, owned: object, generation: int) -> bytes | None:
+        return b"mine"
+
+
+def test_an_assignor_of_ones_own(make_quick_topic: MakeTopic, consumer_of: MakeConsumer) -> None:
+    topic = make_quick_topic(partitions=3)
+    members = [
+        consumer_of(partition_assignment_strategy=[Backwards(), RangeAssignor()], group_instance_id=name)
+        for name in ("a", "b")
+    ]
+    for member in members:
+        member.subscribe([topic])
+
+    def shares() -> list[int]:
+        poll_all(*members)
+        return [len(member.assignment()) for member in members]
+
+    wait_until(lambda: shares() == [0, 3], "all for the last")
+
+
+def test_commits_on_their_way_are_not_overtaken_by_the_end(
+    quick_bootstrap: str, make_quick_topic: MakeTopic, consumer_of: MakeConsumer
+) -> None:
+    topic = make_quick_topic()
+    fill(quick_bootstrap, topic, 50)
+    partition = TopicPartition(topic, 0)
+    told: list[Any] = []
+    for expected in range(1, 11):
+        consumer = consumer_of(enable_auto_commit=False)
+        consumer.subscribe([topic])
+        read(consumer, 1)
+        consumer.commit_async({partition: OffsetAndMetadata(expected)}, lambda *outcome: told.append(outcome))
+        consumer.close()
+        assert told[-1] == ({partition: OffsetAndMetadata(expected)}, None)
+    with_commit = consumer_of()
+    found = with_commit.committed([partition])[partition]
+    assert found is not None and found.offset == 10
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_iterating_moves_the_position_record_by_record(
+    quick_bootstrap: str, make_quick_topic: MakeTopic, consumer_of: MakeConsumer, protocol: str
+) -> None:
+    topic = make_quick_topic()
+    fill(quick_bootstrap, topic, 100)
+    partition = TopicPartition(topic, 0)
+    consumer = consumer_of(enable_auto_commit=False, group_protocol=protocol)
+    consumer.subscribe([topic])
+    for record in consumer:
+        assert consumer.position(partition) == record.offset + 1
+        if record.offset == 30:
+            break
+    consumer.commit_sync()
+    committed = consumer.committed([partition])[partition]
+    assert committed is not None and committed.offset == 31
+    assert [record.offset for record in read(consumer, 69)] == list(range(31, 100))
+
+
+def test_lag_and_lead_are_told(
+    quick_bootstrap: str, make_quick_topic: MakeTopic, consumer_of: MakeConsumer
+) -> None:
+    topic = make_quick_topic(partitions=2)
+    for index, count in enumerate((100, 40)):
+        fill(quick_bootstrap, topic, count, index)
+    partitions = [TopicPartition(topic, index) for index in (0, 1)]
+    consumer = consumer_of(max_poll_records=10)
+    consumer.assign(partitions)
+    assert consumer.current_lag(partitions[0]) is None
+    consumer.seek(partitions[0], 30)
+    consumer.seek(partitions[1], 35)
+
+    def are_known() -> bool:
+        consumer.poll(0.1)
+        return None not in [consumer.current_lag(each) for each in partitions]
+
+    wait_until(are_known, "both were fetched")
+    lags = {each: ends - consumer.position(each) for each, ends in zip(partitions, (100, 40), strict=True)}
+    assert {each: consumer.current_lag(each) for each in partitions} == lags
+    figures = consumer.metrics()
+    assert figures["records-lag-max"] == max(lags.values())
+    assert figures["records-lead-min"] == min(consumer.position(each) for each in partitions)
+    assert figures["partitions"][partitions[1]]["records-lag"] == lags[partitions[1]]
+
+
+def test_a_second_thread_is_refused_at_once(make_quick_topic: MakeTopic, consumer_of: MakeConsumer) -> None:
+    topic = make_quick_topic()
+    consumer = consumer_of()
+    consumer.assign([TopicPartition(topic, 0)])
+    ended: list[BaseException] = []
+
+    def poll() -> None:
+        try:
+            consumer.poll(PATIENCE_SECONDS)
+        except WakeupError as error:
+            ended.append(error)
+
+    polling = threading.Thread(target=poll)
+    polling.start()
+    calls: list[Callable[[], object]] = [
+        lambda: consumer.poll(PATIENCE_SECONDS),
+        consumer.commit_sync,
+        consumer.assignment,
+        consumer.close,
+        lambda: consumer.seek(TopicPartition(topic, 0), 0),
+    ]
+
+    def is_refused(call: Callable[[], object]) -> bool:
+        try:
+            call()
+        except ConcurrentAccessError:
+            return True
+        return False
+
+    # Until the other thread is in its poll, the harmless call goes through.
+    wait_until(lambda: is_refused(consumer.assignment), "the other thread polls")
+    assert all(is_refused(call) for call in calls)
+    consumer.wakeup()
+    polling.join(PATIENCE_SECONDS)
+    assert len(ended) == 1
+
+
+def test_heartbeats_of_the_new_protocol_keep_their_pace(
+    quick_bootstrap: str, make_quick_topic: MakeTopic
+) -> None:
+    """A member that has nothing to say must not answer every answer with a heartbeat."""
+    topic = make_quick_topic(partitions=2)
+    with (
+        LossyProxy(quick_bootstrap, acks_to_lose=0) as proxy,
+        Consumer(
+            bootstrap_servers=proxy.bootstrap, group_id=f"of-{topic}", group_protocol="consumer"
+        ) as consumer,
+    ):
+        consumer.subscribe([topic])
+        wait_until(lambda: poll_all(consumer) or len(consumer.assignment()) == 2, "both partitions")
+        before, began = proxy.requests[68], time.monotonic()
+        while time.monotonic() < began + 1.0:
+            consumer.poll(0.05)
+        # Every 200 ms, or up to 5 s with Kafka's own settings; a busy loop would be at hundreds.
+        assert proxy.requests[68] - before < 30
