@@ -1,5 +1,7 @@
 """`import barnabas` is cheap, and its clients are there when they are asked for."""
 
+import inspect
+import operator
 import subprocess
 import sys
 
@@ -14,9 +16,37 @@ def test_importing_the_package_loads_no_client() -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("name", ["Admin", "Consumer", "Producer"])
+CLIENTS = ["Admin", "Consumer", "Producer", "AsyncAdmin", "AsyncConsumer", "AsyncProducer", "ConsumerWorkers"]
+
+
+@pytest.mark.parametrize("name", [*CLIENTS, "OffsetAndMetadata", "SubscriptionPattern", "TopicPartition"])
 def test_the_clients_are_exported(name: str) -> None:
     assert getattr(barnabas, name).__name__ == name
+    assert name in barnabas.__all__
+
+
+@pytest.mark.parametrize("name", [*CLIENTS, "client.consumer.ConsumerRecords"])
+def test_every_public_method_says_what_it_does(name: str) -> None:
+    kind = operator.attrgetter(name)(barnabas)
+    assert inspect.getdoc(kind)
+    public = [each for each in inspect.getmembers(kind) if not each[0].startswith("_")]
+    assert len(public) >= 3
+    assert [each for each, member in public if not inspect.getdoc(member)] == []
+
+
+@pytest.mark.parametrize(("form", "plain"), [("AsyncAdmin", "Admin"), ("AsyncProducer", "Producer")])
+def test_the_asyncio_form_has_all_methods(form: str, plain: str) -> None:
+    def methods(name: str) -> set[str]:
+        return {each for each in dir(getattr(barnabas, name)) if not each.startswith("_")}
+
+    assert methods(plain) - {"send_batch"} <= methods(form)
+
+
+def test_the_asyncio_consumer_has_all_methods() -> None:
+    def methods(kind: object) -> set[str]:
+        return {each for each in dir(kind) if not each.startswith("_")}
+
+    assert methods(barnabas.Consumer) <= methods(barnabas.AsyncConsumer)
 
 
 def test_other_names_are_refused() -> None:

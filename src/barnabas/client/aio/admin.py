@@ -86,7 +86,9 @@ class AsyncAdmin:
 
     describe_cluster = _awaited(Admin.describe_cluster)
     api_versions = _awaited(Admin.api_versions)
+    unregister_broker = _awaited(Admin.unregister_broker)
     describe_log_dirs = _awaited(Admin.describe_log_dirs)
+    list_partition_reassignments = _awaited(Admin.list_partition_reassignments)
 
     list_consumer_groups = _awaited(Admin.list_consumer_groups)
     describe_consumer_groups = _awaited(Admin.describe_consumer_groups)

@@ -32,9 +32,11 @@ class ConsumerRecords:
 
     @property
     def is_empty(self) -> bool:
+        """Whether there is no record at all."""
         return not self
 
     def partitions(self) -> set[TopicPartition]:
+        """The partitions that records are of."""
         return set(self._by_partition)
 
     def records(self, source: TopicPartition | str) -> list[ConsumerRecord]:
