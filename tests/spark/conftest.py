@@ -15,6 +15,7 @@ import pytest
 from tests.spark.topics import Topics
 
 from barnabas.spark import brokers
+from barnabas.spark.decode import dead_letters
 from barnabas.testing import Broker
 
 if TYPE_CHECKING:
@@ -39,10 +40,8 @@ SESSION = {
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
-    """In a process of its own, as Spark's workers see brokers."""
-    with Broker(
-        {"num.partitions": "2", "log.retention.check.interval.ms": "1000"}, subprocess=True
-    ) as broker:
+    """In a process of its own, as Spark's workers see brokers. Records with old timestamps stay."""
+    with Broker({"num.partitions": "2", "log.retention.ms": "-1"}, subprocess=True) as broker:
         yield broker
 
 
@@ -61,6 +60,7 @@ def topic(topics: Topics) -> str:
 @pytest.fixture(autouse=True, scope="session")
 def connections_closed() -> Iterator[None]:
     yield
+    dead_letters.close_all()
     brokers.close_all()
 
 

@@ -64,7 +64,7 @@ class Topics:
         with barnabas.Consumer(bootstrap_servers=self.bootstrap, enable_auto_commit=False) as consumer:
             where = TopicPartition(topic, partition)
             consumer.assign([where])
-            consumer.seek_to_beginning([where])
+            consumer.seek_to_beginning(where)
             end = consumer.end_offsets([where])[where]
             found: list[Any] = []
             while consumer.position(where) < end:

@@ -79,3 +79,10 @@ def producer_of(client: Mapping[str, str]) -> Producer:
         if key not in _PRODUCERS:
             _PRODUCERS[key] = Producer({name: text for name, text in client.items() if name in PRODUCER_KEYS})
         return _PRODUCERS[key]
+
+
+def close_all() -> None:
+    """Close the producers of this process: for tests."""
+    with _LOCK:
+        while _PRODUCERS:
+            _PRODUCERS.popitem()[1].close()

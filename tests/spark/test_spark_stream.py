@@ -1,0 +1,103 @@
+"""Streaming queries on a real Spark: checkpoints, failures, restarts."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from tests.spark.topics import Topics
+
+from barnabas.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Stream = Callable[..., "DataFrame"]
+WAIT_SECONDS = 120
+# Spark gives the Python process of a stream ten seconds to start, which a busy machine may need for its imports.
+NOT_STARTED = "Python worker failed to connect back"
+ATTEMPTS = 3
+
+
+class Collected:
+    """A sink that keeps the numbers of each batch, and fails when it is told to."""
+
+    def __init__(self) -> None:
+        self.batches: dict[int, list[int]] = {}
+        self.fails = False
+
+    def __call__(self, frame: Any, batch: int) -> None:
+        numbers = sorted(int(row.value) for row in frame.select("value").collect())
+        if self.fails:
+            raise RuntimeError("this sink is out of order")
+        self.batches[batch] = numbers
+
+    @property
+    def numbers(self) -> list[int]:
+        return sorted(number for batch in self.batches.values() for number in batch)
+
+
+def run(frame: "DataFrame", sink: Collected, checkpoint: str) -> list[Any]:
+    """All that there is now, in batches; gives Spark's reports of them."""
+    for attempt in range(ATTEMPTS):
+        writer = frame.writeStream.foreachBatch(sink).option("checkpointLocation", checkpoint)
+        query = writer.trigger(availableNow=True).start()
+        try:
+            assert query.awaitTermination(WAIT_SECONDS)
+            return list(query.recentProgress)
+        except StreamingQueryException as error:
+            if NOT_STARTED not in str(error) or attempt == ATTEMPTS - 1:
+                raise
+        finally:
+            query.stop()
+    raise AssertionError("the last attempt returns or raises")
+
+
+def test_a_query_reads_all_once_over_restarts(
+    stream: Stream, topics: Topics, topic: str, checkpoint: Callable[..., str]
+) -> None:
+    topics.numbers(topic, 0, 10)
+    topics.numbers(topic, 10, 20, partition=1)
+    sink, group = Collected(), f"group-{topic}"
+    options = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": "12", "commitOffsets": group}
+    reports = run(stream(**options), sink, checkpoint())
+    assert [len(batch) for batch in sink.batches.values()] == [12, 8]
+    assert sink.numbers == list(range(20))
+    assert reports[0]["sources"][0]["latestOffset"] == f'{{"{topic}": {{"0": 10, "1": 10}}}}'
+    assert topics.committed(group) == {TopicPartition(topic, 0): 10, TopicPartition(topic, 1): 10}
+    topics.numbers(topic, 20, 25)
+    run(stream(**options), sink, checkpoint())
+    assert sink.numbers == list(range(25))
+    assert topics.committed(group)[TopicPartition(topic, 0)] == 15
+
+
+def test_a_first_batch_that_fails_loses_nothing(
+    stream: Stream, topics: Topics, topic: str, checkpoint: Callable[..., str]
+) -> None:
+    topics.numbers(topic, 0, 100)
+    sink = Collected()
+    # A place that is another one by the time of the restart.
+    begin = {"startingOffsets": "-5"}
+    sink.fails = True
+    with pytest.raises(StreamingQueryException, match="out of order"):
+        run(stream(**begin), sink, checkpoint())
+    topics.numbers(topic, 100, 150)
+    sink.fails = False
+    run(stream(**begin), sink, checkpoint())
+    assert sink.batches[0] == list(range(95, 100)), "the batch that failed, as it was"
+    assert sink.numbers == list(range(95, 150))
+
+
+def test_retention_that_overtakes_a_query_is_an_error_that_says_so(
+    stream: Stream, topics: Topics, topic: str, checkpoint: Callable[..., str]
+) -> None:
+    topics.numbers(topic, 0, 4)
+    sink = Collected()
+    run(stream(startingOffsets="earliest"), sink, checkpoint())
+    topics.numbers(topic, 4, 9)
+    topics.cut(topic, 6)
+    overtaken = rf"Retention overtook the query: .*{topic}-0 from offset 4"
+    with pytest.raises(StreamingQueryException, match=overtaken):
+        run(stream(startingOffsets="earliest"), sink, checkpoint())
+    run(stream(startingOffsets="earliest", failOnDataLoss="false"), sink, checkpoint())
+    assert sink.numbers == [0, 1, 2, 3, 6, 7, 8]
