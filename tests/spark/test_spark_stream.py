@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Stream = Callable[..., "DataFrame"]
 WAIT_SECONDS = 120
-# Spark gives the Python process of a stream ten seconds to start, which a busy machine may need for its imports.
+# Spark gives the Python process of a stream ten seconds to start; a busy machine may need them for imports.
 NOT_STARTED = "Python worker failed to connect back"
 ATTEMPTS = 3
 
