@@ -145,17 +145,28 @@ def _put_varint(batch: OpenBatch, value: cython.longlong) -> cython.void:
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
+def _copy(
+    source: cython.const[cython.uchar][::1],
+    start: cython.Py_ssize_t,
+    target: cython.uchar[::1],
+    position: cython.Py_ssize_t,
+    length: cython.Py_ssize_t,
+) -> cython.void:
+    index: cython.Py_ssize_t
+    for index in range(length):
+        target[position + index] = source[start + index]
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
 def _put_bytes(
     batch: OpenBatch, column: BytesInput, start: cython.Py_ssize_t, length: cython.Py_ssize_t
 ) -> cython.void:
     """A length, -1 for null, and the bytes."""
-    index: cython.Py_ssize_t
-    position: cython.Py_ssize_t
     _put_varint(batch, length)
-    position = batch.size
-    for index in range(length):
-        batch.view[position + index] = column.data[start + index]
     if length > 0:
+        _copy(column.data, start, batch.view, batch.size, length)
         batch.size += length
 
 
