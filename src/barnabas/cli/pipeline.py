@@ -1,0 +1,182 @@
+"""`barnabas pipeline`: run, check and look after pipelines on Spark."""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from barnabas.cli.failures import ToolError
+from barnabas.cli.output import columns, print_json
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from barnabas.cli.pipeline_screen import Screen
+    from barnabas.spark.pipeline.definition import Pipeline
+    from barnabas.spark.pipeline.progress import QueryProgress
+
+Verb = Callable[[argparse.Namespace], int]
+DESCRIPTION = """\
+Run a pipeline: a file that says which topics are read, what is done with the rows, and into which topics
+and tables they go. It runs on Spark, here or on a cluster, and goes on from its checkpoint where it stopped.
+docs/pipelines.md teaches the file."""
+EXAMPLES = """\
+  barnabas pipeline validate orders.yaml             what is wrong with the file, with line and remedy
+  barnabas pipeline run orders.yaml                  until Ctrl-C, with progress on a terminal
+  barnabas pipeline run orders.yaml --once           all that is there now, then end
+  barnabas pipeline run orders.yaml --master spark://host:7077
+  barnabas pipeline status orders.yaml               how far it is, and how far behind
+  barnabas pipeline replay-dlq orders.yaml           put aside once, tried again
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(title="verbs", metavar="<verb>", required=True)
+    run = _verb(verbs, "run", "run the pipeline", _run)
+    run.add_argument("--once", action="store_true", help="take what is there now, then end")
+    _add_spark(run)
+    validate = _verb(verbs, "validate", "say what is wrong with the file, and do nothing else", _validate)
+    validate.add_argument("--deep", action="store_true", help="let Spark read the SQL as well")
+    _add_spark(validate)
+    status = _verb(verbs, "status", "how far each query is, and how far behind", _status)
+    status.add_argument("--json", action="store_true", help="as JSON")
+    replay = _verb(verbs, "replay-dlq", "send dead letters back to the topics they came from", _replay)
+    replay.add_argument("--dry-run", action="store_true", help="only tell what would be sent")
+    replay.add_argument("--step", help="only what this source or step has put aside")
+
+
+def _verb(
+    verbs: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, help_: str, run: Verb
+) -> argparse.ArgumentParser:
+    parser = verbs.add_parser(name, help=help_, description=f"{help_[0].upper()}{help_[1:]}.")
+    parser.add_argument("file", type=Path, metavar="FILE", help="the pipeline: .yaml, or a Python module")
+    parser.set_defaults(verb=run)
+    return parser
+
+
+def _add_spark(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--master", metavar="URL", help="where Spark runs (local[*])")
+    parser.add_argument("--remote", metavar="URL", help="a Spark Connect server: sc://host:15002")
+    parser.add_argument(
+        "--conf", action="append", default=[], metavar="KEY=VALUE", help="a setting of Spark; may be repeated"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    exit_code: int = options.verb(options)
+    return exit_code
+
+
+def _load(path: Path) -> "Pipeline":
+    try:
+        from barnabas.spark.pipeline.loading import load
+        from barnabas.spark.pipeline.problems import PipelineError
+    except ImportError as error:
+        raise ToolError("Pipelines run on Spark: pip install 'barnabas[spark]'.") from error
+    if not path.exists():
+        raise ToolError(f"{path}: there is no such file.")
+    try:
+        return load(path)
+    except PipelineError as error:
+        print(error, file=sys.stderr)
+        count = len(error.problems)
+        raise ToolError(
+            f"{path} has {count} mistake{'s' if count > 1 else ''}; nothing was started."
+        ) from error
+
+
+def _run(options: argparse.Namespace) -> int:
+    pipeline = _load(options.file)
+    from barnabas.cli.pipeline_screen import screen
+    from barnabas.spark.pipeline.running import QueryFailed
+    from barnabas.spark.pipeline.running import run as run_pipeline
+
+    start = time.monotonic()
+    done: list[QueryProgress] = []
+    with screen(pipeline.name) as shown:
+        spark = _session(options, pipeline)
+        try:
+            shown.say("Spark is up; starting the queries")
+            run_pipeline(
+                spark,
+                pipeline,
+                options.file.parent,
+                once=options.once,
+                watch=lambda progress: _watch(shown, done, progress),
+            )
+        except KeyboardInterrupt:
+            shown.say("stopped")
+        except QueryFailed as error:
+            raise ToolError(f"{error} What was done is kept; run it again to go on.") from error
+        finally:
+            spark.stop()
+    print(_summary(done, time.monotonic() - start))
+    return 0
+
+
+def _watch(shown: "Screen", done: "list[QueryProgress]", progress: "list[QueryProgress]") -> None:
+    done[:] = progress
+    shown.show(progress)
+
+
+def _summary(done: "list[QueryProgress]", seconds: float) -> str:
+    rows = [(each.name, each.rows, each.batches, each.lag_total, each.state) for each in done]
+    table = columns(["QUERY", "ROWS", "BATCHES", "LAG", "STATE"], rows)
+    return f"{table}\n{sum(row[1] for row in rows):,} rows read in {seconds:.1f} s."
+
+
+def _session(options: argparse.Namespace, pipeline: "Pipeline") -> "SparkSession":
+    from barnabas.cli.connecting import key_values
+    from barnabas.spark.session import session_of
+
+    settings = key_values(options.conf, "--conf")
+    return session_of(f"barnabas pipeline {pipeline.name}", options.master, options.remote, settings)
+
+
+def _validate(options: argparse.Namespace) -> int:
+    pipeline = _load(options.file)
+    if options.deep:
+        from barnabas.spark.pipeline.deep_check import check_with_spark
+
+        spark = _session(options, pipeline)
+        try:
+            problems = check_with_spark(spark, pipeline, options.file.parent)
+        finally:
+            spark.stop()
+        for problem in problems:
+            print(f"{options.file}: {problem}", file=sys.stderr)
+        if problems:
+            return 1
+    sources, steps, sinks = len(pipeline.sources), len(pipeline.steps), len(pipeline.sinks)
+    print(f"{options.file} is in order: {sources} sources, {steps} steps, {sinks} sinks.")
+    return 0
+
+
+def _status(options: argparse.Namespace) -> int:
+    from barnabas.spark.pipeline.status import status_of
+
+    found = status_of(_load(options.file), options.file.parent)
+    if options.json:
+        print_json([each._asdict() for each in found])
+        return 0
+    headers = ["QUERY", "GROUP", "TOPIC", "LAG", "BATCHES", "LAST-BATCH"]
+    print(columns(headers, found))
+    return 0
+
+
+def _replay(options: argparse.Namespace) -> int:
+    from barnabas.spark.pipeline.replaying import replay
+
+    pipeline = _load(options.file)
+    if pipeline.dead_letters is None:
+        raise ToolError(f"{options.file} has no dead_letters, so that there is nothing to send again.")
+    result = replay(pipeline, step=options.step, dry_run=options.dry_run)
+    verb = "would be sent" if options.dry_run else "sent"
+    for topic, count in sorted(result.sent.items()):
+        print(f"{count} {verb} to {topic}")
+    if result.without_origin:
+        print(f"{result.without_origin} left: they do not say which topic they came from.")
+    print(f"{sum(result.sent.values())} dead letters {verb}.")
+    return 0

@@ -1,0 +1,60 @@
+"""What running queries tell of themselves: rows, rates, lag, from Spark's reports. Draws nothing."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from barnabas.spark.offsets import offsets_from_json
+
+
+@dataclass(slots=True)
+class QueryProgress:
+    """Of one query since it was started."""
+
+    name: str
+    rows: int = 0
+    rows_per_second: float = 0.0
+    batch_ms: int = 0
+    batches: int = 0
+    lag: dict[str, int] = field(default_factory=dict)
+    state: str = "starting"
+    _last_batch: int = -1
+
+    @property
+    def lag_total(self) -> int:
+        return sum(self.lag.values())
+
+    def take(self, reports: Sequence[Mapping[str, Any]]) -> None:
+        """Reports not seen before, the newest last; Spark keeps the last hundred."""
+        for report in reports:
+            batch = int(report["batchId"])
+            self.lag = _lag(report)
+            if batch <= self._last_batch:
+                continue
+            self._last_batch = batch
+            self.batches += 1
+            self.rows += max(int(report["numInputRows"]), 0)
+            self.rows_per_second = float(report.get("processedRowsPerSecond") or 0.0)
+            self.batch_ms = int(report["durationMs"].get("triggerExecution", 0))
+
+
+def _lag(report: Mapping[str, Any]) -> dict[str, int]:
+    """How many records there are behind the last batch, by topic."""
+    lag: dict[str, int] = {}
+    for source in report["sources"]:
+        end, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
+        for partition, newest in latest.items():
+            behind = max(newest - end.get(partition, newest), 0)
+            lag[partition.topic] = lag.get(partition.topic, 0) + behind
+    return lag
+
+
+def _offsets(document: Any) -> dict[Any, int]:
+    found = json.loads(document) if isinstance(document, str) else document
+    return offsets_from_json(found) if isinstance(found, dict) else {}
+
+
+def reports_of(query: Any) -> list[dict[str, Any]]:
+    """Spark's reports of a query as plain values, oldest first."""
+    return [json.loads(report.json) for report in query.recentProgress]

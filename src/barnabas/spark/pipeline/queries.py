@@ -1,0 +1,127 @@
+"""The queries of a pipeline: one for each sink, and one for each place where rows are put aside.
+
+Each has a checkpoint and a consumer group of its own, by its name."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from barnabas.spark.option_kinds import DURATION
+from barnabas.spark.pipeline.dead_letters import rejected, undecodable
+from barnabas.spark.pipeline.definition import AVAILABLE_NOW, Pipeline, Sink, TableSink, TopicSink
+from barnabas.spark.pipeline.frames import WHOLE_RECORD, Frames
+from barnabas.spark.pipeline.names import Aside, asides
+from barnabas.spark.pipeline.quality import quarantined
+from barnabas.spark.tables.target import TableTarget
+from barnabas.spark.tables.writing import write_stream
+
+
+class Running(NamedTuple):
+    name: str
+    query: Any
+
+
+class Place(NamedTuple):
+    """Where a pipeline runs: its session, and the directory that relative paths begin at."""
+
+    spark: SparkSession
+    pipeline: Pipeline
+    directory: Path
+
+    def path(self, text: str) -> str:
+        """A path of the file; one with a scheme (s3://...) is left as it is."""
+        return text if "://" in text else str((self.directory / text).resolve())
+
+    def checkpoint(self, query: str) -> str:
+        return f"{self.path(self.pipeline.checkpoint)}/{query}"
+
+    def frames(self, query: str) -> Frames:
+        return Frames(self.spark, self.pipeline, query, self.directory)
+
+
+def start_queries(place: Place, once: bool) -> Iterator[Running]:
+    """Start one after the other; whoever stops half way stops those that were given."""
+    trigger = {"availableNow": True} if once or place.pipeline.trigger == AVAILABLE_NOW else _every(place)
+    for sink in place.pipeline.sinks:
+        yield Running(sink.name, _start_sink(place, sink, trigger))
+    for aside in asides(place.pipeline):
+        yield Running(aside.query, _start_aside(place, aside, trigger))
+
+
+def _every(place: Place) -> dict[str, Any]:
+    return {"processingTime": f"{DURATION.parse(place.pipeline.trigger)} milliseconds"}
+
+
+def _start_sink(place: Place, sink: Sink, trigger: dict[str, Any]) -> Any:
+    frame = place.frames(sink.name)[sink.source]
+    if isinstance(sink, TableSink):
+        target = TableTarget(
+            path=place.path(sink.path),
+            format=sink.format,
+            mode=sink.mode,
+            key=sink.key,
+            partition_by=sink.partition_by,
+            order_by=sink.order_by,
+            evolve=sink.evolve,
+        )
+        return write_stream(frame, target, place.checkpoint(sink.name), sink.name, trigger)
+    records = _records(frame, sink)
+    options = {
+        "topic": sink.topic,
+        "delivery": sink.delivery,
+        **({"transactional.id": place.pipeline.transactional_id_of(sink)} if _is_exact(sink) else {}),
+        **sink.options,
+    }
+    return _start(place, records, sink.name, options, trigger, sink.mode or "append")
+
+
+def _is_exact(sink: TopicSink) -> bool:
+    return sink.delivery == "exactly-once"
+
+
+def _records(frame: DataFrame, sink: TopicSink) -> DataFrame:
+    """key and value as the sink wants them."""
+    if sink.value == "none":
+        names = [name for name in ("key", "value", "headers", "partition") if name in frame.columns]
+        return frame.select(*names)
+    key = F.lit(None).cast("string") if sink.key is None else F.col(sink.key).cast("string")
+    if sink.value == "text":
+        return frame.select(key.alias("key"), F.col("value").cast("string").alias("value"))
+    own = [name for name in frame.columns if not name.startswith("_")]
+    return frame.select(key.alias("key"), F.to_json(F.struct(*own)).alias("value"))
+
+
+def _start_aside(place: Place, aside: Aside, trigger: dict[str, Any]) -> Any:
+    pipeline = place.pipeline
+    query, is_undecodable, name = aside
+    frames = place.frames(query)
+    if is_undecodable:
+        letters = undecodable(frames.decoded(pipeline.sources[name], WHOLE_RECORD), pipeline.name, name)
+    else:
+        letters = rejected(quarantined(frames.unjudged[name], pipeline.quality[name]), pipeline.name, name)
+    options = {
+        "topic": str(pipeline.dead_letters),
+        "delivery": "exactly-once",
+        "transactional.id": f"{pipeline.name}-{query}",
+        "includeHeaders": "true",
+    }
+    return _start(place, letters, query, options, trigger, "append")
+
+
+def _start(
+    place: Place, frame: DataFrame, query: str, options: dict[str, str], trigger: dict[str, Any], mode: str
+) -> Any:
+    settings = {f"kafka.{name}": value for name, value in place.pipeline.client.items()}
+    return (
+        frame.writeStream.format("barnabas")
+        .option("kafka.bootstrap.servers", place.pipeline.bootstrap)
+        .option("checkpointLocation", place.checkpoint(query))
+        .options(**settings, **options)
+        .outputMode(mode)
+        .queryName(f"{place.pipeline.name}.{query}")
+        .trigger(**trigger)
+        .start()
+    )

@@ -1,0 +1,80 @@
+"""Sends dead letters back to the topics they came from: each once, in transactions, without Spark.
+
+What was sent is remembered by the offsets of a group; a replay that is cut short goes on where it was."""
+
+from collections import Counter
+from typing import NamedTuple
+
+from barnabas.client import Consumer, Producer
+from barnabas.client.types import OffsetAndMetadata, TopicPartition
+from barnabas.kernels.record_decode import ConsumerRecord
+from barnabas.spark.pipeline.dead_letter_headers import OURS, STEP_HEADER, TOPIC_HEADER
+from barnabas.spark.pipeline.definition import Pipeline
+
+POLL_SECONDS = 5.0
+REPLAYED_HEADER = "barnabas.replayed"
+
+
+class Replayed(NamedTuple):
+    sent: dict[str, int]
+    without_origin: int
+
+
+def replay(pipeline: Pipeline, *, step: str | None = None, dry_run: bool = False) -> Replayed:
+    """All letters that are there now and were not sent before; of `step` alone where it is named."""
+    group = f"{pipeline.name}-replay-dlq"
+    settings = {"bootstrap.servers": pipeline.bootstrap, **pipeline.client}
+    reading = {"group.id": group, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+    sent: Counter[str] = Counter()
+    left = 0
+    with Consumer({**settings, **reading, "isolation.level": "read_committed"}) as consumer:
+        ends = _assign(consumer, str(pipeline.dead_letters))
+        producer = None if dry_run else _producer(settings, group)
+        try:
+            while any(consumer.position(each) < end for each, end in ends.items()):
+                records = [each for each in consumer.poll(POLL_SECONDS) if each.offset < ends[_place(each)]]
+                chosen = [each for each in records if step is None or _header(each, STEP_HEADER) == step]
+                targets = [(each, _header(each, TOPIC_HEADER)) for each in chosen]
+                left += sum(1 for _, topic in targets if topic is None)
+                sent.update(topic for _, topic in targets if topic is not None)
+                if producer is not None and records:
+                    _send(producer, consumer, [(each, topic) for each, topic in targets if topic])
+        finally:
+            if producer is not None:
+                producer.close()
+    return Replayed(dict(sent), left)
+
+
+def _assign(consumer: Consumer, topic: str) -> dict[TopicPartition, int]:
+    partitions = [TopicPartition(topic, each.partition) for each in consumer.partitions_for(topic)]
+    consumer.assign(partitions)
+    return consumer.end_offsets(partitions)
+
+
+def _producer(settings: dict[str, str], group: str) -> Producer:
+    producer = Producer({**settings, "transactional.id": group})
+    producer.init_transactions()
+    return producer
+
+
+def _place(record: ConsumerRecord) -> TopicPartition:
+    return TopicPartition(record.topic, record.partition)
+
+
+def _header(record: ConsumerRecord, name: str) -> str | None:
+    for header, value in record.headers:
+        if header == name and value is not None:
+            return value.decode(errors="replace")
+    return None
+
+
+def _send(producer: Producer, consumer: Consumer, letters: list[tuple[ConsumerRecord, str]]) -> None:
+    """The letters and the places behind them, all or nothing."""
+    producer.begin_transaction()
+    for letter, topic in letters:
+        kept = [(name, value) for name, value in letter.headers if name not in OURS]
+        headers = [*kept, (REPLAYED_HEADER, f"{letter.partition}:{letter.offset}".encode())]
+        producer.send(topic, letter.value, letter.key, headers=headers)
+    offsets = {each: OffsetAndMetadata(consumer.position(each)) for each in consumer.assignment()}
+    producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
+    producer.commit_transaction()

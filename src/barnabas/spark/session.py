@@ -1,0 +1,57 @@
+"""The Spark session of our own commands: local, on a cluster, or through Spark Connect."""
+
+import os
+import shutil
+import sys
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL = "local[*]"
+SETTINGS = {
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    # Rows leave Spark for Python in batches of this size.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+}
+LOCAL_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+}
+
+
+class SparkMissing(ImportError):
+    """Spark cannot be started here; the text says what to install."""
+
+
+def session_of(
+    name: str, master: str | None = None, remote: str | None = None, settings: Mapping[str, str] | None = None
+) -> "SparkSession":
+    """A session for `--master`, `--remote`, or this machine."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise SparkMissing("Pipelines run on Spark: pip install 'barnabas[spark]'.") from error
+    if remote is None and shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+        raise SparkMissing("Spark needs Java 17 or newer: install it, and have `java` on the path.")
+    # Workers must be the Python that this package is installed in.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name)
+    if remote is not None:
+        builder = builder.remote(remote)
+    else:
+        builder = builder.master(master or LOCAL)
+    is_local = remote is None and (master or LOCAL).startswith("local")
+    for key, value in {**SETTINGS, **(LOCAL_SETTINGS if is_local else {}), **(settings or {})}.items():
+        builder = builder.config(key, value)
+    with warnings.catch_warnings():
+        # Spark tells settings that a running server cannot take; they are wishes here.
+        warnings.simplefilter("ignore")
+        session = builder.getOrCreate()
+    if remote is None:
+        session.sparkContext.setLogLevel("ERROR")
+    return session

@@ -1,0 +1,123 @@
+"""Delta tables, by the `deltalake` library. A batch is one commit, which carries the query's mark in it."""
+
+import json
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pyarrow
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import Schema as DeltaSchema
+from deltalake.exceptions import TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction
+
+from barnabas.spark.tables.files import DataFile
+from barnabas.spark.tables.fitting import Fitting
+from barnabas.spark.tables.target import Mark, TableTarget
+
+
+class DeltaStore:
+    keeps_partition_columns = False
+
+    def __init__(self, target: TableTarget) -> None:
+        self._target = target
+        self.staging = target.path
+
+    def _table(self) -> DeltaTable | None:
+        try:
+            return DeltaTable(self._target.path)
+        except TableNotFoundError:
+            return None
+
+    def _existing(self) -> DeltaTable:
+        return DeltaTable(self._target.path)
+
+    def schema(self) -> pyarrow.Schema | None:
+        table = self._table()
+        return None if table is None else pyarrow.schema(table.schema().to_arrow())
+
+    def prepare(self, fitting: Fitting) -> None:
+        table = self._table()
+        if table is None:
+            schema = pyarrow.schema([(column.target, column.type) for column in fitting.columns])
+            DeltaTable.create(
+                self._target.path, schema, mode="ignore", partition_by=list(self._target.partition_by) or None
+            )
+        elif fitting.added:
+            fields = DeltaSchema.from_arrow(pyarrow.schema(fitting.added)).fields
+            table.alter.add_columns(list(fields))
+
+    def last_batch(self, query: str) -> int:
+        table = self._table()
+        found = None if table is None else table.transaction_version(query)
+        return -1 if found is None else found
+
+    def append(self, files: Sequence[DataFile], mark: Mark) -> None:
+        table = self._existing()
+        now = int(time.time() * 1000)
+        actions: list[AddAction | RemoveAction] = [
+            AddAction(
+                path=file.path,
+                size=file.size,
+                partition_values=dict(file.partition),
+                modification_time=now,
+                data_change=True,
+                stats=json.dumps({"numRecords": file.rows}),
+            )
+            for file in files
+        ]
+        table.create_write_transaction(
+            actions,
+            "append",
+            table.schema(),
+            list(self._target.partition_by) or None,
+            commit_properties=_marked(mark),
+        )
+
+    def upsert(self, rows: Any, deleted: Any, mark: Mark) -> None:
+        table = self._existing()
+        marked = rows.append_column("_deleted", pyarrow.array([False] * rows.num_rows))
+        if deleted.num_rows:
+            gone = deleted.append_column("_deleted", pyarrow.array([True] * deleted.num_rows))
+            marked = pyarrow.concat_tables([marked, gone], promote_options="default")
+        names = {name: f"source.`{name}`" for name in rows.column_names}
+        same = " AND ".join(f"target.`{name}` = source.`{name}`" for name in self._target.key)
+        (
+            table.merge(
+                marked, same, source_alias="source", target_alias="target", commit_properties=_marked(mark)
+            )
+            .when_matched_delete("source.`_deleted`")
+            .when_matched_update(
+                {f"`{name}`": value for name, value in names.items()}, "NOT source.`_deleted`"
+            )
+            .when_not_matched_insert(
+                {f"`{name}`": value for name, value in names.items()}, "NOT source.`_deleted`"
+            )
+            .execute()
+        )
+
+    def read(self) -> pyarrow.Table:
+        return self._existing().to_pyarrow_table()
+
+    def count(self) -> int:
+        table = self._table()
+        return 0 if table is None else table.count()
+
+    def maintain(self, keep_days: float) -> tuple[int, int]:
+        table = self._existing()
+        before = len(table.file_uris())
+        table.optimize.compact()
+        kept = timedelta(days=keep_days)
+        table.vacuum(
+            retention_hours=int(kept.total_seconds() // 3600), dry_run=False, enforce_retention_duration=False
+        )
+        table.cleanup_metadata()
+        return before, len(table.file_uris())
+
+
+def _marked(mark: Mark) -> CommitProperties:
+    return CommitProperties(
+        custom_metadata={"query": mark.query, "batch": str(mark.batch)},
+        app_transactions=[Transaction(mark.query, mark.batch)],
+    )

@@ -1,0 +1,122 @@
+"""Parquet files as tasks write them: one for each combination of partition values, a name nobody else has.
+
+A file counts only once the table's commit names it; those of tasks that failed are swept by maintenance."""
+
+import uuid
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import pyarrow
+import pyarrow.compute
+from pyarrow import fs, parquet
+
+ROWS_PER_FILE_MAX = 2_000_000
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+
+
+class DataFile(NamedTuple):
+    """Relative to the table's path."""
+
+    path: str
+    size: int
+    rows: int
+    partition: tuple[tuple[str, str | None], ...]
+
+
+class FileWriter:
+    """Writes tables of one schema; `close` gives the files."""
+
+    def __init__(self, root: str, partition_by: tuple[str, ...], *, keep_partition_columns: bool) -> None:
+        self._filesystem, self._root = filesystem_of(root)
+        self._partition_by = partition_by
+        self._drops = () if keep_partition_columns else partition_by
+        self._open: dict[tuple[tuple[str, str | None], ...], _OpenFile] = {}
+        self._done: list[DataFile] = []
+
+    def write(self, table: pyarrow.Table) -> None:
+        for values, rows in _split(table, self._partition_by):
+            file = self._open.get(values)
+            if file is None:
+                rows = rows.drop_columns(list(self._drops)) if self._drops else rows
+                file = self._open[values] = self._start(values, rows.schema)
+            elif self._drops:
+                rows = rows.drop_columns(list(self._drops))
+            file.write(rows)
+            if file.rows >= ROWS_PER_FILE_MAX:
+                self._done.append(self._open.pop(values).close())
+
+    def close(self) -> list[DataFile]:
+        while self._open:
+            self._done.append(self._open.popitem()[1].close())
+        return self._done
+
+    def _start(self, values: tuple[tuple[str, str | None], ...], schema: pyarrow.Schema) -> "_OpenFile":
+        folders = [f"{quote(name, safe='')}={_quoted(value)}" for name, value in values]
+        path = "/".join([*folders, f"part-{uuid.uuid4().hex}.parquet"])
+        if folders:
+            self._filesystem.create_dir(f"{self._root}/{'/'.join(folders)}", recursive=True)
+        return _OpenFile(self._filesystem, self._root, path, values, schema)
+
+
+class _OpenFile:
+    def __init__(
+        self,
+        filesystem: fs.FileSystem,
+        root: str,
+        path: str,
+        values: tuple[tuple[str, str | None], ...],
+        schema: pyarrow.Schema,
+    ) -> None:
+        self._path, self._values = path, values
+        self._filesystem, self._place = filesystem, f"{root}/{path}"
+        self._writer = parquet.ParquetWriter(self._place, schema, filesystem=filesystem, compression="zstd")
+        self.rows = 0
+
+    def write(self, rows: pyarrow.Table) -> None:
+        self._writer.write_table(rows)
+        self.rows += rows.num_rows
+
+    def close(self) -> DataFile:
+        self._writer.close()
+        size = self._filesystem.get_file_info(self._place).size
+        return DataFile(self._path, size, self.rows, self._values)
+
+
+def filesystem_of(path: str) -> tuple[fs.FileSystem, str]:
+    """A local directory, which is made, or what a URI (s3://...) names."""
+    if "://" in path:
+        filesystem, inner = fs.FileSystem.from_uri(path)
+        return filesystem, inner
+    directory = Path(path)
+    directory.mkdir(parents=True, exist_ok=True)
+    return fs.LocalFileSystem(), str(directory.absolute())
+
+
+def _quoted(value: str | None) -> str:
+    return NO_VALUE if value is None else quote(value, safe="")
+
+
+def _split(
+    table: pyarrow.Table, partition_by: tuple[str, ...]
+) -> Iterator[tuple[tuple[tuple[str, str | None], ...], pyarrow.Table]]:
+    """The rows by their values in these columns, as texts."""
+    if not partition_by:
+        yield (), table
+        return
+    texts = [table.column(name).cast(pyarrow.string()).combine_chunks() for name in partition_by]
+    combined = pyarrow.table(texts, names=list(partition_by)).append_column(
+        "row", pyarrow.array(range(table.num_rows), pyarrow.int64())
+    )
+    grouped = combined.group_by(list(partition_by)).aggregate([("row", "list")])
+    for group in grouped.to_pylist():
+        values = tuple((name, group[name]) for name in partition_by)
+        yield values, table.take(pyarrow.array(group["row_list"], pyarrow.int64()))
+
+
+def write_files(writer: FileWriter, tables: Iterable[Any]) -> list[DataFile]:
+    for table in tables:
+        if table.num_rows:
+            writer.write(table)
+    return writer.close()

@@ -1,0 +1,113 @@
+"""The data source `barnabas_table`: tasks write Parquet files, the driver adds them to the table at once."""
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from barnabas.spark.tables.target import Mark, TableTarget, target_of
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+    from pyspark.sql.types import StructType
+
+    from barnabas.spark.tables.files import DataFile
+    from barnabas.spark.tables.fitting import Fitting
+
+QUERY_PROPERTY = "sql.streaming.queryId"
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What a task has written, and for which query."""
+
+    query: str
+    files: "list[DataFile]"
+
+
+class TableSource(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "barnabas_table"
+
+    def writer(self, schema: "StructType", overwrite: bool) -> "BatchTableWriter":
+        return BatchTableWriter(target_of(self.options), schema)
+
+    def streamWriter(self, schema: "StructType", overwrite: bool) -> "StreamTableWriter":
+        return StreamTableWriter(target_of(self.options), schema)
+
+
+def _fitting(target: TableTarget, schema: "StructType") -> "Fitting":
+    """Made where the query is planned: the table is there, with all columns, before a task writes."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    from barnabas.spark.tables.fitting import fitting_of
+    from barnabas.spark.tables.store import store_of
+
+    store = store_of(target)
+    fitting = fitting_of(store.schema(), to_arrow_schema(schema, timezone="UTC"), evolve=target.evolve)
+    store.prepare(fitting)
+    return fitting
+
+
+def _write(target: TableTarget, fitting: "Fitting", batches: "Iterator[RecordBatch]") -> Written:
+    from barnabas.spark.tables.files import FileWriter, write_files
+    from barnabas.spark.tables.store import store_of
+
+    store = store_of(target)
+    writer = FileWriter(
+        store.staging, target.partition_by, keep_partition_columns=store.keeps_partition_columns
+    )
+    files = write_files(writer, (fitting.fit(batch) for batch in batches))
+    context = TaskContext.get()
+    query = context.getLocalProperty(QUERY_PROPERTY) if context is not None else None
+    return Written(query or "", files)
+
+
+def _append(target: TableTarget, messages: list[Any], query: str, batch: int) -> None:
+    from barnabas.spark.tables.store import store_of
+
+    store = store_of(target)
+    if store.last_batch(query) >= batch:
+        return
+    files = [file for message in messages if message is not None for file in message.files]
+    store.append(files, Mark(query, batch))
+
+
+class BatchTableWriter(DataSourceArrowWriter):
+    """A job that is run twice writes twice: only streams have numbers of batches."""
+
+    def __init__(self, target: TableTarget, schema: "StructType") -> None:
+        self._target = target
+        self._fitting = _fitting(target, schema)
+        self._job = f"job-{uuid.uuid4()}"
+
+    def write(self, iterator: "Iterator[RecordBatch]") -> Written:
+        return _write(self._target, self._fitting, iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        _append(self._target, messages, self._job, 0)
+
+
+class StreamTableWriter(DataSourceStreamArrowWriter):
+    """Files of a batch that is tried again are new ones; those of the first try are swept by maintenance."""
+
+    def __init__(self, target: TableTarget, schema: "StructType") -> None:
+        self._target = target
+        self._fitting = _fitting(target, schema)
+
+    def write(self, iterator: "Iterator[RecordBatch]") -> Written:
+        return _write(self._target, self._fitting, iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        queries = {message.query for message in messages if isinstance(message, Written)}
+        if queries:
+            _append(self._target, messages, queries.pop(), batchId)

@@ -1,0 +1,205 @@
+"""Tables of each format, without Spark: batches are there whole, once; columns fit or find a place beside."""
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow
+import pytest
+
+from barnabas.spark.tables.files import FileWriter, write_files
+from barnabas.spark.tables.fitting import fitting_of
+from barnabas.spark.tables.newest import newest_of_each_key
+from barnabas.spark.tables.store import Store, store_of
+from barnabas.spark.tables.target import Mark, TableError, TableTarget, target_of
+
+FORMATS = ("delta", "iceberg", "parquet")
+
+
+@pytest.fixture(autouse=True)
+def _quiet_libraries() -> Iterator[None]:
+    """pyiceberg and SQLAlchemy warn of themselves; connections to SQLite are closed by the collector."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def orders(*rows: tuple[int, str, float]) -> pyarrow.Table:
+    names = ["id", "category", "amount"]
+    return pyarrow.table([pyarrow.array(list(column)) for column in zip(*rows, strict=True)], names=names)
+
+
+def append(target: TableTarget, rows: pyarrow.Table, mark: Mark) -> None:
+    """As Spark's tasks and driver do it."""
+    store = store_of(target)
+    fitting = fitting_of(store.schema(), rows.schema, evolve=target.evolve)
+    store.prepare(fitting)
+    writer = FileWriter(
+        store.staging, target.partition_by, keep_partition_columns=store.keeps_partition_columns
+    )
+    files = write_files(writer, [fitting.fit(rows)])
+    if store.last_batch(mark.query) < mark.batch:
+        store.append(files, mark)
+
+
+def rows_of(target: TableTarget) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = store_of(target).read().to_pylist()
+    return sorted(rows, key=lambda row: str(row["id"]))
+
+
+@pytest.fixture(params=FORMATS)
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> TableTarget:
+    return TableTarget(str(tmp_path / "orders"), format=request.param)
+
+
+def test_a_table_that_is_not_there(target: TableTarget) -> None:
+    store = store_of(target)
+    assert store.schema() is None
+    assert store.last_batch("query") == -1
+
+
+def test_batches_are_appended(target: TableTarget) -> None:
+    append(target, orders((1, "tea", 2.5)), Mark("query", 0))
+    append(target, orders((2, "coffee", 3.5), (3, "tea", 1.0)), Mark("query", 1))
+    assert [row["id"] for row in rows_of(target)] == [1, 2, 3]
+    assert store_of(target).count() == 3
+    assert store_of(target).last_batch("query") == 1
+
+
+def test_a_batch_that_comes_twice_is_there_once(target: TableTarget) -> None:
+    for _ in range(2):
+        append(target, orders((1, "tea", 2.5)), Mark("query", 0))
+    append(target, orders((2, "tea", 2.5)), Mark("another", 0))
+    assert [row["id"] for row in rows_of(target)] == [1, 2]
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_partitions_are_directories(tmp_path: Path, format_: str) -> None:
+    target = TableTarget(str(tmp_path / "orders"), format=format_, partition_by=("category",))
+    append(target, orders((1, "tea", 2.5), (2, "a/b c", 1.0), (3, "tea", 4.0)), Mark("query", 0))
+    assert {(row["id"], row["category"]) for row in rows_of(target)} == {(1, "tea"), (2, "a/b c"), (3, "tea")}
+    assert {path.parent.name for path in (tmp_path / "orders").rglob("part-*.parquet")} == {
+        "category=tea",
+        "category=a%2Fb%20c",
+    }
+
+
+def test_new_columns_are_added(target: TableTarget) -> None:
+    append(target, orders((1, "tea", 2.5)), Mark("query", 0))
+    wider = orders((2, "tea", 2.5)).append_column("city", pyarrow.array(["Graz"]))
+    append(target, wider, Mark("query", 1))
+    assert [row["city"] for row in rows_of(target)] == [None, "Graz"]
+
+
+def test_a_type_that_does_not_fit_finds_a_place_beside(target: TableTarget) -> None:
+    append(target, orders((1, "tea", 2.5)), Mark("query", 0))
+    texts = pyarrow.table({"id": [2], "category": ["tea"], "amount": ["much"]})
+    append(target, texts, Mark("query", 1))
+    assert [(row["amount"], row["amount__string"]) for row in rows_of(target)] == [
+        (2.5, None),
+        (None, "much"),
+    ]
+
+
+def test_a_narrower_type_is_widened(target: TableTarget) -> None:
+    append(target, orders((1, "tea", 2.5)), Mark("query", 0))
+    narrow = pyarrow.table({"id": pyarrow.array([2], pyarrow.int32()), "category": ["tea"], "amount": [3.0]})
+    append(target, narrow, Mark("query", 1))
+    assert [row["id"] for row in rows_of(target)] == [1, 2]
+
+
+def test_a_table_that_must_not_evolve_says_so(target: TableTarget) -> None:
+    append(target, orders((1, "tea", 2.5)), Mark("query", 0))
+    with pytest.raises(TableError, match="no place for city"):
+        fitting_of(
+            store_of(target).schema(),
+            pyarrow.schema([("id", pyarrow.int64()), ("city", "string")]),
+            evolve=False,
+        )
+
+
+@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+def test_upserts_replace_and_delete(tmp_path: Path, format_: str) -> None:
+    target = TableTarget(str(tmp_path / "orders"), format=format_, mode="upsert", key=("id",))
+    first = orders((1, "tea", 2.5), (2, "tea", 3.0), (3, "tea", 4.0))
+    none = first.slice(0, 0)
+    store = store_of(target)
+    store.prepare(fitting_of(None, first.schema, evolve=True))
+    store.upsert(first, none, Mark("query", 0))
+    store.upsert(orders((2, "coffee", 9.0), (4, "tea", 5.0)), orders((1, "tea", 0.0)), Mark("query", 1))
+    found = [(row["id"], row["category"], row["amount"]) for row in rows_of(target)]
+    assert found == [(2, "coffee", 9.0), (3, "tea", 4.0), (4, "tea", 5.0)]
+    assert store_of(target).last_batch("query") == 1
+
+
+@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+def test_upserts_by_two_columns(tmp_path: Path, format_: str) -> None:
+    target = TableTarget(str(tmp_path / "orders"), format=format_, mode="upsert", key=("id", "category"))
+    first = orders((1, "tea", 2.5), (1, "coffee", 3.0))
+    store = store_of(target)
+    store.prepare(fitting_of(None, first.schema, evolve=True))
+    store.upsert(first, first.slice(0, 0), Mark("query", 0))
+    store.upsert(orders((1, "tea", 9.0)), first.slice(0, 0), Mark("query", 1))
+    assert sorted((row["category"], row["amount"]) for row in rows_of(target)) == [
+        ("coffee", 3.0),
+        ("tea", 9.0),
+    ]
+
+
+@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+def test_small_files_are_joined(tmp_path: Path, format_: str) -> None:
+    target = TableTarget(str(tmp_path / "orders"), format=format_)
+    for batch in range(4):
+        append(target, orders((batch, "tea", 2.5)), Mark("query", batch))
+    before, after = store_of(target).maintain(keep_days=0)
+    assert (before, after) == (4, 1)
+    assert store_of(target).count() == 4
+    assert store_of(target).last_batch("query") == 3
+
+
+def test_files_that_no_commit_names_are_swept(tmp_path: Path) -> None:
+    target = TableTarget(str(tmp_path / "orders"), format="parquet")
+    append(target, orders((1, "tea", 2.5)), Mark("query", 0))
+    append(target, orders((1, "tea", 2.5)), Mark("query", 0))
+    assert store_of(target).maintain(keep_days=0) == (2, 1)
+    assert store_of(target).count() == 1
+
+
+def test_a_move_that_was_cut_short_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = TableTarget(str(tmp_path / "orders"), format="parquet")
+    store: Store = store_of(target)
+    monkeypatch.setattr(type(store), "_move", lambda self, files: None)
+    append(target, orders((1, "tea", 2.5)), Mark("query", 0))
+    monkeypatch.undo()
+    assert [row["id"] for row in rows_of(target)] == [1]
+
+
+def test_the_newest_row_of_each_key() -> None:
+    target = TableTarget("t", mode="upsert", key=("id",), order_by="amount")
+    rows = orders((1, "old", 1.0), (1, "new", 5.0), (1, "older", 0.5), (2, "only", 1.0))
+    found = newest_of_each_key(rows, target).to_pylist()
+    assert sorted(row["category"] for row in found) == ["new", "only"]
+
+
+def test_a_key_that_is_not_there_is_told() -> None:
+    with pytest.raises(TableError, match="have no column number, only id, category, amount"):
+        newest_of_each_key(orders((1, "a", 1.0)), TableTarget("t", mode="upsert", key=("number",)))
+
+
+def test_options_and_back() -> None:
+    target = TableTarget("t", "iceberg", "upsert", ("a", "b"), ("c",), "d", False)
+    assert target_of(target.as_options()) == target
+
+
+@pytest.mark.parametrize(
+    "options, told",
+    [
+        ({}, "Say where the table is"),
+        ({"path": "t", "format": "orc"}, "one of delta, iceberg, parquet"),
+        ({"path": "t", "mode": "merge"}, "one of append, upsert"),
+        ({"path": "t", "mode": "upsert"}, "needs a key"),
+    ],
+)
+def test_wrong_options_are_told(options: dict[str, str], told: str) -> None:
+    with pytest.raises(TableError, match=told):
+        target_of(options)
