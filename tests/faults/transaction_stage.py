@@ -48,15 +48,18 @@ class Ends(NamedTuple):
         return self.stable < self.high
 
 
-def fetched(client: RawClient, topic: Topic, partition: int = 0, offset: int = 0) -> Any:
+def fetched(
+    client: RawClient, topic: Topic, partition: int = 0, offset: int = 0, *, bytes_max: int = 1 << 20
+) -> Any:
     """One partition as a reader of committed records is told of it."""
-    request = fetch_request(topic, offset, partition=partition)
+    request = fetch_request(topic, offset, partition=partition, partition_max_bytes=bytes_max)
     request.isolation_level = READ_COMMITTED
     return client.call(FETCH, 12, request).responses[0].partitions[0]
 
 
 def ends(client: RawClient, topic: Topic, partition: int = 0) -> Ends:
-    found = fetched(client, topic, partition, log_start(client, topic, partition))
+    # Not for the records: one batch is the least that comes.
+    found = fetched(client, topic, partition, log_start(client, topic, partition), bytes_max=1)
     return Ends(found.last_stable_offset, found.high_watermark)
 
 
