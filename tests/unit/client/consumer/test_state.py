@@ -147,6 +147,22 @@ def test_a_wakeup_ends_one_wait() -> None:
     assert not access.wait(signal, bool, 0.0)
 
 
+def test_a_wakeup_does_not_disturb_closing() -> None:
+    access, signal = Access(), threading.Condition()
+    access.is_closed = True
+    access.wakeup(signal)
+    assert not access.wait(signal, bool, 0.0)
+    assert access.wait(signal, lambda: True, 0.0)
+
+
+def test_event_loops_are_told_as_threads_are() -> None:
+    assignments = assigned(A)
+    told: list[str] = []
+    assignments.signal.listeners.append(lambda: told.append("something"))
+    put(assignments, A, 0, 3)
+    assert told == ["something"]
+
+
 def test_records_by_partition_and_topic() -> None:
     made = [ConsumerRecord("t", 0, 1), ConsumerRecord("t", 1, 2), ConsumerRecord("u", 0, 3)]
     other = TopicPartition("u", 0)

@@ -83,6 +83,33 @@ def test_memory_blocks_and_comes_free() -> None:
     assert story.accumulator.used_bytes == 400
 
 
+def test_those_who_may_not_block_are_told_when_memory_comes_free() -> None:
+    story = Story(buffer_bytes=400)
+    first = story.send(b"x" * 90)
+    story.send(b"x" * 90)
+    record = Record(1, None, b"x" * 90, None)
+    assert story.accumulator.append_now(story.queue, record) is None
+    told: list[str] = []
+
+    def tell() -> None:
+        told.append("free")
+
+    story.accumulator.wait_begins(tell)
+    # Whoever waits is a reason to send what lingers.
+    assert (story.accumulator.blocked, story.accumulator.ready_at(story.queue)) == (1, 0)
+    story.accumulator.take(story.queue)
+    story.accumulator.release(first)
+    assert told == ["free"]
+    assert story.accumulator.append_now(story.queue, record) is not None
+    story.accumulator.wait_ends(tell)
+    assert story.accumulator.blocked == 0
+    story.accumulator.wait_begins(tell)
+    story.accumulator.close()
+    assert told == ["free", "free"]
+    with pytest.raises(ClosedError):
+        story.accumulator.append_now(story.queue, record)
+
+
 def test_memory_is_given_back_once() -> None:
     story = Story()
     batch = story.send(b"v")
@@ -146,7 +173,12 @@ def test_a_split_batch_keeps_its_records_its_futures_and_its_memory() -> None:
     story.accumulator.replace(batch, [part for _, part in parts])
     values = [row.value for _, part in parts for row in read_records(part.sealed(Packing()))]
     assert values == [b"%d" % number * 20 for number in range(10)]
+    settled: list[str] = []
+    batch.call_when_settled(lambda: settled.append("split"))
+    assert settled == []
     batch.split_into(parts)
+    batch.call_when_settled(lambda: settled.append("at once"))
+    assert settled == ["split", "at once"]
     for start, part in parts:
         story.accumulator.release(part)
         part.finish(100 + start, -1)
