@@ -2,18 +2,20 @@
 
 BARNABAS_TEST_PEER=kafka puts a real Apache Kafka in the broker's place."""
 
-import subprocess
+import io
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 
 import confluent_kafka
 import pytest
-from tests.clients.broker_process import PROGRAM
 from tests.java.conftest import Server, server_class
-from tests.java.jvm import JavaMissing, class_path, run_java
+from tests.java.jvm import JavaMissing, class_path
+from tests.java.tools import Shell
 from tests.kafka_tools.normalised import NAME, Printed, normalised
 
 import barnabas
+from barnabas.cli.main import main
 from barnabas.client.admin import NewTopic
 
 CLASSES = {
@@ -50,6 +52,14 @@ def bootstrap(server: Server) -> str:
     return server.bootstrap
 
 
+@pytest.fixture(scope="session")
+def shell(jars: str) -> Iterator[Shell]:
+    """One JVM for all of Kafka's tools."""
+    running = Shell()
+    yield running
+    running.close()
+
+
 @pytest.fixture
 def topic_name() -> str:
     return f"compared-{uuid.uuid4().hex[:8]}"
@@ -69,7 +79,7 @@ def topic(bootstrap: str, topic_name: str) -> str:
 
 
 @pytest.fixture
-def same(bootstrap: str, topic_name: str) -> Compare:
+def same(bootstrap: str, topic_name: str, shell: Shell) -> Compare:
     """same("topics", "--list") runs both tools and asserts that they print the same and end alike; gives what
     was printed. NAME in an argument becomes a topic of each tool's own: some commands cannot run twice."""
 
@@ -79,11 +89,18 @@ def same(bootstrap: str, topic_name: str) -> Compare:
         def own(which: str) -> list[str]:
             return [word.replace(NAME, f"{topic_name}-{which}") for word in words]
 
-        java = run_java(CLASSES[command], *own("java"))
-        python = subprocess.run([PROGRAM, command, *own("ours")], capture_output=True, text=True, timeout=120)
+        java = shell(CLASSES[command], *own("java"))
+        code, out, err = _ours([command, *own("ours")])
         theirs = Printed(java.returncode, normalised(java.stdout, f"{topic_name}-java"))
-        ours = Printed(python.returncode, normalised(python.stdout, f"{topic_name}-ours"))
-        assert ours == theirs, f"{python.stderr}\n{java.stderr}"
+        ours = Printed(code, normalised(out, f"{topic_name}-ours"))
+        assert ours == theirs, f"{err}\n{java.stderr}"
         return ours
 
     return same
+
+
+def _ours(words: Sequence[str]) -> tuple[int, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main(words)
+    return code, out.getvalue(), err.getvalue()
