@@ -15,7 +15,7 @@ from tests.clients.conftest import MakeTopic
 from tests.clients.lossy_proxy import LossyProxy
 from tests.clients.test_own_consumer import MakeConsumer, fill, read
 
-from barnabas import Consumer, OffsetAndMetadata, Producer, SubscriptionPattern, TopicPartition
+from barnabas import Admin, Consumer, OffsetAndMetadata, Producer, SubscriptionPattern, TopicPartition
 from barnabas.client.consumer import RangeAssignor, Subscription
 from barnabas.client.errors import (
     CommitFailedError,
@@ -206,6 +206,28 @@ def test_a_commit_in_the_middle_of_a_round_may_be_tried_again(
 
     wait_until(all_have_one, "the end of the round")
     first.commit_sync(offsets)
+
+
+def test_a_static_member_that_does_not_poll_keeps_its_place_for_a_session(
+    quick_bootstrap: str, make_quick_topic: MakeTopic, consumer_of: MakeConsumer
+) -> None:
+    topic = make_quick_topic()
+    consumer = consumer_of(
+        group_instance_id="till-1",
+        max_poll_interval_ms=500,
+        session_timeout_ms=30_000,
+        enable_auto_commit=False,
+    )
+    consumer.subscribe([topic])
+    wait_until(lambda: poll_all(consumer) or bool(consumer.assignment()), "the partition")
+    member_id = consumer.group_metadata().member_id
+    wait_until(lambda: not consumer.group_metadata().member_id, "it has stepped out")
+    with pytest.raises(CommitFailedError, match=r"max\.poll\.interval\.ms"):
+        consumer.commit_sync({TopicPartition(topic, 0): OffsetAndMetadata(0)})
+    with Admin(bootstrap_servers=quick_bootstrap) as admin:
+        (member,) = admin.describe_consumer_groups([f"of-{topic}"])[f"of-{topic}"].members
+    assert (member.member_id, member.group_instance_id) == (member_id, "till-1")
+    wait_until(lambda: poll_all(consumer) or bool(consumer.assignment()), "it is back")
 
 
 class Backwards:

@@ -135,7 +135,7 @@ PRODUCER_KEYS: dict[str, ConfigKey] = {
         "Requests that may be on their way to one broker at once.",
         honoured(INT, "max.request.size", 1_048_576, at_least(0)),
         "The largest batch, and so the largest record, that is sent.",
-        honoured(LONG, "metadata.max.idle.ms", 300_000, at_least(5_000), LOW),
+        accepted(LONG, "metadata.max.idle.ms", 300_000, at_least(5_000), LOW),
         "A topic that was not written to for so long is forgotten.",
         honoured(CLASS, "partitioner.class", None),
         "Chooses the partition of a record without one; None is Kafka's default partitioner.",

@@ -236,13 +236,19 @@ class ClassicMembership:
                 continue
             try:
                 if time.monotonic() - self._around.last_poll > poll_interval_max:
-                    self._expel()
-                    await self._send_leave("the consumer did not poll within max.poll.interval.ms")
-                    self._forget()
+                    await self._step_out()
                 else:
                     await self._send_heartbeat()
             except KafkaError as error:
                 self._network.coordinator_failed(error.code)
+
+    async def _step_out(self) -> None:
+        """Nobody polls: leave, so that others get the partitions. A static member's place is kept for it, for
+        as long as its session lasts without heartbeats."""
+        self._expel()
+        if self._instance_id is None:
+            await self._send_leave("the consumer did not poll within max.poll.interval.ms")
+        self._forget()
 
     async def _send_heartbeat(self) -> None:
         if self._led_counts is not None and self._led_counts != self._counts(set(self._led_counts)):
