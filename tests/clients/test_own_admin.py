@@ -151,7 +151,7 @@ def test_members_are_described_with_their_partitions(
     described = own_admin.describe_consumer_groups([group])[group]
     assert (described.type, described.state) == (protocol, "Stable")
     (member,) = described.members
-    assert member.client_id == "worker"
+    assert (member.client_id, member.is_upgraded) == ("worker", True if protocol == "consumer" else None)
     assert member.assignment == {filled, TopicPartition(filled.topic, 1)}
     with pytest.raises(AdminError) as caught:
         own_admin.delete_consumer_groups([group])
@@ -178,7 +178,29 @@ def test_a_transaction_is_seen(own_admin: barnabas.Admin, bootstrap: str, filled
         if state.producer_id == described.producer_id
     ]
     assert writing.current_transaction_start_offset == 10
+    (leader,) = {info.leader for info in own_admin.describe_topics([filled.topic])[filled.topic].partitions}
+    assert leader is not None
+    assert writing in own_admin.describe_producers([filled], broker_id=leader.id)[filled]
+    with pytest.raises(AdminError) as caught:
+        own_admin.describe_producers([filled], broker_id=77)
+    assert failure(caught) is ErrorCode.INVALID_REQUEST
     producer.abort_transaction(20)
     assert name not in {
         listing.transactional_id for listing in own_admin.list_transactions(states=["Ongoing"])
     }
+
+
+def test_a_producer_is_shut_out(own_admin: barnabas.Admin, bootstrap: str, filled: TopicPartition) -> None:
+    name = f"tx-{uuid.uuid4().hex[:8]}"
+    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "transactional.id": name})
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    producer.produce(filled.topic, b"x", partition=0)
+    assert producer.flush(20) == 0
+    (listing,) = own_admin.list_transactions(transactional_id_pattern=name)
+    assert listing.coordinator_id in {node.id for node in own_admin.describe_cluster().nodes}
+    own_admin.force_terminate_transaction(name)
+    assert own_admin.describe_transactions([name])[name].partitions == frozenset()
+    with pytest.raises(confluent_kafka.KafkaException) as caught:
+        producer.commit_transaction(20)
+    assert caught.value.args[0].fatal()
