@@ -346,6 +346,30 @@ def test_two_tasks_a_wakeup_and_the_end(quick_bootstrap: str, make_quick_topic: 
     asyncio.run(scene())
 
 
+def test_leaving_does_not_wait_for_a_round_that_others_hold_up(
+    quick_bootstrap: str, make_quick_topic: MakeTopic
+) -> None:
+    topic = make_quick_topic()
+    how = {"bootstrap_servers": quick_bootstrap, "group_id": f"of-{topic}"}
+
+    async def scene() -> None:
+        async with AsyncConsumer(**how) as idle:
+            idle.subscribe([topic])
+
+            async def is_member() -> bool:
+                await idle.poll(0.05)
+                return bool(idle.assignment())
+
+            await until(is_member)
+            # From here on `idle` does not poll: the round of the next one lasts until it does.
+            async with asyncio.timeout(PATIENCE_SECONDS), AsyncConsumer(**how) as late:
+                late.subscribe([topic])
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(late.poll(3600.0), 0.3)
+
+    asyncio.run(scene())
+
+
 def test_admin(quick_bootstrap: str, topic_name: str) -> None:
     async def scene() -> None:
         async with AsyncAdmin(bootstrap_servers=quick_bootstrap) as admin:

@@ -39,6 +39,7 @@ class AsyncConsumer(ConsumerCore):
         super().__init__(settings, **keywords)
         self._is_polled = False
         self._taking_part: asyncio.Task[None] | None = None
+        self._is_leaving = False
 
     async def __aenter__(self) -> Self:
         return self
@@ -144,10 +145,13 @@ class AsyncConsumer(ConsumerCore):
             task.result()
 
     async def _settle_membership(self) -> None:
-        """Before the group is left: a rebalance under way comes to its end first."""
+        """Before the group is left: what is being done for it comes to its end; a round is not waited for."""
         task, self._taking_part = self._taking_part, None
         if task is not None:
+            self._is_leaving = True
+            self._engine.notify()
             await asyncio.wait({task})
+            self._is_leaving = False
 
     # ---- waiting
 
@@ -168,7 +172,8 @@ class AsyncConsumer(ConsumerCore):
 
     async def _do(self, step: Step) -> Any:
         if isinstance(step, Wait):
-            return await self._wait(step.is_done, step.deadline)
+            await self._wait(lambda: self._is_leaving or step.is_done(), step.deadline)
+            return bool(step.is_done())
         if isinstance(step, Ask):
             return await run_on(self._engine.io, step.question(), step.timeout)
         told = step.listen(step.partitions)
