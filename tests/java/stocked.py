@@ -3,8 +3,10 @@
 import time
 from pathlib import Path
 
-from tests.clients.client import CODECS, Message, Sending
+from tests.clients.client import CODECS, Message, Sending, wait_until
 from tests.clients.confluent_client import ConfluentAdmin, ConfluentClient
+from tests.clients.consumers import Joining
+from tests.clients.members import PATIENCE_SECONDS, Member, places_of, settle
 
 SEGMENTED = "segmented"
 IDEMPOTENT = "idempotent"
@@ -50,6 +52,16 @@ def _message(number: int, base_ms: int, size: int) -> Message:
 def read_all(bootstrap: str) -> dict[str, list[Message]]:
     client = ConfluentClient(bootstrap)
     return {topic: client.read(topic, client.offset_range(topic)[1]) for topic in TOPICS}
+
+
+def read_and_leave(bootstrap: str, joining: Joining, count: int) -> list[bytes]:
+    """A member of a group reads so many records of partition 0, commits and leaves: the values."""
+    member = Member("confluent-kafka", bootstrap, joining)
+    settle([member], places_of(joining.topics[0], 1))
+    wait_until(lambda: len(member.received) >= count, f"{count} records are read", PATIENCE_SECONDS)
+    member.ask(lambda consumer: consumer.commit())
+    member.leave()
+    return member.values
 
 
 def partition_directory(below: Path, topic: str) -> Path:

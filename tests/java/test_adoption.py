@@ -3,21 +3,25 @@
 import shutil
 import signal
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.client import Message, Sending, numbered
-from tests.clients.confluent_client import ConfluentClient
-from tests.java.conftest import JAVA_TESTS_PEER, MakeServer
+from tests.clients.confluent_client import ConfluentAdmin, ConfluentClient
+from tests.clients.consumers import Joining
+from tests.clients.transactional import ConfluentTransactional
+from tests.java.conftest import JAVA_TESTS_PEER, SWIFT, MakeServer
 from tests.java.kafka_server import KafkaServer
-from tests.java.stocked import SEGMENTED, TOPICS, partition_directory, read_all, stock
+from tests.java.stocked import SEGMENTED, TOPICS, partition_directory, read_all, read_and_leave, stock
 
 pytestmark = [
     pytest.mark.java,
     pytest.mark.skipif(JAVA_TESTS_PEER == "kafka", reason="Kafka does not adopt directories"),
 ]
 ADOPT = {"barnabas.adopt.log.dirs": "true"}
+PROTOCOLS = ("classic", "consumer")
 
 
 def _log_directory(below: Path) -> Path:
@@ -27,16 +31,19 @@ def _log_directory(below: Path) -> Path:
     return found[0].parent
 
 
-def _adopted(make_server: MakeServer, kafka: KafkaServer) -> BrokerProcess:
+def _adopted(make_server: MakeServer, sources: Iterable[Path]) -> BrokerProcess:
     """A broker of ours that was started once, was given Kafka's partitions and was started again."""
     ours = make_server(ADOPT, kind=BrokerProcess)
     assert isinstance(ours, BrokerProcess)
     ours.stop()
-    for topic in TOPICS:
-        source = partition_directory(kafka.log_dir, topic)
+    for source in sources:
         shutil.copytree(source, _log_directory(ours.data_dir) / source.name)
     ours.start()
     return ours
+
+
+def _stocked_partitions(kafka: KafkaServer) -> list[Path]:
+    return [partition_directory(kafka.log_dir, topic) for topic in TOPICS]
 
 
 def _stocked_kafka(make_server: MakeServer) -> tuple[KafkaServer, dict[str, list[Message]]]:
@@ -51,7 +58,7 @@ def test_records_of_kafka_are_read(make_server: MakeServer, with_signal: int) ->
     """Cleanly stopped or killed: then Kafka's indexes are still at their full length, unflushed."""
     kafka, written = _stocked_kafka(make_server)
     kafka.stop(with_signal)
-    ours = _adopted(make_server, kafka)
+    ours = _adopted(make_server, _stocked_partitions(kafka))
     assert read_all(ours.bootstrap) == written
     client = ConfluentClient(ours.bootstrap)
     sample = written[SEGMENTED][3210]
@@ -63,7 +70,7 @@ def test_records_of_kafka_are_read(make_server: MakeServer, with_signal: int) ->
 def test_writing_goes_on_where_kafka_stopped(make_server: MakeServer) -> None:
     kafka, written = _stocked_kafka(make_server)
     kafka.stop()
-    ours = _adopted(make_server, kafka)
+    ours = _adopted(make_server, _stocked_partitions(kafka))
     client = ConfluentClient(ours.bootstrap)
     end = len(written[SEGMENTED])
     assert client.produce(SEGMENTED, numbered(3), Sending(idempotent=True)) == [end, end + 1, end + 2]
@@ -71,3 +78,30 @@ def test_writing_goes_on_where_kafka_stopped(make_server: MakeServer) -> None:
     deadline = time.monotonic() + 20
     while client.offset_range(SEGMENTED) != (0, end + 3):
         assert time.monotonic() < deadline, "the records written after the adoption are gone"
+
+
+def _is_topic(path: Path) -> bool:
+    return path.is_dir() and not path.name.startswith("__cluster_metadata")
+
+
+def test_groups_and_transactions_of_kafka_go_on(make_server: MakeServer) -> None:
+    """Groups of both kinds keep their offsets; a transaction that was open ends with its next owner."""
+    kafka = make_server(SWIFT, kind=KafkaServer)
+    assert isinstance(kafka, KafkaServer)
+    ConfluentAdmin(kafka.bootstrap).create_topic("read")
+    ConfluentClient(kafka.bootstrap).produce("read", numbered(20))
+    groups = [Joining(kind, ("read",), protocol=kind, isolation="read_committed") for kind in PROTOCOLS]
+    for joining in groups:
+        read_and_leave(kafka.bootstrap, joining, 20)
+    producer = ConfluentTransactional(kafka.bootstrap, "writer")
+    producer.begin()
+    producer.send("read", b"committed")
+    producer.commit()
+    producer.begin()
+    producer.send("read", b"left open")
+    kafka.stop()
+    ours = _adopted(make_server, [path for path in kafka.log_dir.iterdir() if _is_topic(path)])
+    ConfluentTransactional(ours.bootstrap, "writer")
+    ConfluentClient(ours.bootstrap).produce("read", numbered(1, "after"))
+    for joining in groups:
+        assert read_and_leave(ours.bootstrap, joining, 2) == [b"committed", b"after 0"]

@@ -3,16 +3,17 @@
 import json
 import re
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from tests.clients.client import numbered, wait_until
+from tests.clients.client import numbered
 from tests.clients.confluent_client import ConfluentAdmin, ConfluentClient
 from tests.clients.consumers import Joining
-from tests.clients.members import Member, places_of, settle
 from tests.clients.transactional import ConfluentTransactional
 from tests.java.conftest import Server
+from tests.java.stocked import read_and_leave
 from tests.java.tools import Shell, Tools
 
 pytestmark = pytest.mark.java
@@ -44,8 +45,8 @@ def topic(coordinator: Server) -> str:
     bootstrap = coordinator.bootstrap
     ConfluentAdmin(bootstrap).create_topic(name)
     ConfluentClient(bootstrap).produce(name, numbered(20))
-    read_and_leave(bootstrap, Joining(f"{name}-classic", (name,), instance_id="fixed"))
-    read_and_leave(bootstrap, Joining(f"{name}-consumer", (name,), protocol="consumer"))
+    read_and_leave(bootstrap, Joining(f"{name}-classic", (name,), instance_id="fixed"), 20)
+    read_and_leave(bootstrap, Joining(f"{name}-consumer", (name,), protocol="consumer"), 20)
     producer = ConfluentTransactional(bootstrap, f"{name}-id")
     producer.begin()
     producer.send(name, b"value")
@@ -54,18 +55,21 @@ def topic(coordinator: Server) -> str:
     return name
 
 
-def read_and_leave(bootstrap: str, joining: Joining) -> None:
-    member = Member("confluent-kafka", bootstrap, joining)
-    settle([member], places_of(joining.topics[0], 1))
-    wait_until(lambda: len(member.received) == 20, "all is read")
-    member.ask(lambda consumer: consumer.commit())
-    member.leave()
+def formatted(
+    tools: Tools, topic: str, formatter: str, is_whole: Callable[[list[Entry]], bool]
+) -> list[Entry]:
+    """The records of the topic that the formatter shows. The tool ends after a silence, which a busy machine
+    may have in the middle: then it is run again, with more patience."""
+    command = ("kafka-console-consumer", "--topic", topic, "--from-beginning")
+    command += ("--formatter", FORMATTERS + formatter)
+    for timeout_ms in (3000, 10_000, 30_000):
+        entries = parsed(tools(*command, "--timeout-ms", str(timeout_ms)))
+        if is_whole(entries):
+            return entries
+    raise AssertionError(f"{formatter} shows only {entries}")
 
 
-def formatted(tools: Tools, topic: str, formatter: str) -> list[Entry]:
-    """All records of the topic that the formatter shows."""
-    command = ("kafka-console-consumer", "--topic", topic, "--from-beginning", "--timeout-ms", "3000")
-    output = tools(*command, "--formatter", FORMATTERS + formatter)
+def parsed(output: str) -> list[Entry]:
     decoder = json.JSONDecoder()
     entries = []
     while output.strip():
@@ -150,17 +154,34 @@ def check_transactions(entries: list[Entry], topic: str) -> None:
 
 
 def test_offsets_formatter(tools: Tools, topic: str) -> None:
-    check_offsets(formatted(tools, OFFSETS, "OffsetsMessageFormatter"), topic)
+    groups = [f"{topic}-{kind}" for kind in ("classic", "consumer", "transactional")]
+    entries = formatted(
+        tools,
+        OFFSETS,
+        "OffsetsMessageFormatter",
+        lambda entries: all(offsets_of(entries, group) for group in groups),
+    )
+    check_offsets(entries, topic)
 
 
 def test_group_metadata_formatter(tools: Tools, topic: str) -> None:
-    entries = formatted(tools, OFFSETS, "GroupMetadataMessageFormatter")
-    (generation,) = generations_of(entries, f"{topic}-classic")
+    group = f"{topic}-classic"
+    entries = formatted(
+        tools,
+        OFFSETS,
+        "GroupMetadataMessageFormatter",
+        lambda entries: bool(generations_of(entries, group)),
+    )
+    (generation,) = generations_of(entries, group)
     check_generation(generation)
 
 
 def test_transaction_log_formatter(tools: Tools, topic: str) -> None:
-    check_transactions(formatted(tools, STATES, "TransactionLogMessageFormatter"), topic)
+    def is_whole(entries: list[Entry]) -> bool:
+        steps = transactions_of(entries, f"{topic}-id")
+        return bool(steps) and steps[-1]["transactionStatus"] == COMPLETE_COMMIT
+
+    check_transactions(formatted(tools, STATES, "TransactionLogMessageFormatter", is_whole), topic)
 
 
 def test_dump_log_of_offsets(tools: Tools, topic: str, coordinator: Server) -> None:
