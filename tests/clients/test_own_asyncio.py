@@ -256,9 +256,18 @@ def test_a_full_buffer_is_awaited_and_the_loop_goes_on(own_broker: BrokerProcess
 
 def test_no_memory_and_no_metadata_within_max_block_ms(own_broker: BrokerProcess, topic_name: str) -> None:
     async def scene() -> None:
+        async with AsyncProducer(bootstrap_servers=own_broker.bootstrap) as producer:
+            await producer.send_and_wait(topic_name, b"first")
         how: dict[str, Any] = {"batch_size": 4000, "buffer_memory": 20_000, "max_block_ms": 300}
         async with AsyncProducer(bootstrap_servers=own_broker.bootstrap, **how) as producer:
-            await producer.send_and_wait(topic_name, b"first")
+
+            async def has_metadata() -> bool:
+                try:
+                    return bool(await producer.partitions_for(topic_name))
+                except KafkaTimeoutError:
+                    return False
+
+            await until(has_metadata)
             await asyncio.to_thread(own_broker.stop)
             with pytest.raises(KafkaTimeoutError, match=r"no metadata of topic .* within max\.block\.ms"):
                 await producer.send("another", b"")
