@@ -162,20 +162,23 @@ class Brokers:
 
     def sample(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
         """About how many bytes a record takes in the log, from the first batches at the offsets."""
-        found = {}
-        for partition, offset in offsets.items():
-            try:
-                data = self._call(
-                    lambda at=partition, where=offset: self._fetch(at, where, SAMPLE_BYTES, False)
-                )
-            except OffsetsGoneError:
-                continue
-            batches = scan_batches(data.records, 0)
-            if batches:
-                size = sum(batch[1] for batch in batches)
-                records = batches[-1][2] + batches[-1][3] + 1 - batches[0][2]
-                found[partition] = size / max(records, 1)
-        return found
+        return self._call(self._samples, offsets)
+
+    async def _samples(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
+        found = await asyncio.gather(*(self._sample(*each) for each in offsets.items()))
+        return {partition: size for partition, size in zip(offsets, found, strict=True) if size > 0}
+
+    async def _sample(self, partition: TopicPartition, offset: int) -> float:
+        """0 where nothing can be told."""
+        try:
+            fetched = await self._fetch(partition, offset, SAMPLE_BYTES, False)
+        except OffsetsGoneError:
+            return 0.0
+        batches = scan_batches(fetched.records, 0)
+        if not batches:
+            return 0.0
+        first, last = batches[0], batches[-1]
+        return sum(batch[1] for batch in batches) / max(last[2] + last[3] + 1 - first[2], 1)
 
     async def _fetch(
         self, partition: TopicPartition, offset: int, bytes_max: int, read_committed: bool

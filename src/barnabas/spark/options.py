@@ -186,7 +186,13 @@ SOURCE_OPTIONS = (
     Option(
         "batchBytes", SIZE, 4 << 20, BOTH, "A batch is handed over once its keys and values are so large."
     ),
-    Option("fetchBytes", SIZE, 8 << 20, BOTH, "What one fetch of a partition asks for."),
+    Option(
+        "fetchBytes",
+        SIZE,
+        None,
+        BOTH,
+        "What one fetch asks for (default: kafka.max.partition.fetch.bytes where that is given, else 8m).",
+    ),
     Option(
         "pushFilters",
         FLAG,

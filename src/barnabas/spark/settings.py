@@ -13,6 +13,7 @@ from barnabas.spark.options import OptionError, client_settings, read_options
 from barnabas.spark.starts import EARLIEST, LATEST, Place, assigned_of, end_of, start_of
 
 DEAD_LETTER_PREFIX = "dlq:"
+FETCH_BYTES = 8 << 20
 FAIL, NULL, DEAD_LETTER = "fail", "null", "dlq"
 
 
@@ -67,6 +68,13 @@ class ReadSettings:
     @property
     def read_committed(self) -> bool:
         return bool(self.values["isolation.level"] == "read_committed")
+
+    @property
+    def fetch_bytes(self) -> int:
+        """What one fetch asks for: a size that was given to the client counts where fetchBytes is not."""
+        given = self.client.get("max.partition.fetch.bytes")
+        size: int = self.values["fetchBytes"] or (int(given) if given is not None else FETCH_BYTES)
+        return size
 
     def client_config(self) -> ClientConfig:
         return consumer_config(self.client)

@@ -22,7 +22,7 @@ def read_range(settings: ReadSettings, schema: StructType, wanted: Range) -> Ite
         columns=projection.kafka_columns,
         rows_max=settings["batchRows"],
         bytes_max=settings["batchBytes"],
-        fetch_bytes=settings["fetchBytes"],
+        fetch_bytes=settings.fetch_bytes,
         read_committed=settings.read_committed,
         check_crcs=settings.client_config()["check.crcs"],
         fail_on_data_loss=settings["failOnDataLoss"],

@@ -202,3 +202,9 @@ def test_the_document_is_what_the_table_says() -> None:
     assert TARGET.read_text() == document()
     for option in SOURCE_OPTIONS:
         assert f"`{option.name}`" in document()
+
+
+def test_how_much_a_fetch_asks_for() -> None:
+    assert settings().fetch_bytes == 8 << 20
+    assert settings(**{"kafka.max.partition.fetch.bytes": "5000"}).fetch_bytes == 5000
+    assert settings(fetchBytes="1m", **{"kafka.max.partition.fetch.bytes": "5000"}).fetch_bytes == 1 << 20
