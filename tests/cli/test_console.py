@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import signal
 import subprocess
 from collections.abc import Callable
@@ -290,6 +291,33 @@ def test_commands_as_scripts_in_the_wild_have_them(run: Run, bootstrap: str, top
     group = ("--group", topic, "--from-beginning", "--consumer-property", "enable.auto.commit=false")
     assert run(*where, *group).out == "goal\n"
     assert run(*where, "--from-beginning", "--new-consumer").out == "goal\n"
+
+
+def test_what_is_not_there_is_told(run: Run, bootstrap: str, topic: str) -> None:
+    where = ("console-consumer", "--bootstrap-server", bootstrap, "--timeout-ms", "100", "--topic")
+    missing = run(*where, topic, "--partition", "7")
+    assert (missing.code, missing.out) == (1, "")
+    assert missing.err == f"Error: Topic '{topic}' has no partition 7: it has 1, numbered from 0.\n"
+    waiting = run(*where, f"{topic}-later")
+    assert waiting.code == 0
+    assert waiting.err.startswith(f"Warning: There is no topic '{topic}-later' yet; waiting for it.\n")
+    wrong = run(*where, "no/topic")
+    assert wrong.code == 1 and wrong.err.startswith("Error: Topic 'no/topic' cannot be read: ")
+
+
+def test_at_a_terminal_each_line_is_asked_for(bootstrap: str, topic: str, consume: Tool) -> None:
+    ours, theirs = pty.openpty()
+    command = [PROGRAM, "console-producer", "--bootstrap-server", bootstrap, "--topic", topic]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE) as process:
+        os.close(theirs)
+        shown = b""
+        for prompts, line in ((1, b"typed\n"), (2, b"\x04")):
+            while shown.count(b">") < prompts:
+                shown += os.read(ours, 100)
+            os.write(ours, line)
+        assert process.wait(60) == 0
+    os.close(ours)
+    assert consume().out == "typed\n"
 
 
 @pytest.mark.parametrize("tool", ["console-producer", "console-consumer"])

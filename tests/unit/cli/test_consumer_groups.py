@@ -6,13 +6,18 @@ from typing import Any
 
 import pytest
 
-from barnabas.cli.consumer_groups.members_view import assignment_text
+from barnabas.cli.consumer_groups.members_view import MemberRow, assignment_text, print_members
 from barnabas.cli.consumer_groups.plan_files import plans_as_csv, read_plans
 from barnabas.cli.consumer_groups.plans import Scene, datetime_ms, duration_ms, strategy_of, within_log
 from barnabas.cli.consumer_groups.tables import print_table
 from barnabas.cli.failures import ToolError
-from barnabas.client.admin.types import ListedOffset, OffsetSpec
-from barnabas.client.types import OffsetAndMetadata, TopicPartition
+from barnabas.client.admin.types import (
+    ConsumerGroupDescription,
+    ListedOffset,
+    MemberDescription,
+    OffsetSpec,
+)
+from barnabas.client.types import Node, OffsetAndMetadata, TopicPartition
 
 ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -141,3 +146,22 @@ def test_an_assignment() -> None:
     partitions = [TopicPartition("b", 0), TopicPartition("a", 10), TopicPartition("a", 2)]
     assert assignment_text(partitions) == "a:2,10;b:0"
     assert assignment_text([]) == "-"
+
+
+def test_a_group_on_its_way_to_the_new_protocol(capsys: pytest.CaptureFixture[str]) -> None:
+    here = frozenset({ONE})
+    members = tuple(
+        MemberDescription(name, None, "client", "/host", here, here, 3, is_upgraded=upgraded)
+        for name, upgraded in (("new", True), ("old", False))
+    )
+    node = Node(1, "host", 9092)
+    group = ConsumerGroupDescription("g", "consumer", "Stable", "consumer", "uniform", members, node, 4, 4)
+    print_members([MemberRow(group, member) for member in members], True)
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    assert lines[0][5:] == [
+        *("CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT", "UPGRADED")
+    ]
+    assert [line[5:] for line in lines[1:]] == [
+        ["3", "t:0", "4", "t:0", "true"],
+        ["3", "t:0", "4", "t:0", "false"],
+    ]

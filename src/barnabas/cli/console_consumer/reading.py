@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, BinaryIO
 
-from barnabas.cli.connecting import await_broker
+from barnabas.cli.connecting import admin_of
 from barnabas.cli.console_consumer.formatters import Formatter, formatter_of, json_line
 from barnabas.cli.console_consumer.options import (
     check,
@@ -20,6 +20,7 @@ from barnabas.cli.console_consumer.options import (
     start_offset,
 )
 from barnabas.cli.failures import ToolError
+from barnabas.cli.items import settled
 
 if TYPE_CHECKING:
     from barnabas.client import Consumer
@@ -32,7 +33,6 @@ _BY_SIGNAL = 128
 
 def run(options: argparse.Namespace) -> int:
     from barnabas.client import Consumer
-    from barnabas.client.config import consumer_config
     from barnabas.client.errors import WakeupError
 
     check(options)
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     pattern = None if options.include is None else pattern_of(options.include)
     formatter = json_line if options.json else formatter_of(options.formatter, formatter_properties(options))
     settings = consumer_settings(options)
-    await_broker(consumer_config(settings).servers)
+    check_topic(options)
     reading = Reading(Consumer(settings), formatter, options)
     stopped_by: list[int] = []
     try:
@@ -56,6 +56,27 @@ def run(options: argparse.Namespace) -> int:
     if options.enable_systest_events:
         print("shutdown_complete")
     return _BY_SIGNAL + stopped_by[0] if stopped_by else 0
+
+
+def check_topic(options: argparse.Namespace) -> None:
+    """A consumer waits without a word for a topic or a partition that is not there: a person should know."""
+    from barnabas.errors import ErrorCode
+
+    with admin_of(options) as admin:
+        if options.topic is None:
+            return
+        found, errors = settled(lambda: admin.describe_topics([options.topic]))
+    for error in errors.values():
+        if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise ToolError(f"Topic {options.topic!r} cannot be read: {error.message}")
+        print(f"Warning: There is no topic {options.topic!r} yet; waiting for it.", file=sys.stderr)
+    for described in found.values():
+        numbers = {info.partition for info in described.partitions}
+        if options.partition is not None and options.partition not in numbers:
+            raise ToolError(
+                f"Topic {options.topic!r} has no partition {options.partition}: it has {len(numbers)}, "
+                "numbered from 0."
+            )
 
 
 class Reading:

@@ -8,17 +8,21 @@ __all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
 
 
 def run(options: argparse.Namespace) -> int:
-    from barnabas.cli.consumer_groups import deleting, describing, listing, resetting, validating
+    from barnabas.cli.consumer_groups.deleting import delete_groups, delete_offsets
+    from barnabas.cli.consumer_groups.describing import describe
+    from barnabas.cli.consumer_groups.listing import list_groups
+    from barnabas.cli.consumer_groups.resetting import reset_offsets
+    from barnabas.cli.consumer_groups.validating import validate_regex
 
     check(options)
     if options.validate_regex is not None:
-        return validating.validate_regex(options.validate_regex)
+        return validate_regex(options.validate_regex)
     actions = {
-        "list": listing.list_groups,
-        "describe": describing.describe,
-        "reset_offsets": resetting.reset_offsets,
-        "delete": deleting.delete_groups,
-        "delete_offsets": deleting.delete_offsets,
+        "list": list_groups,
+        "describe": describe,
+        "reset_offsets": reset_offsets,
+        "delete": delete_groups,
+        "delete_offsets": delete_offsets,
     }
     (action,) = [act for name, act in actions.items() if getattr(options, name)]
     return action(options)
