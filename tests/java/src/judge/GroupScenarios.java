@@ -17,15 +17,20 @@ import org.apache.kafka.common.GroupState;
 /** Members of a group share its partitions, whoever comes, goes or appears. */
 final class GroupScenarios {
     private static final String ASSIGNORS = "org.apache.kafka.clients.consumer.";
+    /** Two members and two topics of three partitions: by topic, or over all of them. */
+    private static final List<Integer> UNEVEN = List.of(2, 4);
+    private static final List<Integer> EVEN = List.of(3, 3);
 
     private GroupScenarios() { }
 
     static void register(Map<String, Scenario> scenarios) {
         for (String assignor : List.of("Range", "RoundRobin", "Sticky", "CooperativeSticky")) {
-            scenarios.put("share-" + assignor, (clients, topic) -> share(clients, topic, classic(topic, assignor)));
+            scenarios.put("share-" + assignor, (clients, topic) ->
+                share(clients, topic, classic(topic, assignor), assignor.equals("Range") ? UNEVEN : EVEN));
         }
         for (String assignor : List.of("uniform", "range")) {
-            scenarios.put("share-" + assignor, (clients, topic) -> share(clients, topic, modern(topic, assignor)));
+            scenarios.put("share-" + assignor, (clients, topic) ->
+                share(clients, topic, modern(topic, assignor), assignor.equals("range") ? UNEVEN : EVEN));
         }
         scenarios.put("pattern-classic", (clients, topic) -> pattern(clients, topic, classic(topic, "Range")));
         scenarios.put("pattern-consumer", (clients, topic) -> pattern(clients, topic, modern(topic, "uniform")));
@@ -76,20 +81,31 @@ final class GroupScenarios {
         return clients.admin.describeConsumerGroups(List.of(group)).all().get().get(group);
     }
 
-    /** Wait until the members hold so many partitions in all and the group has come to rest. */
+    /** Wait until the members share so many partitions evenly and the group has come to rest. */
     static void settle(Clients clients, String group, List<Member> members, int partitions) throws Exception {
-        Waiting.until("the members of " + group + " hold " + partitions + " partitions", () -> {
+        List<Integer> even = new ArrayList<>();
+        for (int number = 0; number < members.size(); number++) {
+            even.add((partitions + number) / members.size());
+        }
+        settle(clients, group, members, even);
+    }
+
+    /** The same with shares that are told, fewest first: a group may rest for a moment on its way there. */
+    private static void settle(Clients clients, String group, List<Member> members, List<Integer> shares)
+        throws Exception {
+        int partitions = shares.stream().mapToInt(Integer::intValue).sum();
+        Waiting.until("the members of " + group + " hold " + shares + " partitions", () -> {
             Set<String> held = new TreeSet<>();
             members.forEach(member -> held.addAll(member.assigned()));
-            int shares = members.stream().mapToInt(member -> member.assigned().size()).sum();
-            boolean everyone = members.stream().noneMatch(member -> member.assigned().isEmpty());
-            return everyone && held.size() == partitions && shares == partitions
+            return held.size() == partitions && Member.shares(members).equals(shares)
                 && describe(clients, group).groupState() == GroupState.STABLE;
         });
     }
 
     /** Three members of one group read two topics; one goes, and the other two carry on. */
-    private static Object share(Clients clients, String topic, Map<String, Object> settings) throws Exception {
+    private static Object share(
+        Clients clients, String topic, Map<String, Object> settings, List<Integer> sharesOfTwo
+    ) throws Exception {
         String[] topics = {clients.create(topic + "-a", 3, Map.of()), clients.create(topic + "-b", 3, Map.of())};
         for (String each : topics) {
             fill(clients, each, 3, 0, 60);
@@ -109,7 +125,7 @@ final class GroupScenarios {
                 described.members().size(), described.partitionAssignor(), described.type().toString()));
             members.get(0).close();
             List<Member> rest = members.subList(1, 3);
-            settle(clients, topic, rest, 6);
+            settle(clients, topic, rest, sharesOfTwo);
             for (String each : topics) {
                 fill(clients, each, 3, 60, 60);
             }
