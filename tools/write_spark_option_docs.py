@@ -1,9 +1,10 @@
 """Write docs/spark-options.md from the table: `python -m tools.write_spark_option_docs`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from barnabas.spark.options import REFUSED_SETTINGS, SOURCE_OPTIONS, Option
+from barnabas.spark.options import REFUSED_SETTINGS, SINK_OPTIONS, SOURCE_OPTIONS, Option
+from barnabas.spark.sink.settings import REFUSED_SETTINGS as REFUSED_FOR_SINKS
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "spark-options.md"
 
@@ -59,12 +60,58 @@ NEW = frozenset(
         "batchBytes",
         "fetchBytes",
         "pushFilters",
+        "includeTimestamp",
+        "delivery",
+        "transactional.id",
+        "markerTopic",
+        "onMissingMarker",
+        "onForeignMarker",
+        "stagingBytes",
+        "stagingDir",
     }
 )
 
+WRITING = """
+## Writing
+
+```python
+(
+    enriched.selectExpr("order_id AS key", "to_json(struct(*)) AS value")
+    .writeStream.format("barnabas")  # or .write, with .mode("append")
+    .option("kafka.bootstrap.servers", "localhost:9092")
+    .option("topic", "enriched")
+    .option("delivery", "exactly-once")
+    .option("transactional.id", "orders-enriched")
+    .option("checkpointLocation", "state/enriched")
+    .start()
+)
+```
+
+- **Columns**: `value` and perhaps `key` (string or binary; a null value is a tombstone), `headers`
+  (array of struct of key and value), `topic` (where the option is not given), `partition` (int; where it is
+  null, the murmur2 hash of the key decides, as with Kafka's own clients, and without a key the partitions
+  have their turns, a batch each). Other columns are an error, but for `offset` and `timestampType`, which are
+  passed over, and `timestamp`, which counts with `includeTimestamp`.
+- **At least once**: tasks write with idempotent producers, while the query runs. A task, batch or job that is
+  tried again writes its rows again.
+- **Exactly once**: tasks only encode their rows. When all of a batch is there, the driver fences whoever had
+  its transactional.id before, looks at the marker (the offset and metadata that the group of that name has
+  for partition 0 of the topic), and passes over a batch that it names; else all rows and the new marker are
+  written in one transaction. So the rows of a batch appear together, and once, to readers with
+  `read_committed`, whatever is killed when, and no matter whether a batch would come out the same when it is
+  tried again. A job (`df.write`) is one transaction; if it is run twice it writes twice.
+- Until a transaction whose driver died is ended, by the driver's next start or after
+  `kafka.transaction.timeout.ms`, readers with `read_committed` wait at its first record.
+- All rows of a batch pass through the driver, about 100 MB/s as encoded: compress them
+  (`kafka.compression.type`), and limit batches with `maxOffsetsPerTrigger` or `maxBytesPerTrigger`.
+
+"""
+
 
 def document() -> str:
-    return "".join([INTRODUCTION, "\n## Reading\n\n", _table(SOURCE_OPTIONS), "\n## Refused\n\n", _refused()])
+    parts = [INTRODUCTION, "\n## Reading\n\n", _table(SOURCE_OPTIONS), WRITING, _table(SINK_OPTIONS)]
+    parts += ["\n## Refused\n\nWhen reading:\n\n", _refused(REFUSED_SETTINGS)]
+    return "".join([*parts, "\nWhen writing:\n\n", _refused(REFUSED_FOR_SINKS)])
 
 
 def _table(options: Iterable[Option]) -> str:
@@ -77,12 +124,9 @@ def _table(options: Iterable[Option]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _refused() -> str:
-    lines = [
-        f"- `kafka.{name}`: {reason}."
-        for name, reason in REFUSED_SETTINGS.items()
-        if "write it" not in reason
-    ]
+def _refused(settings: Mapping[str, str]) -> str:
+    own = ("bootstrap.servers", "group.id")
+    lines = [f"- `kafka.{name}`: {reason}." for name, reason in settings.items() if name not in own]
     return "\n".join(lines) + "\n"
 
 

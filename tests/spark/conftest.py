@@ -16,6 +16,7 @@ from tests.spark.topics import Topics
 
 from barnabas.spark import brokers
 from barnabas.spark.decode import dead_letters
+from barnabas.spark.sink import sending
 from barnabas.testing import Broker
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def topic(topics: Topics) -> str:
 def connections_closed() -> Iterator[None]:
     yield
     dead_letters.close_all()
+    sending.close_all()
     brokers.close_all()
 
 

@@ -222,6 +222,83 @@ SOURCE_OPTIONS = (
 )
 
 
+SINK_OPTIONS = (
+    Option("kafka.bootstrap.servers", TEXT, None, BOTH, "host:port of some brokers. Must be given."),
+    Option("topic", TEXT, None, BOTH, "Where all rows go; wins over the column `topic`."),
+    Option(
+        "includeHeaders",
+        FLAG,
+        None,
+        BOTH,
+        "Whether the column `headers` is written (default: if there is one).",
+    ),
+    Option(
+        "includeTimestamp",
+        FLAG,
+        False,
+        BOTH,
+        "Whether the column `timestamp` is the time of the records; else it is the time of writing.",
+    ),
+    Option(
+        "delivery",
+        one_of("at-least-once", "exactly-once"),
+        "at-least-once",
+        BOTH,
+        "`at-least-once`: tasks write at once, and a task or batch that is tried again writes again."
+        " `exactly-once`: the rows of a batch become visible together, once, under `read_committed`.",
+    ),
+    Option(
+        "transactional.id",
+        TEXT,
+        None,
+        BOTH,
+        "With exactly-once: the name of the query over restarts, and of the group that keeps its marker. Two"
+        " queries never share one. Must be given.",
+    ),
+    Option(
+        "markerTopic",
+        TEXT,
+        None,
+        STREAM,
+        "With exactly-once and topics from a column: an existing topic under which the marker is kept"
+        " (default: the option topic). Nothing is written to it.",
+    ),
+    Option(
+        "onMissingMarker",
+        one_of("fail", "continue"),
+        "fail",
+        STREAM,
+        "What to do when the marker of the batch before is not there: it expired (offsets.retention.minutes),"
+        " or the query was not exactly-once before. `continue` takes the batch as not yet written.",
+    ),
+    Option(
+        "onForeignMarker",
+        one_of("fail", "replace"),
+        "fail",
+        STREAM,
+        "What to do when the marker is another query's: the checkpoint is new, or the id is used twice."
+        " `replace` begins anew.",
+    ),
+    Option(
+        "stagingBytes",
+        SIZE,
+        16 << 20,
+        BOTH,
+        "With exactly-once: a task with more than this, encoded, hands it to the driver in a file.",
+    ),
+    Option(
+        "stagingDir",
+        TEXT,
+        None,
+        BOTH,
+        "Where such files are, for an hour at most: a directory that tasks and driver share (default:"
+        " `<checkpointLocation>.staging`, for jobs `barnabas-staging` in the directory for temporary files).",
+    ),
+    Option("checkpointLocation", TEXT, None, STREAM, "Spark's own."),
+    Option("queryName", TEXT, None, STREAM, "Spark's own."),
+)
+
+
 def read_options(given: Mapping[str, str], table: Iterable[Option] = SOURCE_OPTIONS) -> dict[str, Any]:
     """The value of every option of a table by its name, from what the user wrote; OptionError says what is
     wrong. Options with `kafka.` in front of them are left out, except those that the table has."""

@@ -1,9 +1,15 @@
-"""The data source as Spark finds it: format `barnabas`. Cheap to import; readers are imported when asked
-for."""
+"""The data source as Spark finds it: format `barnabas`. Cheap to import; readers and writers are imported
+when asked for."""
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -39,3 +45,13 @@ class BarnabasSource(DataSource):
         settings = read_settings(self.options, is_stream=True)
         check_schema(settings, schema)
         return TopicStreamReader(settings, schema)
+
+    def writer(self, schema: "StructType", overwrite: bool) -> DataSourceWriter:
+        from barnabas.spark.sink.writers import batch_writer
+
+        return batch_writer(self.options, schema, overwrite)
+
+    def streamWriter(self, schema: "StructType", overwrite: bool) -> DataSourceStreamWriter:
+        from barnabas.spark.sink.writers import stream_writer
+
+        return stream_writer(self.options, schema)
