@@ -13,8 +13,9 @@ from tests.cli.conftest import Ran, Run
 from tests.clients.broker_process import PROGRAM
 
 import barnabas
-from barnabas.client.admin import NewTopic
+from barnabas.client.admin import NewTopic, OffsetSpec
 from barnabas.client.types import TopicPartition
+from barnabas.coordination.hashing import partition_for
 
 
 @pytest.fixture
@@ -38,13 +39,19 @@ def produce(run: Run, bootstrap: str, topic: str) -> Tool:
 
 @pytest.fixture
 def consume(run: Run, bootstrap: str, topic: str) -> Tool:
-    """All there is, without a group."""
+    """All there is, or the first `count`, without a group."""
 
-    def consume(*arguments: str) -> Ran:
+    def consume(*arguments: str, count: int | None = None) -> Ran:
+        wanted = end_of(bootstrap, TopicPartition(topic, 0)) if count is None else count
         where = ("--bootstrap-server", bootstrap, "--topic", topic, "--partition", "0", "--from-beginning")
-        return run("console-consumer", *where, "--timeout-ms", "500", *arguments)
+        return run("console-consumer", *where, "--max-messages", str(wanted), *arguments)
 
     return consume
+
+
+def end_of(bootstrap: str, partition: TopicPartition) -> int:
+    with barnabas.Admin(bootstrap_servers=bootstrap) as admin:
+        return admin.list_offsets({partition: OffsetSpec.LATEST})[partition].offset
 
 
 def properties(**given: str) -> list[str]:
@@ -166,27 +173,40 @@ def test_committed_only(run: Run, consume: Tool, bootstrap: str, topic: str) -> 
         producer.begin_transaction()
         producer.send(topic, b"committed")
         producer.commit_transaction()
-    assert consume().out == "aborted\ncommitted\n"
-    assert consume("--isolation-level", "read_committed").out == "committed\n"
+    assert consume(count=2).out == "aborted\ncommitted\n"
+    assert consume("--isolation-level", "read_committed", count=1).out == "committed\n"
 
 
-def test_internal_topics_are_decoded(run: Run, bootstrap: str, topic: str) -> None:
+@pytest.mark.parametrize(
+    "internal, formatter, key",
+    [
+        (
+            "__consumer_offsets",
+            "kafka.coordinator.group.GroupMetadataManager$OffsetsMessageFormatter",
+            {"group": "{name}", "topic": "{name}", "partition": 0},
+        ),
+        (
+            "__transaction_state",
+            "org.apache.kafka.tools.consumer.TransactionLogMessageFormatter",
+            {"transactionalId": "{name}"},
+        ),
+    ],
+)
+def test_internal_topics_are_decoded(
+    run: Run, bootstrap: str, topic: str, internal: str, formatter: str, key: dict[str, object]
+) -> None:
     with barnabas.Admin(bootstrap_servers=bootstrap) as admin:
         admin.alter_consumer_group_offsets(topic, {TopicPartition(topic, 0): 42})
     with barnabas.Producer(bootstrap_servers=bootstrap, transactional_id=topic) as producer:
         producer.init_transactions()
-    every = ("console-consumer", "--bootstrap-server", bootstrap, "--from-beginning", "--timeout-ms", "3000")
-    kind = "kafka.coordinator.group.GroupMetadataManager$OffsetsMessageFormatter"
-    lines = [
-        json.loads(line) for line in run(*every, "--topic", "__consumer_offsets", "--formatter", kind).lines
-    ]
-    mine = [line for line in lines if line["key"]["data"]["group"] == topic]
-    assert [line["value"]["data"]["offset"] for line in mine] == [42]
-    kind = "org.apache.kafka.tools.consumer.TransactionLogMessageFormatter"
-    lines = [
-        json.loads(line) for line in run(*every, "--topic", "__transaction_state", "--formatter", kind).lines
-    ]
-    assert topic in {line["key"]["data"]["transactionalId"] for line in lines}
+    with barnabas.Admin(bootstrap_servers=bootstrap) as admin:
+        count = len(admin.describe_topics([internal])[internal].partitions)
+    partition = TopicPartition(internal, partition_for(topic, count))
+    where = ("--bootstrap-server", bootstrap, "--topic", internal, "--partition", str(partition.partition))
+    most = ("--from-beginning", "--max-messages", str(end_of(bootstrap, partition)))
+    read = run("console-consumer", *where, *most, "--formatter", formatter)
+    expected = json.loads(json.dumps(key).replace("{name}", topic))
+    assert expected in [json.loads(line)["key"]["data"] for line in read.lines]
 
 
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -320,11 +340,11 @@ def test_at_a_terminal_each_line_is_asked_for(bootstrap: str, topic: str, consum
     assert consume().out == "typed\n"
 
 
-@pytest.mark.parametrize("tool", ["console-producer", "console-consumer"])
-def test_a_wrong_address_is_told(run: Run, tool: str) -> None:
-    ran = run(tool, "--bootstrap-server", "localhost:1", "--topic", "t")
+def test_a_wrong_address_is_told(run: Run) -> None:
+    ran = run("console-producer", "--bootstrap-server", "localhost:1", "--topic", "t")
     assert ran.code == 1 and "localhost:1" in ran.err and ran.err.count("\n") == 1
-    assert run(tool, "--bootstrap-server", "localhost", "--topic", "t").code == 1
+    for tool in ("console-producer", "console-consumer"):
+        assert run(tool, "--bootstrap-server", "localhost", "--topic", "t").code == 1
 
 
 def test_a_reader_of_java_is_explained(produce: Tool) -> None:

@@ -13,6 +13,7 @@ from tests.java.jvm import run_java
 import barnabas
 from barnabas.client.admin import NewTopic, OffsetSpec
 from barnabas.client.types import TopicPartition
+from barnabas.coordination.hashing import partition_for
 
 pytestmark = pytest.mark.java
 
@@ -102,14 +103,6 @@ def busy(bootstrap: str, topic: str) -> str:
     return name
 
 
-def coordinated_by(name: str, partitions: int) -> int:
-    """The partition that holds what is known of a group or transactional id: Java's hash of its name."""
-    number = 0
-    for character in name:
-        number = (31 * number + ord(character)) & 0xFFFFFFFF
-    return abs(number - (1 << 32) if number >> 31 else number) % partitions
-
-
 @pytest.mark.parametrize(
     "internal_topic, formatter, key",
     [
@@ -121,7 +114,7 @@ def coordinated_by(name: str, partitions: int) -> int:
 def test_internal_topics(bootstrap: str, busy: str, internal_topic: str, formatter: str, key: str) -> None:
     with barnabas.Admin(bootstrap_servers=bootstrap) as admin:
         count = len(admin.describe_topics([internal_topic])[internal_topic].partitions)
-        partition = TopicPartition(internal_topic, coordinated_by(busy, count))
+        partition = TopicPartition(internal_topic, partition_for(busy, count))
         end = admin.list_offsets({partition: OffsetSpec.LATEST})[partition].offset
     words = ["--bootstrap-server", bootstrap, "--topic", internal_topic, "--from-beginning"]
     words += ["--partition", str(partition.partition), "--max-messages", str(end)]
