@@ -15,7 +15,7 @@ if cython.compiled:
 LONG_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 # The end offsets of Arrow's binary columns are 32 bits wide.
 INT_MAX = cython.declare(cython.longlong, 0x7FFFFFFF)
-# Records found at a time: few enough that their table and their bytes stay in the processor's cache.
+# Records found at a time: few enough that they stay in the processor's cache.
 STEP = cython.declare(cython.Py_ssize_t, 512)
 # The fields of a found record.
 OFFSET = cython.declare(cython.Py_ssize_t, 0)
@@ -143,7 +143,7 @@ def _find_body(
     table: cython.longlong[::1],
     row: cython.Py_ssize_t,
 ) -> cython.int:
-    """Note where key, value and headers are, which fill `position` to `end`; gives the error."""
+    """Note the key, the value and the headers, which fill `position` to `end`; gives the error."""
     field: cython.Py_ssize_t
     length: cython.longlong
     for field in range(KEY, HEADERS, 2):
@@ -167,8 +167,7 @@ def _find(
     row: cython.Py_ssize_t,
     bases: tuple[cython.longlong, cython.longlong, cython.longlong],
 ) -> tuple[cython.int, cython.Py_ssize_t]:
-    """Note the record at `position`: (error, position after it). Where its offset is below the third of
-    `bases` (offset, timestamp, first offset), only that is noted."""
+    """Note the record: (error, position after it). `bases` are offset, timestamp, lowest offset noted."""
     length: cython.longlong
     delta: cython.longlong
     end: cython.Py_ssize_t
@@ -196,9 +195,7 @@ def _find(
 
 @cython.cclass
 class BinaryColumn:
-    """A growing column of bytes: `rows` + 1 end offsets, one validity bit per row, the bytes themselves.
-
-    After trim() the three are as Arrow wants them; `nulls` of 0 means that the bits are not needed."""
+    """A growing column of bytes: end offsets, a validity bit per row, the bytes; Arrow's after trim()."""
 
     rows = cython.declare(cython.Py_ssize_t, visibility="readonly")
     nulls = cython.declare(cython.Py_ssize_t, visibility="readonly")
@@ -224,8 +221,7 @@ class BinaryColumn:
 
 @cython.cfunc
 def _grow(buffer: bytearray, size: cython.Py_ssize_t) -> object:
-    """Make the buffer larger. What is in the new part is anybody's guess: filling it would cost as much as
-    decoding into it, for the first touch of a page is what is dear."""
+    """Make the buffer larger. The new part is not cleared: the first touch of its pages is what is dear."""
     if cython.compiled:
         PyByteArray_Resize(buffer, size)
     else:
@@ -233,17 +229,22 @@ def _grow(buffer: bytearray, size: cython.Py_ssize_t) -> object:
 
 
 @cython.cfunc
+def _lengthen(column: object, needed: cython.Py_ssize_t, width: cython.Py_ssize_t) -> object:
+    """Have at least so many numbers in the array; it doubles, so that they are moved once or so."""
+    if needed > len(column):
+        column.frombytes(bytes(width * (2 * needed - len(column))))
+
+
+@cython.cfunc
 def _reserve(column: BinaryColumn, rows: cython.Py_ssize_t, size: cython.Py_ssize_t) -> object:
-    """Have room for so many more rows and bytes; it grows by halves, so that a row is moved seldom."""
-    missing: cython.Py_ssize_t = column.rows + rows + 1 - len(column.ends)
+    """Have room for so many more rows and bytes."""
+    _lengthen(column.ends, column.rows + rows + 1, 4)
+    missing: cython.Py_ssize_t = (column.rows + rows + 7) // 8 - len(column.bits)
     if missing > 0:
-        column.ends.frombytes(bytes(4 * (missing + column.rows // 2)))
-    missing = (column.rows + rows + 7) // 8 - len(column.bits)
-    if missing > 0:
-        _grow(column.bits, len(column.bits) + missing + column.rows // 16)
+        _grow(column.bits, len(column.bits) + missing + column.rows // 8)
     missing = column.size + size - len(column.data)
     if missing > 0:
-        _grow(column.data, len(column.data) + missing + column.size // 2)
+        _grow(column.data, len(column.data) + missing + column.size)
 
 
 @cython.cfunc
@@ -300,18 +301,6 @@ def _fill(
     column.size = position
 
 
-@cython.cfunc
-def _fill_numbers(
-    column: object, table: cython.longlong[::1], field: cython.Py_ssize_t, rows: cython.Py_ssize_t
-) -> object:
-    index: cython.Py_ssize_t
-    start: cython.Py_ssize_t = len(column)
-    column.frombytes(bytes(8 * rows))
-    target: cython.longlong[::1] = column
-    for index in range(rows):
-        target[start + index] = table[index * FIELDS + field]
-
-
 @cython.cclass
 class ColumnBuffers:
     """Rows of records as growing columns; only those in `wanted` are filled (see the .pyi)."""
@@ -357,17 +346,15 @@ class ColumnBuffers:
         rows: cython.Py_ssize_t
         bases: tuple[cython.longlong, cython.longlong] = (facts[0], facts[1])
         last_offset: cython.longlong = bounds[1]
-        capped: tuple[cython.longlong, cython.longlong] = (
-            min(limits[0], INT_MAX - 1),
-            min(limits[1], INT_MAX),
-        )
+        rows_max: cython.longlong = min(limits[0], INT_MAX - 1)
+        bytes_max: cython.longlong = min(limits[1], INT_MAX)
         if position < 0 or count < 0 or bases[0] < 0:
             raise ValueError("a position, count or base offset is negative")
         self.position = position
         self.left = count
         self.next_offset = bounds[0]
         while state == MORE:
-            state, rows = _find_some(self, data, bases, last_offset, capped)
+            state, rows = _find_some(self, data, bases, last_offset, (rows_max, bytes_max))
             if rows > 0:
                 _append(self, data, rows, facts[2])
         if state != ENDED:
@@ -376,10 +363,13 @@ class ColumnBuffers:
         return self.next_offset
 
     def trim(self) -> None:
-        """Give back the room that was not needed; the columns are then as Arrow wants them."""
+        """Give back the room that was not needed: the columns are then Arrow's."""
         for column in (self.keys, self.values, self.header_names, self.header_values):
             if column is not None:
                 column.trim()
+        for numbers, more in ((self.offsets, 0), (self.timestamps, 0), (self.header_ends, 1)):
+            if numbers is not None:
+                del numbers[self.count + more :]
 
 
 @cython.cfunc
@@ -440,6 +430,17 @@ def _find_some(
 
 
 @cython.cfunc
+def _fill_numbers(
+    columns: ColumnBuffers, column: object, field: cython.Py_ssize_t, rows: cython.Py_ssize_t
+) -> object:
+    index: cython.Py_ssize_t
+    _lengthen(column, columns.count + rows, 8)
+    target: cython.longlong[::1] = column
+    for index in range(rows):
+        target[columns.count + index] = columns.table[index * FIELDS + field]
+
+
+@cython.cfunc
 def _append(
     columns: ColumnBuffers,
     data: cython.const[cython.uchar][::1],
@@ -447,6 +448,7 @@ def _append(
     append_time: object,
 ) -> object:
     """Append the records that were found."""
+    index: cython.Py_ssize_t
     if columns.keys is not None:
         _fill(columns.keys, data, columns.table, (KEY, FIELDS), rows)
     if columns.values is not None:
@@ -454,11 +456,12 @@ def _append(
     if columns.header_ends is not None:
         _fill_headers(columns, data, rows)
     if columns.offsets is not None:
-        _fill_numbers(columns.offsets, columns.table, OFFSET, rows)
-    if columns.timestamps is not None and append_time is None:
-        _fill_numbers(columns.timestamps, columns.table, TIMESTAMP, rows)
-    elif columns.timestamps is not None:
-        columns.timestamps.extend(array("q", (append_time,)) * rows)
+        _fill_numbers(columns, columns.offsets, OFFSET, rows)
+    if append_time is not None:
+        for index in range(TIMESTAMP, rows * FIELDS, FIELDS):
+            columns.table[index] = append_time
+    if columns.timestamps is not None:
+        _fill_numbers(columns, columns.timestamps, TIMESTAMP, rows)
     columns.count += rows
 
 
@@ -473,8 +476,8 @@ def _fill_headers(
     position: cython.Py_ssize_t
     length: cython.longlong
     noted: cython.Py_ssize_t = 0
-    place: cython.Py_ssize_t = len(columns.header_ends)
-    columns.header_ends.frombytes(bytes(4 * rows))
+    place: cython.Py_ssize_t = columns.count + 1
+    _lengthen(columns.header_ends, place + rows, 4)
     ends: cython.int[::1] = columns.header_ends
     for row in range(0, rows * FIELDS, FIELDS):
         position = cython.cast(cython.Py_ssize_t, columns.table[row + HEADERS])

@@ -6,9 +6,11 @@ from which each is, and a control batch in the log says where its transaction en
 
 from collections.abc import Iterable
 
+from crc32c import crc32c
+
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.kernels.batches import scan_batches
-from barnabas.records.batch import HEADER_SIZE, BatchHeader, Buffer, crc_is_valid, iter_headers
+from barnabas.records.batch import ATTRIBUTES_POSITION, HEADER_SIZE, BatchHeader, Buffer, iter_headers
 from barnabas.records.builder import ABORT_MARKER, DECOMPRESSED_BYTES_MAX, read_marker
 from barnabas.records.compression import decompress
 
@@ -96,7 +98,7 @@ class RecordSet:
         if is_passed and not (header.is_control and self._read_committed):
             return None
         batch = self._records[position : position + header.size]
-        if self._check_crcs and not crc_is_valid(batch, 0, header.size):
+        if self._check_crcs and crc32c(batch[ATTRIBUTES_POSITION:]) != header.crc:
             raise KafkaError(
                 ErrorCode.CORRUPT_MESSAGE,
                 f"The batch of {self.source} at offset {header.base_offset} does not match its checksum.",

@@ -150,6 +150,7 @@ def test_rows_taken_bit_by_bit_are_all_the_rows(kernel: Any, rows: Any, step: in
         columns = kernel.ColumnBuffers(EVERYTHING)
         offset = append(columns, data, left, position=position, bounds=(offset, 10**9), limits=(step, size))
         position, left = columns.position, columns.left
+        columns.trim()
         assert columns.count <= step
         assert columns.size <= size or columns.count == 1
         offsets += list(columns.offsets)
