@@ -169,6 +169,27 @@ def test_a_pattern_that_the_brokers_match(
         consumer.subscribe(SubscriptionPattern("x"))
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_topic_that_comes_after_its_reader(
+    quick_bootstrap: str,
+    make_quick_topic: MakeTopic,
+    consumer_of: MakeConsumer,
+    topic_name: str,
+    protocol: str,
+) -> None:
+    consumer = consumer_of(group_protocol=protocol, allow_auto_create_topics=False)
+    consumer.subscribe([topic_name])
+    wait_until(
+        lambda: poll_all(consumer) or bool(consumer.group_metadata().member_id), "a member of the group"
+    )
+    poll_all(consumer, consumer)
+    assert consumer.assignment() == set()
+    topic = make_quick_topic(partitions=2)
+    wait_until(lambda: poll_all(consumer) or len(consumer.assignment()) == 2, "both partitions")
+    fill(quick_bootstrap, topic, 3)
+    assert len(read(consumer, 3)) == 3
+
+
 def test_a_pattern_for_brokers_needs_the_new_protocol(consumer_of: MakeConsumer) -> None:
     with pytest.raises(RuntimeError, match=r"group\.protocol=consumer"):
         consumer_of().subscribe(SubscriptionPattern("x"))

@@ -265,9 +265,22 @@ class Cluster:
                 continue
             try:
                 await self.refresh()
-                failures = 0
+                failures = failures + 1 if self._lacks_something() else 0
             except KafkaError:
                 # Whoever needs the metadata asks himself and gets the error; here it is only kept fresh.
                 failures += 1
+            if failures:
                 self._stale.set()
             await asyncio.sleep(self.backoff.seconds(failures + 1))
+
+    def _lacks_something(self) -> bool:
+        """Whether a wanted topic, or the leader of a partition of it, is missing and may come."""
+        for name in self._wanted:
+            known = self.metadata.topics.get(name)
+            if (
+                known is None
+                or known.error.retriable
+                or any(info.leader is None for info in known.partitions)
+            ):
+                return True
+        return False

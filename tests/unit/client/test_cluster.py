@@ -89,6 +89,39 @@ def test_a_leader_is_found_and_waited_for() -> None:
     run(scripted, story)
 
 
+@pytest.mark.parametrize(
+    "before", [[], [topic(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)], [topic(leader=-1)]]
+)
+def test_a_wanted_topic_that_comes_later_is_found_although_nobody_asks(before: list[Any]) -> None:
+    scripted = Scripted()
+    scripted.topics = before
+    found = asyncio.Event()
+
+    async def story(cluster: Cluster) -> None:
+        cluster.listeners.append(lambda known: known.leader_of(ORDERS) and found.set())
+        cluster.want(["orders"])
+        await asyncio.sleep(0.05)
+        assert not found.is_set()
+        scripted.topics = [topic()]
+        await found.wait()
+
+    run(scripted, story)
+
+
+def test_a_topic_that_may_not_be_read_is_not_asked_for_again_and_again() -> None:
+    scripted = Scripted()
+    scripted.topics = [topic(error=ErrorCode.TOPIC_AUTHORIZATION_FAILED)]
+    refreshes: list[object] = []
+
+    async def story(cluster: Cluster) -> None:
+        cluster.listeners.append(refreshes.append)
+        cluster.want(["orders"])
+        await asyncio.sleep(0.2)
+
+    run(scripted, story)
+    assert len(refreshes) == 1
+
+
 def test_an_error_that_does_not_pass_is_raised() -> None:
     scripted = Scripted()
     scripted.topics = [topic(error=ErrorCode.TOPIC_AUTHORIZATION_FAILED)]
