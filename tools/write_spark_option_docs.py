@@ -36,6 +36,9 @@ unknown option is an error.
   where the schema names them; `_error` says why a value could not be decoded (`badRecords=null`). JSON is
   read by Arrow, whole batches at a time: a field that is no value of its column's type makes a value bad,
   fields without a column are passed over, and times are ISO 8601. Avro is read value by value.
+- **Dead letters** (`badRecords=dlq:<topic>`) are written by the tasks that find them: a task that is tried
+  again, or a query that reads its source twice (a sort does), writes them again. Their headers are
+  `barnabas.error`, `barnabas.topic`, `barnabas.partition`, `barnabas.offset` and `barnabas.timestamp`.
 - **A stream that fails in its first batch** reads the very same offsets when it is started again. With
   `commitOffsets` it also begins where it began before, if it was stopped before that batch was planned.
 - **Records that are gone** before they were read make a query fail with a sentence that names them, unless

@@ -5,11 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.spark.topics import Topics
 
 JOB = Path(__file__).with_name("connect_job.py")
 
 
+@pytest.mark.timeout(600)
 def test_batch_and_stream_over_connect(topics: Topics, topic: str, tmp_path: Path) -> None:
     topics.numbers(topic, 0, 7)
     done = subprocess.run(
@@ -17,7 +19,7 @@ def test_batch_and_stream_over_connect(topics: Topics, topic: str, tmp_path: Pat
         env=os.environ | {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=540,
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]

@@ -156,7 +156,8 @@ OBJECTS = st.fixed_dictionaries(
 
 @settings(deadline=None, max_examples=200)
 @given(st.lists(st.none() | FRAGMENTS | OBJECTS, max_size=6))
-@example([b'{"a":', b'{"b":2}}{"a":3}'])
+@example([b'{"c":', b'{"b":"x"}}{"a":3}'])
+@example([b'{"c":[', b'{"b":"x"}]}{"a":3}'])
 @example([b'{"a":{}', b'{"b":2}}{"a":3}'])
 @example([b'{"b":"x}', b'{"}{"a":3}'])
 @example([b'{"c":[{}', b"{}]}{}"])
