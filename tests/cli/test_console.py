@@ -5,6 +5,7 @@ import os
 import pty
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -227,6 +228,21 @@ def test_a_signal_ends_it_in_good_order(
         # It has left its group, and committed on the way.
         assert admin.describe_consumer_groups([topic])[topic].members == ()
         assert admin.list_consumer_group_offsets(topic)[TopicPartition(topic, 0)].offset == 1
+
+
+def test_an_interrupted_producer_has_sent_what_it_read(bootstrap: str, topic: str, consume: Tool) -> None:
+    command = [PROGRAM, "console-producer", "--bootstrap-server", bootstrap, "--topic", topic]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None and process.stderr is not None
+        process.stdin.write(b"one\n")
+        process.stdin.flush()
+        deadline = time.monotonic() + 60
+        while end_of(bootstrap, TopicPartition(topic, 0)) < 1:
+            assert time.monotonic() < deadline
+        os.kill(process.pid, signal.SIGINT)
+        assert process.wait(60) == 130
+        assert process.stderr.read() == b""
+    assert consume().out == "one\n"
 
 
 def test_a_reader_that_has_seen_enough_ends_it(produce: Tool, bootstrap: str, topic: str) -> None:

@@ -132,6 +132,18 @@ def test_a_producer_is_shut_out(
     assert "nobody" not in tool("list").out
 
 
+def test_the_address_may_stand_behind_the_verb(run: Run, bootstrap: str) -> None:
+    assert run("transactions", "list", "--bootstrap-server", bootstrap).code == 0
+    missing = run("transactions", "list")
+    assert missing.code == 1 and "are required: --bootstrap-server" in missing.err
+
+
+def test_verbs_are_completed(run: Run) -> None:
+    (line,) = [line for line in run("completion", "bash").lines if line.strip().startswith("transactions)")]
+    assert {"find-hanging", "--start-offset", "--bootstrap-server"} <= set(line.replace('"', " ").split())
+    assert "-a find-hanging" in run("completion", "fish").out
+
+
 def test_a_wrong_verb_is_one_sentence(tool: Tool) -> None:
     assert tool().err.count("\n") == 1
     assert "invalid choice: 'lost'" in tool("lost").err

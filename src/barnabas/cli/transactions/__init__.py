@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import cast
 
 from barnabas.cli.connecting import add_connection
+from barnabas.cli.failures import ToolError
 
 DESCRIPTION = """\
 The transactions of producers: which are open, who has them and where they wrote; and repairs of those that
@@ -24,13 +25,17 @@ _Add = Callable[..., argparse.Action]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_connection(parser)
+    # The address may stand before the verb, as Kafka wants it, or behind it, as people write it.
+    add_connection(parser, server_group=parser.add_mutually_exclusive_group())
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True, prog=parser.prog)
 
     def verb(name: str, does: str, help: str, aliases: tuple[str, ...] = ()) -> _Add:
         sentence = f"{help[0].upper()}{help[1:]}."
         added = verbs.add_parser(name, help=help, description=sentence, aliases=aliases)
         added.set_defaults(does=does)
+        added.add_argument(
+            "--bootstrap-server", default=argparse.SUPPRESS, metavar="HOST:PORT", help=argparse.SUPPRESS
+        )
         return added.add_argument
 
     listing = verb("list", "describing.list_all", "list transactional ids and their states")
@@ -91,6 +96,8 @@ def _add_ending(verb: Callable[..., _Add]) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.bootstrap_server is None:
+        raise ToolError("The following arguments are required: --bootstrap-server.")
     module, _, name = options.does.partition(".")
     does = cast(Verb, getattr(import_module(f"barnabas.cli.transactions.{module}"), name))
     return does(options)
