@@ -238,8 +238,8 @@ class Cluster:
         wants_all, wanted = self._wants_all, set(self._wanted)
         response = await self.fetch_metadata(None if wants_all else wanted)
         self.metadata = self.metadata.updated(response, keep_others=False)
-        if not wanted.issuperset(self._wanted):
-            # Somebody came while the answer was on its way.
+        if not wanted.issuperset(self._wanted) or self._lacks_something():
+            # Somebody came while the answer was on its way, or what is wanted has yet to come.
             self.request_update()
         for listener in list(self.listeners):
             listener(self.metadata)
@@ -258,10 +258,12 @@ class Cluster:
         age_max = self.config.seconds("metadata.max.age.ms")
         failures = 0
         while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(age_max):
-                    await self._stale.wait()
+            if not failures:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(age_max):
+                        await self._stale.wait()
             if not (self._wants_all or self._wanted or self._stale.is_set()):
+                failures = 0
                 continue
             try:
                 await self.refresh()
@@ -269,8 +271,6 @@ class Cluster:
             except KafkaError:
                 # Whoever needs the metadata asks himself and gets the error; here it is only kept fresh.
                 failures += 1
-            if failures:
-                self._stale.set()
             await asyncio.sleep(self.backoff.seconds(failures + 1))
 
     def _lacks_something(self) -> bool:

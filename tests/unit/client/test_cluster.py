@@ -108,6 +108,23 @@ def test_a_wanted_topic_that_comes_later_is_found_although_nobody_asks(before: l
     run(scripted, story)
 
 
+def test_what_is_not_wanted_any_more_is_not_asked_for() -> None:
+    scripted = Scripted()
+    refreshes: list[object] = []
+
+    async def story(cluster: Cluster) -> None:
+        cluster.listeners.append(refreshes.append)
+        cluster.want(["orders"])
+        await asyncio.sleep(0.05)
+        cluster.want_only([])
+        await asyncio.sleep(0.1)
+        before = len(refreshes)
+        await asyncio.sleep(0.1)
+        assert len(refreshes) == before
+
+    run(scripted, story)
+
+
 def test_a_topic_that_may_not_be_read_is_not_asked_for_again_and_again() -> None:
     scripted = Scripted()
     scripted.topics = [topic(error=ErrorCode.TOPIC_AUTHORIZATION_FAILED)]
