@@ -9,6 +9,7 @@ import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
 
 VALUE = b"x" * 100
 STEP = 1000
@@ -177,7 +178,7 @@ def aiokafka_send(bootstrap: str, topic: str, seconds: float) -> Outcome:
     return asyncio.run(run())
 
 
-def _own_consumer(bootstrap: str, topic: str):  # type: ignore[no-untyped-def]
+def _own_consumer(bootstrap: str, topic: str) -> Any:
     from barnabas import Consumer, TopicPartition
 
     consumer = Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest")
@@ -211,10 +212,10 @@ def own_poll_arrow(bootstrap: str, topic: str, seconds: float) -> Outcome:
         return _consumed(counts(), seconds)
 
 
-def _by_steps(records: object) -> Iterator[int]:
+def _by_steps(records: Any) -> Iterator[int]:
     """One by one, counted in steps: the clock must not cost more than the record."""
     count = 0
-    for record in records:  # type: ignore[attr-defined]
+    for record in records:
         count += record.value is not None
         if count == STEP:
             yield count
@@ -224,7 +225,7 @@ def _by_steps(records: object) -> Iterator[int]:
         yield 0
 
 
-def _confluent_consumer(bootstrap: str, topic: str):  # type: ignore[no-untyped-def]
+def _confluent_consumer(bootstrap: str, topic: str) -> Any:
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "enable.auto.commit": False})

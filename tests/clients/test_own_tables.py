@@ -87,9 +87,12 @@ def test_all_columns_arrive(bootstrap: str, make_topic: MakeTopic) -> None:
     )
     with Producer(bootstrap_servers=bootstrap) as producer:
         result = producer.send_batch(topic, table).result(PATIENCE_SECONDS)
+        columns = {"value": ["more"], "partition": [1], "timestamp": [4000]}
+        producer.send_batch(topic, columns).result(PATIENCE_SECONDS)
     assert result.partitions[TopicPartition(topic, 2)].offsets == (range(2),)
     assert sorted(read(bootstrap, topic, 3), key=lambda row: row[0]) == [
         (0, None, b"z", None, 3000),
+        (1, None, b"more", None, 4000),
         (2, None, b"x", [("a", b"1"), ("b", None)], 1000),
         (2, b"k", None, None, 2000),
     ]

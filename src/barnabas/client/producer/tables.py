@@ -2,7 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from barnabas.client.errors import ErrorCode, KafkaError, KafkaTimeoutError
@@ -102,7 +103,7 @@ class _Countdown:
         with self._lock:
             self._left += len(batches)
         for batch in batches:
-            batch.call_when_settled(lambda batch=batch: self._settled(batch))  # type: ignore[misc]
+            batch.call_when_settled(partial(self._settled, batch))
 
     def _settled(self, batch: ProducerBatch) -> None:
         self._watch([part for _, part in batch.parts])
@@ -170,8 +171,9 @@ class TableSender:
 
 
 def is_table(records: Any) -> bool:
-    """Whether Arrow can read it as a table; else it is pairs."""
-    return any(hasattr(records, name) for name in ("__arrow_c_stream__", "__arrow_c_array__", "column_names"))
+    """Whether Arrow can read it as a table, as it can a mapping of columns; else it is pairs."""
+    protocol = ("__arrow_c_stream__", "__arrow_c_array__", "column_names")
+    return isinstance(records, Mapping) or any(hasattr(records, name) for name in protocol)
 
 
 def table_of_pairs(pairs: Iterable[tuple[bytes | None, bytes | None]]) -> Any:
