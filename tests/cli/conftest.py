@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 from tests.clients.broker_process import PROGRAM, BrokerProcess, running_broker
 
+import barnabas
 from barnabas.cli.main import main
 
 
@@ -40,6 +41,12 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 @pytest.fixture(scope="session")
 def bootstrap(broker: BrokerProcess) -> str:
     return broker.bootstrap
+
+
+@pytest.fixture
+def admin(bootstrap: str) -> Iterator[barnabas.Admin]:
+    with barnabas.Admin(bootstrap_servers=bootstrap) as admin:
+        yield admin
 
 
 @pytest.fixture

@@ -23,12 +23,6 @@ OFFSET_HEADERS = [
 
 
 @pytest.fixture
-def admin(bootstrap: str) -> Iterator[barnabas.Admin]:
-    with barnabas.Admin(bootstrap_servers=bootstrap) as admin:
-        yield admin
-
-
-@pytest.fixture
 def topic(bootstrap: str, admin: barnabas.Admin, topic_name: str) -> str:
     """Partitions 0 and 1 with ten records each, a second apart."""
     admin.create_topics([NewTopic(topic_name, partitions=2, configs={"retention.ms": "-1"})])

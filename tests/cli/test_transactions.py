@@ -14,12 +14,6 @@ Tool = Callable[..., Ran]
 
 
 @pytest.fixture
-def admin(bootstrap: str) -> Iterator[barnabas.Admin]:
-    with barnabas.Admin(bootstrap_servers=bootstrap) as admin:
-        yield admin
-
-
-@pytest.fixture
 def topic(admin: barnabas.Admin, topic_name: str) -> str:
     admin.create_topics([NewTopic(topic_name, partitions=2)])
     return topic_name

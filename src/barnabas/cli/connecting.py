@@ -88,13 +88,7 @@ def await_broker(servers: Sequence[tuple[str, int]]) -> None:
 
 
 def key_values(pairs: list[str], option: str) -> dict[str, str]:
-    """KEY=VALUE options that may be repeated."""
-    from barnabas.cli.failures import ToolError
+    """KEY=VALUE options that may be repeated; blanks around a value do not count."""
+    from barnabas.cli.properties import read_pairs
 
-    found: dict[str, str] = {}
-    for pair in pairs:
-        key, separator, value = pair.partition("=")
-        if not separator or not key.strip():
-            raise ToolError(f"{option} {pair!r} must be written KEY=VALUE.")
-        found[key.strip()] = value.strip()
-    return found
+    return {key: value.strip() for key, value in read_pairs(pairs, option).items()}

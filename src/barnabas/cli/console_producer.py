@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from barnabas.cli.connecting import add_connection, await_broker
 from barnabas.cli.failures import ToolError
 from barnabas.cli.line_reader import Line, LineReader
-from barnabas.cli.properties import known_settings, read_properties
+from barnabas.cli.properties import add_pairs, known_settings, read_properties
 
 if TYPE_CHECKING:
     from barnabas.client import Producer
@@ -52,26 +52,20 @@ _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_connection(parser, config_flags=("--command-config", "--producer.config"))
     parser.add_argument("--topic", required=True, help="the topic to write to")
-    parser.add_argument(
-        "--property",
-        "--reader-property",
-        dest="reader_properties",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="how lines are read, see below; may be repeated",
+    add_pairs(
+        parser,
+        ("--property", "--reader-property"),
+        "reader_properties",
+        "how lines are read, see below",
     )
     parser.add_argument(
         "--reader-config", type=Path, metavar="FILE", help="a properties file with the same keys"
     )
-    parser.add_argument(
-        "--producer-property",
-        "--command-property",
-        dest="client_properties",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="a setting of the producer; may be repeated",
+    add_pairs(
+        parser,
+        ("--producer-property", "--command-property"),
+        "client_properties",
+        "a setting of the producer",
     )
     parser.add_argument(
         "--compression-codec",

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO, NamedTuple
 
 from barnabas.cli.failures import ToolError
+from barnabas.cli.properties import as_bytes, as_text, is_true
 
 Header = tuple[str, bytes | None]
 
@@ -43,15 +44,15 @@ class LineReader:
         for one, other in _DISTINCT:
             if known.get(one) is not None and known.get(one) == known.get(other):
                 raise ToolError(f"{one} and {other} may not be equal.")
-        self._parses_key = _is_true(known["parse.key"])
-        self._parses_headers = _is_true(known["parse.headers"])
-        self._ignores_errors = _is_true(known["ignore.error"])
+        self._parses_key = is_true(known["parse.key"])
+        self._parses_headers = is_true(known["parse.headers"])
+        self._ignores_errors = is_true(known["ignore.error"])
         self._key_separator = _separator(known, "key.separator")
         self._headers_delimiter = _separator(known, "headers.delimiter")
         self._headers_separator = _separator(known, "headers.separator")
         self._headers_key_separator = _separator(known, "headers.key.separator")
         marker = known.get("null.marker")
-        self._null_marker = None if marker is None else _bytes(marker)
+        self._null_marker = None if marker is None else as_bytes(marker)
 
     def records(self, lines: Iterator[bytes] | BinaryIO) -> Iterator[Line]:
         for number, ended in enumerate(lines, start=1):
@@ -91,7 +92,7 @@ class LineReader:
         name, found, value = pair.partition(self._headers_key_separator)
         if not found:
             if self._ignores_errors:
-                return _text(pair), None
+                return as_text(pair), None
             raise ToolError(
                 f"No header key separator found in pair '{_shown(pair)}' on line number {number}. "
                 "With ignore.error=true it is a header without a value."
@@ -101,7 +102,7 @@ class LineReader:
                 f"Header keys should not be equal to the null marker '{_shown(name)}' as they can't be null: "
                 f"line number {number}."
             )
-        return _text(name), self._nullable(value)
+        return as_text(name), self._nullable(value)
 
     def _is_null(self, part: bytes) -> bool:
         return self._null_marker is not None and part == self._null_marker
@@ -113,21 +114,8 @@ class LineReader:
 def _separator(properties: Mapping[str, str], name: str) -> bytes:
     if not properties[name]:
         raise ToolError(f"{name} may not be empty.")
-    return _bytes(properties[name])
-
-
-def _bytes(text: str) -> bytes:
-    """What the shell has handed over, byte for byte."""
-    return text.encode("utf-8", "surrogateescape")
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
+    return as_bytes(properties[name])
 
 
 def _shown(data: bytes) -> str:
     return data.decode("utf-8", "backslashreplace")
-
-
-def _is_true(text: str) -> bool:
-    return text.strip().lower() == "true"

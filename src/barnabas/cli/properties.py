@@ -2,6 +2,7 @@
 
 Values are taken as they are: a separator may well be a space."""
 
+import argparse
 import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -13,6 +14,13 @@ from barnabas.config.properties import load_properties
 
 # Java's classes cannot be run here. The tools move bytes as they are, so that these change nothing.
 _OF_JAVA = ("key.serializer", "value.serializer", "key.deserializer", "value.deserializer")
+
+
+def add_pairs(parser: argparse.ArgumentParser, flags: tuple[str, ...], dest: str, help: str) -> None:
+    """An option KEY=VALUE that may be repeated."""
+    parser.add_argument(
+        *flags, dest=dest, action="append", default=[], metavar="KEY=VALUE", help=f"{help}; may be repeated"
+    )
 
 
 def read_pairs(pairs: list[str], option: str) -> dict[str, str]:
@@ -45,3 +53,16 @@ def known_settings(given: Mapping[str, str], keys: Mapping[str, object]) -> dict
         meant = f" Did you mean {near[0]}?" if near else ""
         print(f"Warning: {name} is not a setting of this client and is left out.{meant}", file=sys.stderr)
     return settings
+
+
+def as_bytes(text: str) -> bytes:
+    """What the shell has handed over, byte for byte."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def as_text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def is_true(text: str) -> bool:
+    return text.strip().lower() == "true"

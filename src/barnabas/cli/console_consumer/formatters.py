@@ -10,6 +10,7 @@ from typing import Any
 
 from barnabas.cli.console_consumer.deserializers import Deserializer, deserializer_of
 from barnabas.cli.failures import ToolError
+from barnabas.cli.properties import as_bytes, as_text, is_true
 from barnabas.kernels.record_decode import ConsumerRecord
 
 Formatter = Callable[[ConsumerRecord], bytes | None]
@@ -42,13 +43,13 @@ class DefaultFormatter:
     """The parts that were asked for, with separators between them."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        prints = {part: _is_true(properties.get(f"print.{part}", "false")) for part in _PARTS}
-        prints["value"] = _is_true(properties.get("print.value", "true"))
+        prints = {part: is_true(properties.get(f"print.{part}", "false")) for part in _PARTS}
+        prints["value"] = is_true(properties.get("print.value", "true"))
         self._parts = [getattr(self, f"_{part}") for part in _PARTS if prints[part]]
-        self._separator = _bytes(properties.get("key.separator", "\t"))
-        self._line_end = _bytes(properties.get("line.separator", "\n"))
-        self._headers_separator = _bytes(properties.get("headers.separator", ","))
-        self._null = _bytes(properties.get("null.literal", "null"))
+        self._separator = as_bytes(properties.get("key.separator", "\t"))
+        self._line_end = as_bytes(properties.get("line.separator", "\n"))
+        self._headers_separator = as_bytes(properties.get("headers.separator", ","))
+        self._null = as_bytes(properties.get("null.literal", "null"))
         self._key_deserializer = deserializer_of(properties, "key.deserializer")
         self._value_deserializer = deserializer_of(properties, "value.deserializer")
         self._header_deserializer = deserializer_of(properties, "headers.deserializer")
@@ -79,7 +80,7 @@ class DefaultFormatter:
         if not record.headers:
             return b"NO_HEADERS"
         return self._headers_separator.join(
-            _bytes(name) + b":" + self._shown(self._header_deserializer, value)
+            as_bytes(name) + b":" + self._shown(self._header_deserializer, value)
             for name, value in record.headers
         )
 
@@ -104,8 +105,8 @@ class LoggingFormatter(DefaultFormatter):
     def __call__(self, record: ConsumerRecord) -> bytes | None:
         kind = TIMESTAMP_TYPES.get(record.timestamp_type)
         timestamp = "" if kind is None else f"{kind}:{record.timestamp}, "
-        key = "null " if record.key is None else f"{_text(record.key)}, "
-        value = "null" if record.value is None else _text(record.value)
+        key = "null " if record.key is None else f"{as_text(record.key)}, "
+        value = "null" if record.value is None else as_text(record.value)
         print(f"INFO {timestamp}key:{key}value:{value}", file=sys.stderr)
         return super().__call__(record)
 
@@ -133,15 +134,3 @@ def _json_bytes(data: bytes | None) -> Any:
         return data.decode()
     except UnicodeDecodeError:
         return {"base64": base64.b64encode(data).decode()}
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
-
-
-def _is_true(text: str) -> bool:
-    return text.strip().lower() == "true"

@@ -7,7 +7,7 @@ from typing import Any
 
 from barnabas.cli.connecting import add_connection
 from barnabas.cli.failures import ToolError
-from barnabas.cli.properties import known_settings, read_properties
+from barnabas.cli.properties import add_pairs, known_settings, read_properties
 
 DESCRIPTION = """\
 Print the records of a topic, or of all topics that match a pattern. Values are written as the bytes they are,
@@ -43,14 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=["read_committed", "read_uncommitted"],
         help="read_committed leaves out records of open and aborted transactions",
     )
-    parser.add_argument(
-        "--consumer-property",
-        "--command-property",
-        dest="client_properties",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="a setting of the consumer; may be repeated",
+    add_pairs(
+        parser,
+        ("--consumer-property", "--command-property"),
+        "client_properties",
+        "a setting of the consumer",
     )
     parser.add_argument(
         "--enable-systest-events", action="store_true", help="print shutdown_complete at the end"
@@ -87,14 +84,11 @@ def _add_until(parser: argparse.ArgumentParser) -> None:
 
 def _add_shown(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--formatter", metavar="CLASS", help="how records are shown, see below")
-    parser.add_argument(
-        "--property",
-        "--formatter-property",
-        dest="formatter_properties",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="what the formatter shows, see below; may be repeated",
+    add_pairs(
+        parser,
+        ("--property", "--formatter-property"),
+        "formatter_properties",
+        "what the formatter shows, see below",
     )
     parser.add_argument(
         "--formatter-config", type=Path, metavar="FILE", help="a properties file with the same keys"
