@@ -2,13 +2,18 @@
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Ran, Run
+from tests.clients.broker_process import running_broker
 
 import barnabas
 from barnabas.client.admin import NewTopic
-from barnabas.errors import KafkaError
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.testing.raw_calls import new_topic
+from barnabas.testing.raw_client import RawClient
+from barnabas.testing.raw_transactions import OLD, RawTransactional
 
 Tool = Callable[..., Ran]
 
@@ -141,3 +146,26 @@ def test_verbs_are_completed(run: Run) -> None:
 def test_a_wrong_verb_is_one_sentence(tool: Tool) -> None:
     assert tool().err.count("\n") == 1
     assert "invalid choice: 'lost'" in tool("lost").err
+
+
+def test_a_hanging_transaction_is_found_and_repaired(run: Run, tmp_path: Path) -> None:
+    """A broker that does not verify lets a record begin a transaction its coordinator knows nothing of."""
+    careless = {"transaction.partition.verification.enable": "false"}
+    with running_broker(tmp_path, careless) as broker:
+        host, _, port = broker.bootstrap.rpartition(":")
+        with RawClient(host, int(port)) as client:
+            topic = new_topic(client)
+            producer = RawTransactional(client, "hanging", OLD)
+            producer.init()
+            assert producer.produce(topic, b"never ended") == ErrorCode.NONE
+
+        def tool(*arguments: str) -> Ran:
+            return run("transactions", "--bootstrap-server", broker.bootstrap, *arguments)
+
+        search = ("find-hanging", "--broker-id", "1", "--max-transaction-timeout", "-1")
+        (found,) = json.loads(tool(*search, "--json").out)
+        assert (found["topic"], found["partition"], found["startOffset"]) == (topic.name, 0, 0)
+        assert cells(tool(*search).lines[1])[:2] == [topic.name, "0"]
+        where = ("--topic", topic.name, "--partition", "0")
+        assert tool("abort", *where, "--start-offset", str(found["startOffset"])).code == 0
+        assert json.loads(tool(*search, "--json").out) == []
