@@ -13,6 +13,9 @@ EXAMPLES = dict(re.findall(r"<!-- example: (\w+) -->\n```python\n(.*?)```", GUID
 PRINTED = {
     "sending": r"RecordMetadata\(topic='orders', partition=0, offset=0, .*\)\nwritten: 1\n",
     "reading": r"0 b'42' b'one coffee' \(\('table', b'7'\),\)\n1 None b'no key, no wait' \(\)\n2 0\n",
+    "tables": r"\{TopicPartition\(topic='readings', partition=0\): "
+    r"Written\(count=3, offsets=\(range\(0, 3\),\)\)\}\n"
+    r"\{'offset': 2, 'key': b'a', 'value': b'21.0'\}\n",
     "workers": r"2\n",
     "asyncio": r"0\nb'42' b'3.50'\n",
     "transactions": r"2\n",
