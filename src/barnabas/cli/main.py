@@ -66,6 +66,7 @@ COMMANDS: dict[str, Row] = {
         "consumer_groups", "list, describe, reset and delete consumer groups", "kafka-consumer-groups"
     ),
     "transactions": Row("transactions", "list, describe and repair transactions", "kafka-transactions"),
+    "pipeline": Row("pipeline", "run data pipelines on Spark"),
     "completion": Row("completion", "print a completion script for bash, zsh or fish"),
 }
 

@@ -1,0 +1,161 @@
+"""Pipelines on a real Spark: files that run, rows that are put aside, runs that go on where they stopped."""
+
+import json
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import barnabas
+from barnabas.spark.pipeline.deep_check import check_with_spark
+from barnabas.spark.pipeline.loading import load
+from barnabas.spark.pipeline.progress import QueryProgress
+from barnabas.spark.pipeline.replaying import replay
+from barnabas.spark.pipeline.running import QueryFailed, run
+from barnabas.spark.pipeline.status import status_of
+from barnabas.spark.tables.store import store_of
+from barnabas.spark.tables.target import TableTarget
+from barnabas.testing import Broker
+
+WHOLE = """\
+name: {topic}
+bootstrap: {bootstrap}
+checkpoint: ./state
+dead_letters: {topic}-dead
+sources:
+  orders:
+    topic: {topic}
+    decode: json
+    schema: "id long, amount double, at timestamp"
+    bad_records: quarantine
+    watermark: {{column: at, delay: 1 hour}}
+    dedupe: [id]
+steps:
+  - {{name: priced, python: "pricing:price", from: [orders]}}
+  - name: sums
+    sql: >
+      SELECT window.start AS start, sum(amount) AS total
+      FROM priced GROUP BY window(at, '1 hour')
+quality:
+  priced:
+    - {{name: positive, check: "amount > 0"}}
+    - {{name: small, check: "amount < 1000", action: drop}}
+sinks:
+  - {{from: priced, topic: {topic}-out, key: id}}
+  - {{from: priced, table: {{path: ./tables/priced}}}}
+  - {{from: sums, table: {{path: ./tables/sums}}}}
+"""
+PRICING = """\
+from pyspark.sql import functions as F
+
+
+def price(spark, orders):
+    price = F.col("amount").alias("price")
+    return orders.select("id", "amount", "at", price, "_topic", "_partition", "_offset")
+"""
+
+
+def order(number: int, amount: float, hour: int = 9) -> bytes:
+    return json.dumps({"id": number, "amount": amount, "at": f"2026-01-05T{hour:02}:00:00Z"}).encode()
+
+
+@pytest.fixture
+def write(broker: Broker, topics: Any, tmp_path: Path) -> Callable[[str], tuple[Path, str]]:
+    """Write a pipeline's file for a topic of its own."""
+
+    def write(text: str) -> tuple[Path, str]:
+        topic = f"p-{uuid.uuid4().hex[:10]}"
+        for name in (topic, f"{topic}-out", f"{topic}-dead"):
+            topics.make(name)
+        (tmp_path / "pricing.py").write_text(PRICING)
+        path = tmp_path / "pipeline.yaml"
+        path.write_text(text.format(topic=topic, bootstrap=broker.bootstrap))
+        return path, topic
+
+    return write
+
+
+def quiet(_: list[QueryProgress]) -> None:
+    return None
+
+
+def committed(bootstrap: str, topic: str) -> list[Any]:
+    settings = {"bootstrap.servers": bootstrap, "auto.offset.reset": "earliest"}
+    with barnabas.Consumer({**settings, "isolation.level": "read_committed"}) as consumer:
+        places = [barnabas.TopicPartition(topic, each.partition) for each in consumer.partitions_for(topic)]
+        consumer.assign(places)
+        ends = consumer.end_offsets(places)
+        found: list[Any] = []
+        while any(consumer.position(place) < ends[place] for place in places):
+            found += consumer.poll(5.0)
+    return found
+
+
+def test_a_whole_pipeline_over_two_runs(
+    spark: SparkSession, broker: Broker, topics: Any, write: Callable[[str], tuple[Path, str]], tmp_path: Path
+) -> None:
+    path, topic = write(WHOLE)
+    pipeline = load(path)
+    topics.put(topic, [order(1, 10.0), order(2, 20.0), order(1, 10.0), b"{no json", order(3, -1.0)])
+    run(spark, pipeline, tmp_path, once=True, watch=quiet)
+    topics.put(topic, [order(4, 5.0), order(5, 5000.0), b"neither", order(6, 1.0, hour=20)])
+    done = run(spark, pipeline, tmp_path, once=True, watch=quiet)
+
+    assert {each.state for each in done} == {"done"}
+    rows = store_of(TableTarget(str(tmp_path / "tables" / "priced"))).read().to_pylist()
+    assert sorted(row["id"] for row in rows) == [1, 2, 4, 6]
+    out = committed(broker.bootstrap, f"{topic}-out")
+    assert sorted((record.key, json.loads(record.value)["price"]) for record in out) == [
+        (b"1", 10.0),
+        (b"2", 20.0),
+        (b"4", 5.0),
+        (b"6", 1.0),
+    ]
+    sums = store_of(TableTarget(str(tmp_path / "tables" / "sums"))).read().to_pylist()
+    assert [row["total"] for row in sums] == [35.0]
+
+    letters = {record.value: dict(record.headers) for record in committed(broker.bootstrap, f"{topic}-dead")}
+    assert len(letters) == 3
+    bad = letters[b"{no json"]
+    assert (bad["barnabas.step"], bad["barnabas.topic"]) == (b"orders", topic.encode())
+    (rejected,) = [headers for value, headers in letters.items() if value.startswith(b'{"id":3')]
+    assert (rejected["barnabas.error"], rejected["barnabas.step"]) == (b"positive", b"priced")
+
+    status = {each.query: each for each in status_of(pipeline, tmp_path)}
+    assert status["priced-to-priced"].lag == 0
+    assert status["priced-to-priced"].batches >= 2
+
+    told = replay(pipeline, dry_run=True)
+    assert told.sent == {topic: 3}
+    assert replay(pipeline, step="orders").sent == {topic: 2}
+    assert replay(pipeline).sent == {}
+    replayed = [record for record in committed(broker.bootstrap, topic) if dict(record.headers)]
+    assert sorted(record.value for record in replayed) == [b"neither", b"{no json"]
+
+
+def test_a_rule_that_must_not_fail_ends_the_pipeline(
+    spark: SparkSession, topics: Any, write: Callable[[str], tuple[Path, str]], tmp_path: Path
+) -> None:
+    path, topic = write(
+        "name: {topic}\nbootstrap: {bootstrap}\ncheckpoint: ./state\n"
+        "sources:\n  orders: {{topic: {topic}, decode: json, schema: 'id long'}}\n"
+        "quality:\n  orders: [{{name: known, check: id > 0, action: fail}}]\n"
+        "sinks:\n  - {{from: orders, table: {{path: ./tables/orders}}}}\n"
+    )
+    topics.put(topic, [b'{"id": 0}'])
+    with pytest.raises(QueryFailed, match="rule 'known'"):
+        run(spark, load(path), tmp_path, once=True, watch=quiet)
+
+
+def test_spark_finds_what_a_file_does_not_show(
+    spark: SparkSession, write: Callable[[str], tuple[Path, str]], tmp_path: Path
+) -> None:
+    path, _ = write(WHOLE.replace("key: id", "key: number"))
+    (told,) = check_with_spark(spark, load(path), tmp_path)
+    assert "names the column number, and priced has only id, amount" in told
+    path, _ = write(WHOLE.replace("sum(amount)", "sum(amont)"))
+    (told,) = check_with_spark(spark, load(path), tmp_path)
+    assert "amont" in told
