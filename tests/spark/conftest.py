@@ -16,7 +16,7 @@ from tests.spark.topics import Topics
 
 from barnabas.spark import brokers
 from barnabas.spark.decode import dead_letters
-from barnabas.spark.sink import sending
+from barnabas.spark.sink import clusters, sending
 from barnabas.testing import Broker
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def connections_closed() -> Iterator[None]:
     yield
     dead_letters.close_all()
     sending.close_all()
+    clusters.close_all()
     brokers.close_all()
 
 

@@ -2,16 +2,19 @@
 committed; here all in one process."""
 
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import from_arrow_schema
 from tests.spark.topics import Topics
 
 import barnabas
 from barnabas.ids import TopicPartition
+from barnabas.spark.sink.encoding import BATCH_PROPERTY, QUERY_PROPERTY, RUN_PROPERTY
 from barnabas.spark.source import BarnabasSource
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -34,26 +37,46 @@ def _task(writer: Any, batches: Rows) -> Any:
 
 
 class Query:
-    """A streaming query that writes: `run` is a batch of it, of which every element is a task's rows."""
+    """A streaming query that writes: `run` is a batch of it, of which every element is a task's rows. Its
+    `name` is its id, as the checkpoint keeps it over restarts."""
 
-    def __init__(self, options: Mapping[str, str], schema: pa.Schema | None = None) -> None:
+    def __init__(
+        self, options: Mapping[str, str], schema: pa.Schema | None = None, name: str = "query-1"
+    ) -> None:
         self._source = BarnabasSource(dict(options))
         self._schema = from_arrow_schema(schema or numbers(0, 0).schema)
+        self._name = name
 
     def writer(self) -> DataSourceStreamArrowWriter:
         found = self._source.streamWriter(self._schema, False)
         assert isinstance(found, DataSourceStreamArrowWriter)
         return found
 
-    def write(self, *tasks: Rows) -> list[WriterCommitMessage | None]:
+    def write(self, *tasks: Rows, batch: int = 0) -> list[WriterCommitMessage | None]:
         planned = self.writer()
-        return [_task(planned, batches) for batches in tasks]
+        with task_context(self._name, batch):
+            return [_task(planned, batches) for batches in tasks]
 
     def commit(self, messages: list[WriterCommitMessage | None], batch: int) -> None:
         self.writer().commit(messages, batch)
 
     def run(self, batch: int, *tasks: Rows) -> None:
-        self.commit(self.write(*tasks), batch)
+        self.commit(self.write(*tasks, batch=batch), batch)
+
+
+@contextmanager
+def task_context(query: str, batch: int) -> Iterator[None]:
+    """What Spark tells the tasks of a batch."""
+    context = TaskContext._getOrCreate()
+    context._localProperties = {
+        QUERY_PROPERTY: query,
+        RUN_PROPERTY: f"run of {query}",
+        BATCH_PROPERTY: str(batch),
+    }
+    try:
+        yield
+    finally:
+        TaskContext._setTaskContext(None)
 
 
 def run_job(options: Mapping[str, str], *tasks: Rows) -> None:
@@ -63,16 +86,22 @@ def run_job(options: Mapping[str, str], *tasks: Rows) -> None:
     writer.commit([_task(writer, batches) for batches in tasks])
 
 
-def committed_values(topics: Topics, topic: str, partitions: int = 2) -> list[int]:
-    """The numbers that a reader with read_committed sees now, sorted."""
+def committed_records(bootstrap: str, topic: str, partitions: int = 2) -> list[Any]:
+    """What a reader with read_committed sees now, partition by partition."""
     where = [TopicPartition(topic, partition) for partition in range(partitions)]
     with barnabas.Consumer(
-        bootstrap_servers=topics.bootstrap, enable_auto_commit=False, isolation_level="read_committed"
+        bootstrap_servers=bootstrap, enable_auto_commit=False, isolation_level="read_committed"
     ) as consumer:
         consumer.assign(where)
         consumer.seek_to_beginning(*where)
         ends = consumer.end_offsets(where)
-        found: list[int] = []
+        found: list[Any] = []
         while any(consumer.position(each) < ends[each] for each in where):
-            found += [int(record.value) for record in consumer.poll(5.0) if record.value is not None]
-        return sorted(found)
+            # Markers of transactions move the position, and are no records to wait for.
+            found += consumer.poll(0.1)
+        return sorted(found, key=lambda record: (record.partition, record.offset))
+
+
+def committed_values(topics: Topics, topic: str, partitions: int = 2) -> list[int]:
+    """The numbers that a reader with read_committed sees now, sorted."""
+    return sorted(int(record.value) for record in committed_records(topics.bootstrap, topic, partitions))

@@ -291,7 +291,7 @@ SINK_OPTIONS = (
         TEXT,
         None,
         BOTH,
-        "Where such files are, for an hour at most: a directory that tasks and driver share (default:"
+        "Where such files are until the commit: a directory that tasks and driver share (default:"
         " `<checkpointLocation>.staging`, for jobs `barnabas-staging` in the directory for temporary files).",
     ),
     Option("checkpointLocation", TEXT, None, STREAM, "Spark's own."),

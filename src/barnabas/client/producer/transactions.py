@@ -11,7 +11,7 @@ takes the next epoch; before that, each partition is announced first, and the ep
 after a failure."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from enum import Enum
 from functools import partial
 from typing import Any
@@ -155,6 +155,17 @@ class Transactions:
         self._to_join.clear()
         self._has_offsets = False
         self.state = State.IN_TRANSACTION
+
+    async def join(self, partitions: Iterable[TopicPartition]) -> None:
+        """Announce partitions that are written to past the sender; needless where the first batch does it."""
+        self.require(State.IN_TRANSACTION)
+        wanted = sorted(set(partitions))
+        try:
+            if wanted and not self.implicit:
+                await self._ask(partial(self._join_once, partitions=wanted))
+        except KafkaError as error:
+            raise self._fail(error) from None
+        self._joined.update(wanted)
 
     async def send_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: Any) -> None:
         """`group`: a group id, or the metadata of a consumer's group with its member and generation."""

@@ -1,6 +1,7 @@
 """The writers that Spark is given: made when a query is planned, pickled to its tasks, and for streams made
 again where a batch is committed."""
 
+import uuid
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -12,32 +13,30 @@ from pyspark.sql.datasource import (
 
 from barnabas.spark.options import OptionError
 from barnabas.spark.sink.columns import written_columns
+from barnabas.spark.sink.committing import commit_batch, commit_job
+from barnabas.spark.sink.encoding import Encoder, task_of_now
 from barnabas.spark.sink.sending import send_all
 from barnabas.spark.sink.settings import WriteSettings, write_settings
+from barnabas.spark.sink.staging import SUFFIX, batch_file, job_directory, sweep_jobs
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
     from pyspark.sql.types import StructType
 
 
-def _check_delivery(settings: WriteSettings) -> None:
-    if settings.is_exact:
-        raise OptionError("delivery=exactly-once is not there yet.")
-
-
 def batch_writer(given: Mapping[str, str], schema: "StructType", overwrite: bool) -> DataSourceArrowWriter:
     if overwrite:
         raise OptionError("A topic cannot be overwritten, only appended to: write with mode append.")
     settings = write_settings(given, is_stream=False)
-    _check_delivery(settings)
-    return BatchWriter(settings, written_columns(settings, schema))
+    columns = written_columns(settings, schema)
+    return ExactBatchWriter(settings, columns) if settings.is_exact else BatchWriter(settings, columns)
 
 
 def stream_writer(given: Mapping[str, str], schema: "StructType") -> DataSourceStreamArrowWriter:
     """All output modes append: what complete and update put out again are newer records of the same keys."""
     settings = write_settings(given, is_stream=True)
-    _check_delivery(settings)
-    return StreamWriter(settings, written_columns(settings, schema))
+    columns = written_columns(settings, schema)
+    return ExactStreamWriter(settings, columns) if settings.is_exact else StreamWriter(settings, columns)
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -62,3 +61,40 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: "Iterator[RecordBatch]") -> WriterCommitMessage:
         send_all(self._settings.client, self._settings.topic, self._columns, iterator)
         return WriterCommitMessage()
+
+
+class ExactBatchWriter(DataSourceArrowWriter):
+    """Exactly once: all rows of the job become visible together."""
+
+    def __init__(self, settings: WriteSettings, columns: tuple[str, ...]) -> None:
+        self._settings = settings
+        self._columns = columns
+        self._directory = job_directory(settings)
+
+    def write(self, iterator: "Iterator[RecordBatch]") -> WriterCommitMessage:
+        path = self._directory / f"{uuid.uuid4().hex}{SUFFIX}"
+        return Encoder(self._settings, self._columns, task_of_now(), lambda: path).encode(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        commit_job(self._settings, messages)
+        sweep_jobs(self._directory)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        sweep_jobs(self._directory)
+
+
+class ExactStreamWriter(DataSourceStreamArrowWriter):
+    """Exactly once. There is nothing to do for abort(), which Spark also calls where commit() has failed,
+    and perhaps has succeeded: the marker tells, when the batch is tried again."""
+
+    def __init__(self, settings: WriteSettings, columns: tuple[str, ...]) -> None:
+        self._settings = settings
+        self._columns = columns
+
+    def write(self, iterator: "Iterator[RecordBatch]") -> WriterCommitMessage:
+        task = task_of_now()
+        encoder = Encoder(self._settings, self._columns, task, lambda: batch_file(self._settings, task.batch))
+        return encoder.encode(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        commit_batch(self._settings, messages, batchId)
