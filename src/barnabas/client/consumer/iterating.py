@@ -13,25 +13,20 @@ from barnabas.client.types import TopicPartition
 class _Part:
     """One partition's records, from where the position was to where the poll has brought it."""
 
+    __slots__ = ("at", "end", "records", "state", "version")
+
     def __init__(self, state: PartitionState, records: list[ConsumerRecord]) -> None:
         self.state = state
         self.records = records
-        self._version = state.version
-        self._end = state.offset
-        self._at: int | None = records[0].offset
-        state.offset = self._at
+        self.version = state.version
+        self.end = state.offset
+        self.at: int | None = records[0].offset
+        state.offset = self.at
 
-    def move(self, offset: int | None) -> None:
-        # Unless the user has sought, or read on, meanwhile: then the place is his.
-        if self.state.version == self._version and self.state.offset == self._at:
-            self.state.offset = self._at = offset
-
-    def finish(self) -> None:
-        self.move(self._end)
-
-    def give_back(self) -> None:
-        if self.state.version == self._version and self.state.offset == self._at and self._at is not None:
-            self.state.place(self._at)
+    @property
+    def is_ours(self) -> bool:
+        """Unless the user has sought, or read on, meanwhile: then the place is his."""
+        return self.state.version == self.version and self.state.offset == self.at
 
 
 def hand_out(assignments: Assignments, records: ConsumerRecords) -> Generator[ConsumerRecord, None, None]:
@@ -40,17 +35,26 @@ def hand_out(assignments: Assignments, records: ConsumerRecords) -> Generator[Co
     try:
         while parts:
             part = parts[0]
+            state, version = part.state, part.version
             for record in part.records:
-                part.move(record.offset + 1)
+                # As is_ours, spelled out: this is done for every record.
+                if state.offset == part.at and state.version == version:
+                    state.offset = part.at = record.offset + 1
                 yield record
-            part.finish()
+            if part.is_ours:
+                state.offset = part.end
             parts.pop(0)
     finally:
         if parts:
-            with assignments.signal:
-                for part in parts:
-                    part.give_back()
-            assignments.wake()
+            _give_back(assignments, parts)
+
+
+def _give_back(assignments: Assignments, parts: list[_Part]) -> None:
+    with assignments.signal:
+        for part in parts:
+            if part.is_ours and part.at is not None:
+                part.state.place(part.at)
+    assignments.wake()
 
 
 def _parts(assignments: Assignments, records: ConsumerRecords) -> list[_Part]:
