@@ -88,6 +88,7 @@ class RecordColumns:
         self.buffers = ColumnBuffers(frozenset(self._wanted))
         self._sources: list[tuple[str, int, int]] = []  # topic, partition, first row
         self._types: list[tuple[int, int]] = []  # timestamp type, first row
+        self._lacked_room = False
 
     @property
     def count(self) -> int:
@@ -101,7 +102,8 @@ class RecordColumns:
 
     @property
     def is_full(self) -> bool:
-        return self.buffers.count >= self.rows_max or self.buffers.size >= self.bytes_max
+        """Whether the next row has no room, as far as known: one may be too large for what is left."""
+        return self._lacked_room or self.buffers.count >= self.rows_max or self.buffers.size >= self.bytes_max
 
     def begin(self, topic: str, partition: int) -> None:
         """Say where the rows appended from now on are from. Not needed where finish() says it for all."""
@@ -129,6 +131,7 @@ class RecordColumns:
             raise KafkaError(
                 ErrorCode.CORRUPT_MESSAGE, f"A batch of {records.source} is malformed: {error}."
             ) from error
+        self._lacked_room = buffers.left > 0 and buffers.next_offset <= last_offset
         records.moved(batch, buffers.position, buffers.left, buffers.next_offset)
 
     def finish(self, topic: str | None = None, partition: int | None = None, schema: Any = None) -> Any:

@@ -141,6 +141,24 @@ def test_only_offsets_within_the_bounds_are_taken(
     assert values(columns) == expected
 
 
+def test_columns_without_room_for_the_next_row_are_full() -> None:
+    columns = RecordColumns(("value",), bytes_max=10)
+    records = RecordSet(batch(0, b"1234", b"5678", b"90ab"), 0)
+    assert append_records(columns, records) == 2
+    assert columns.size < 10
+    assert columns.is_full, "or whoever waits for room would wait for ever"
+    assert values(columns) == [b"1234", b"5678"]
+    assert not columns.is_full
+    assert append_records(columns, records) == 3
+    assert not columns.is_full
+
+
+def test_columns_that_stopped_at_the_end_offset_are_not_full() -> None:
+    columns = RecordColumns(("value",), bytes_max=10)
+    assert append_fetched(columns, batch(0, b"1", b"2", b"3"), first_offset=0, end_offset=2) == 2
+    assert not columns.is_full
+
+
 @pytest.mark.parametrize("rows_max", [1, 2, 4, 6])
 def test_full_columns_are_finished_and_filled_again(rows_max: int) -> None:
     columns = RecordColumns(rows_max=rows_max)
