@@ -1,0 +1,32 @@
+"""The lines of docs/command-line.md run, one after the other, as they stand there."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+from tests.clients.broker_process import PROGRAM, BrokerProcess, running_broker
+
+ROOT = Path(__file__).parents[2]
+(BLOCK,) = re.findall(
+    r"<!-- run -->\n```sh\n(.*?)```", (ROOT / "docs" / "command-line.md").read_text(), re.DOTALL
+)
+LINES = [line for line in BLOCK.splitlines() if line and not line.startswith("#")]
+
+
+def run_line(line: str, broker: BrokerProcess) -> str:
+    path = f"{PROGRAM.parent}:{ROOT / 'bin'}:{os.environ['PATH']}"
+    command = line.replace("localhost:9092", broker.bootstrap)
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, timeout=120, env={**os.environ, "PATH": path}
+    )
+    assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def test_every_line_runs(tmp_path: Path) -> None:
+    with running_broker(tmp_path, {"group.initial.rebalance.delay.ms": "0"}) as broker:
+        printed = {line: run_line(line, broker) for line in LINES}
+    (consumed,) = [out for line, out in printed.items() if "print.key" in line]
+    assert consumed == "42\tone coffee\n"
+    assert len(LINES) > 15
