@@ -67,6 +67,7 @@ COMMANDS: dict[str, Row] = {
     ),
     "transactions": Row("transactions", "list, describe and repair transactions", "kafka-transactions"),
     "pipeline": Row("pipeline", "run data pipelines on Spark"),
+    "audit": Row("audit", "find gaps, duplicates and damage in topics or log directories, on Spark"),
     "completion": Row("completion", "print a completion script for bash, zsh or fish"),
 }
 

@@ -1,0 +1,126 @@
+"""`barnabas audit`: is a log whole? Told of topics, or of log directories without a broker."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from barnabas.cli.connecting import add_connection, await_broker, client_settings
+from barnabas.cli.failures import ToolError
+from barnabas.cli.output import columns, print_json
+from barnabas.cli.spark_session import add_spark, spark_session
+
+if TYPE_CHECKING:
+    from barnabas.spark.jobs.audit import Checks, DirectoryLog, Finding, Report, TopicLog
+
+DESCRIPTION = """\
+Go through every batch of topics, or of the log directories of brokers, and tell what is wrong: offsets
+that are missing and that neither compaction nor markers of transactions explain, batches that do not match
+their checksum, records that a producer wrote twice, offsets and leader epochs that do not rise, indexes that
+point elsewhere; on request the same record twice, and keys whose records are out of order. It runs on Spark,
+a task for each partition or segment. The exit code is 1 where something is wrong. docs/jobs.md says more."""
+EXAMPLES = """\
+  barnabas audit --bootstrap-server localhost:9092 --topic orders
+  barnabas audit --bootstrap-server localhost:9092 --topic orders --duplicates --sequence-field $.version
+  barnabas audit --log-dir ./data --json
+  barnabas audit --log-dir /mnt/b1 --log-dir /mnt/b2 --topic orders --master spark://host:7077
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    where = parser.add_mutually_exclusive_group(required=True)
+    add_connection(parser, server_group=where)
+    where.add_argument(
+        "--log-dir",
+        action="append",
+        type=Path,
+        metavar="DIR",
+        help="a directory of a broker (log.dirs) in place of one that runs; may be repeated",
+    )
+    parser.add_argument(
+        "--topic", action="append", default=[], metavar="NAME", help="a topic; may be repeated"
+    )
+    parser.add_argument("--topic-pattern", metavar="REGEX", help="topics whose whole name matches")
+    parser.add_argument(
+        "--duplicates", action="store_true", help="look for records with the same key and value"
+    )
+    parser.add_argument(
+        "--sequence-field",
+        metavar="PATH",
+        help="a number that must rise for each key: $.path.in.json or header:NAME",
+    )
+    parser.add_argument("--examples", type=int, default=5, metavar="N", help="tell so many of each kind (5)")
+    parser.add_argument("--tasks", type=int, metavar="N", help="split large partitions into about N tasks")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    add_spark(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    with spark_session(options, "audit") as spark:
+        from barnabas.spark.jobs.audit import audit
+        from barnabas.spark.jobs.clients import JobError
+        from barnabas.spark.options import OptionError
+
+        try:
+            report = audit(spark, _log(options), _checks(options))
+        except (JobError, OptionError) as error:
+            raise ToolError(str(error)) from error
+    if options.json:
+        _print_json(report)
+    else:
+        _print(report)
+    return 1 if report.faults else 0
+
+
+def _checks(options: argparse.Namespace) -> "Checks":
+    from barnabas.spark.jobs.audit import Checks
+
+    return Checks(options.duplicates, options.sequence_field, options.examples)
+
+
+def _log(options: argparse.Namespace) -> "TopicLog | DirectoryLog":
+    from barnabas.client.config import consumer_config
+    from barnabas.client.keys import CONSUMER_KEYS
+    from barnabas.spark.jobs.audit import DirectoryLog, TopicLog
+    from barnabas.spark.settings import Topics
+
+    if options.log_dir:
+        if options.topic_pattern:
+            raise ToolError("With --log-dir, name topics with --topic; without it all are looked at.")
+        return DirectoryLog(options.log_dir, tuple(options.topic))
+    if bool(options.topic) == bool(options.topic_pattern):
+        raise ToolError("Say which topics: --topic NAME, which may be repeated, or --topic-pattern REGEX.")
+    client = client_settings(options, keys=CONSUMER_KEYS)
+    await_broker(consumer_config(client).servers)
+    return TopicLog(client, Topics(tuple(options.topic), options.topic_pattern or ""), options.tasks)
+
+
+def _print(report: "Report") -> None:
+    headers = ["TOPIC", "PARTITION", "FIRST", "LAST", "RECORDS", "MARKERS", "COMPACTED", "MISSING"]
+    headers += ["REPEATED", "BACKWARDS"]
+    fields = [header.lower() for header in headers]
+    if any(each.place for each in report.partitions):
+        headers, fields = ["DIRECTORY", *headers], ["place", *fields]
+    rows = [[each._asdict()[field] for field in fields] for each in report.partitions]
+    print(columns(headers, rows))
+    for each in report.findings:
+        print(_sentence(each))
+    records = sum(each.records for each in report.partitions)
+    verdict = f"{report.faults} faults" if report.faults else "nothing is wrong"
+    print(f"{len(report.partitions)} partitions, {records:,} records: {verdict}.")
+
+
+def _sentence(finding: "Finding") -> str:
+    where = f"{finding.place}/" if finding.place else ""
+    at = "" if finding.offset is None else f" at offset {finding.offset}"
+    kind = "" if finding.is_wrong else " (no fault)"
+    return f"{where}{finding.topic}-{finding.partition}{at}: {finding.detail} [{finding.check}]{kind}"
+
+
+def _print_json(report: "Report") -> None:
+    print_json(
+        {
+            "faults": report.faults,
+            "partitions": [each._asdict() for each in report.partitions],
+            "findings": [each._asdict() for each in report.findings],
+        }
+    )

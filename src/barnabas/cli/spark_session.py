@@ -1,0 +1,60 @@
+"""The options by which commands find their Spark, and the session made from them."""
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from barnabas.cli.connecting import key_values
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def add_spark(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--master", metavar="URL", help="where Spark runs (local[*])")
+    parser.add_argument("--remote", metavar="URL", help="a Spark Connect server: sc://host:15002")
+    parser.add_argument(
+        "--conf", action="append", default=[], metavar="KEY=VALUE", help="a setting of Spark; may be repeated"
+    )
+
+
+@contextmanager
+def spark_session(options: argparse.Namespace, name: str) -> "Iterator[SparkSession]":
+    """A session for the block; one that runs in this process already is used, and left running.
+
+    What Spark's tasks fail with is told in one sentence."""
+    from barnabas.cli.failures import ToolError
+    from barnabas.spark.session import session_of
+
+    settings = key_values(options.conf, "--conf")
+    running = _running(options)
+    spark = running or session_of(f"barnabas {name}", options.master, options.remote, settings)
+
+    from pyspark.errors import PySparkException
+
+    try:
+        yield spark
+    except PySparkException as error:
+        raise ToolError(f"Spark could not do it: {_last_line(str(error))}") from error
+    finally:
+        if running is None:
+            spark.stop()
+
+
+def _running(options: argparse.Namespace) -> "SparkSession | None":
+    if options.master or options.remote:
+        return None
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        # session_of says what to install.
+        return None
+    return SparkSession.getActiveSession()
+
+
+def _last_line(text: str) -> str:
+    """Of the traceback of a task, which Spark tells whole."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    told = [line for line in lines if not line.startswith(("at ", "File ", "Driver stacktrace", "Traceback"))]
+    return (told or ["it gave no reason"])[-1]

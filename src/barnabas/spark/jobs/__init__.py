@@ -1,0 +1,1 @@
+"""Jobs for what outgrows one machine: audit of logs, mirrors of topics, tables sent to topics."""

@@ -1,0 +1,33 @@
+"""Clients of a cluster, and options of the data source, from one set of settings."""
+
+import json
+from collections.abc import Iterable, Mapping
+
+from barnabas.client import Admin
+from barnabas.client.keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS
+
+
+class JobError(Exception):
+    """A job cannot be done; the sentence says why and what to do."""
+
+
+def admin_of(client: Mapping[str, str]) -> Admin:
+    return Admin({name: value for name, value in client.items() if name in ADMIN_KEYS})
+
+
+def source_options(client: Mapping[str, str]) -> dict[str, str]:
+    """Of `format("barnabas")` for reading."""
+    return {f"kafka.{name}": value for name, value in client.items() if name in CONSUMER_KEYS}
+
+
+def sink_options(client: Mapping[str, str]) -> dict[str, str]:
+    """Of `format("barnabas")` for writing."""
+    return {f"kafka.{name}": value for name, value in client.items() if name in PRODUCER_KEYS}
+
+
+def assigned(partitions: Iterable[tuple[str, int]]) -> str:
+    """The option `assign` for these partitions."""
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(set(partitions)):
+        topics.setdefault(topic, []).append(partition)
+    return json.dumps(topics)
