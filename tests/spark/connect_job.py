@@ -7,26 +7,21 @@ from pyspark.sql import SparkSession
 
 
 def main(servers: str, topic: str, folder: str) -> None:
-    spark = (
-        SparkSession.builder.remote("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.driver.host", "127.0.0.1")
-        .getOrCreate()
-    )
+    spark = SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "2").getOrCreate()
     options = {"kafka.bootstrap.servers": servers, "subscribe": topic}
     counted = spark.read.format("barnabas").options(**options).load().selectExpr("count(value)").first()
     assert counted is not None
     print("batch", counted[0])
     stream = spark.readStream.format("barnabas").options(**options, startingOffsets="earliest").load()
     query = (
-        stream.writeStream.format("noop")
+        stream.writeStream.format("parquet")
+        .option("path", f"{folder}/out")
         .option("checkpointLocation", f"{folder}/checkpoint")
         .trigger(availableNow=True)
         .start()
     )
     query.awaitTermination()
-    print("stream", sum(report["numInputRows"] for report in query.recentProgress))
+    print("stream", spark.read.parquet(f"{folder}/out").count())
     spark.stop()
 
 
