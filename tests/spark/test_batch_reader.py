@@ -22,6 +22,7 @@ from barnabas.spark.options import OptionError
 from barnabas.spark.reader import PushdownReader
 from barnabas.spark.source import BarnabasSource
 from barnabas.spark.stream import TopicStreamReader
+from barnabas.testing import Broker
 
 Options = dict[str, str]
 
@@ -243,3 +244,20 @@ def test_the_source_streams_and_reads(options: Options) -> None:
     source: Any = BarnabasSource(options)
     assert source.name() == "barnabas"
     assert isinstance(source.streamReader(source.schema()), TopicStreamReader)
+
+
+def test_a_broker_that_is_killed_while_a_task_reads() -> None:
+    with Broker({"num.partitions": "1"}, subprocess=True) as broker:
+        with Topics(broker.bootstrap) as topics:
+            topics.make("orders", 1)
+            for start in range(0, 1000, 100):
+                topics.put("orders", [b"%d" % number + b" " * 500 for number in range(start, start + 100)])
+        options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "orders"}
+        reader = batch_reader(options | {"fetchBytes": "70000", "batchRows": "50"})
+        (partition,) = reader.partitions()
+        batches = reader.read(partition)
+        found = next(batches).column("value").to_pylist()
+        broker.kill()
+        broker.restart()
+        found += [value for batch in batches for value in batch.column("value").to_pylist()]
+        assert [int(value) for value in found] == list(range(1000))

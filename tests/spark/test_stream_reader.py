@@ -1,6 +1,7 @@
 """Streaming queries against a broker, without a JVM: batch by batch, as Spark asks for them."""
 
 import json
+import random
 import time
 from typing import Any
 
@@ -212,7 +213,7 @@ def test_new_partitions_are_read_from_their_first_record(
     query.step()
     cached = Query(options | {"partition.metadata.cache.ttl.ms": "3600000"})
     cached.step()
-    topics.admin.create_partitions({topic: 3})
+    topics.grow(topic, 3)
     topics.numbers(topic, 0, 4, partition=2)
     assert query.step() == [0, 1, 2, 3]
     assert cached.step() == []
@@ -265,3 +266,41 @@ def test_a_topic_that_was_made_anew_is_told_apart(topics: Topics, topic: str, op
     query.plan()
     with pytest.raises(DataLossError, match="ends at offset 2, before offset 9"):
         query.run()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_random_crashes_lose_and_repeat_nothing(
+    topics: Topics, topic: str, options: Options, seed: int
+) -> None:
+    """Records come, batches are planned and run, partitions are added, the query is killed at any time."""
+    chance = random.Random(seed)
+    limits = {"maxOffsetsPerTrigger": "7", "maxRecordsPerPartition": "3", "commitOffsets": f"group-{topic}"}
+    topics.numbers(topic, 0, 3)
+    query = Query(options | limits | {"startingOffsets": "-2"})
+    query.reader.initialOffset()
+    written, partitions, read = 3, 2, []
+    for _ in range(60):
+        action = chance.choice(("write", "write", "plan", "run", "run", "crash", "grow"))
+        if action == "write":
+            count = chance.randrange(6)
+            topics.numbers(topic, written, written + count, partition=chance.randrange(partitions))
+            written += count
+        elif action == "plan" and query.done == len(query.planned):
+            query.plan()
+        elif action == "run" and query.done < len(query.planned):
+            planned = query.reader.partitions(query.start(), query.planned[query.done])
+            if chance.random() < 0.5:
+                # Killed when all was read, and before Spark wrote that down.
+                lost = values(rows_of(query.reader, planned))
+                query.restart()
+                assert values(rows_of(query.reader, planned)) == lost
+            read += values(query.run())
+        elif action == "crash":
+            query.restart()
+        elif action == "grow" and partitions < 4:
+            partitions += 1
+            topics.grow(topic, partitions)
+    if query.done < len(query.planned):
+        read += values(query.run())
+    read += [number for batch in query.drain() for number in batch]
+    assert sorted(read) == list(range(1, written)), "from the second record on, as -2 said at the beginning"

@@ -21,6 +21,9 @@ class Topics:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._producer.close()
         self.admin.close()
 
@@ -28,6 +31,12 @@ class Topics:
         settings = {key.replace("_", "."): value for key, value in configs.items()}
         self.admin.create_topics([NewTopic(name, partitions, configs=settings)])
         return name
+
+    def grow(self, topic: str, partitions: int) -> None:
+        self.admin.create_partitions({topic: partitions})
+        # One that does not know of the new partitions would refuse to write to them.
+        self._producer.close()
+        self._producer = barnabas.Producer(bootstrap_servers=self.bootstrap, linger_ms=0)
 
     def put(self, topic: str, values: Iterable[bytes | None], partition: int = 0, **options: Any) -> None:
         """Write values to one partition, and wait until they are there."""
