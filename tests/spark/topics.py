@@ -28,7 +28,8 @@ class Topics:
         self.admin.close()
 
     def make(self, name: str, partitions: int = 2, **configs: str) -> str:
-        settings = {key.replace("_", "."): value for key, value in configs.items()}
+        """Its records stay, however old their timestamps are."""
+        settings = {"retention.ms": "-1"} | {key.replace("_", "."): text for key, text in configs.items()}
         self.admin.create_topics([NewTopic(name, partitions, configs=settings)])
         return name
 

@@ -1,0 +1,23 @@
+"""Processes of a session (setsid), as Linux lists them: for tests that kill a driver and all of its own."""
+
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+
+def session_of(leader: int) -> dict[int, str]:
+    """The processes of the session that a process leads, with their command lines; dead ones are left out."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        # A process may end while it is looked at.
+        with suppress(FileNotFoundError, ProcessLookupError):
+            state, _, _, session = path.joinpath("stat").read_text().rpartition(")")[2].split()[:4]
+            if int(session) == leader and state != "Z":
+                found[int(path.name)] = path.joinpath("cmdline").read_text().replace("\0", " ")
+    return found
+
+
+def kill(process: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(process, signal.SIGKILL)
