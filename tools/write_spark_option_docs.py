@@ -103,6 +103,9 @@ WRITING = """
   written in one transaction. So the rows of a batch appear together, and once, to readers with
   `read_committed`, whatever is killed when, and no matter whether a batch would come out the same when it is
   tried again. A job (`df.write`) is one transaction; if it is run twice it writes twice.
+- **Output modes** of streams are `append` and `complete`: Spark offers sinks written in Python no `update`.
+- **Permissions** for exactly once, where there are any: to use the transactional.id and to read the group of
+  the same name, beside writing to the topics.
 - Until a transaction whose driver died is ended, by the driver's next start or after
   `kafka.transaction.timeout.ms`, readers with `read_committed` wait at its first record.
 - All rows of a batch pass through the driver, about 100 MB/s as encoded: compress them

@@ -1,6 +1,9 @@
 """Exactly once, step by step, against a real broker: replays, crashes between the steps, zombies, gaps,
 markers of others. The writers are driven as Spark's workers drive them."""
 
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from barnabas.spark.sink.encoding import Encoded
 from barnabas.spark.sink.markers import MarkerError
 from barnabas.spark.sink.publishing import Publisher
 
+ROOT = Path(__file__).parents[2]
 STEPS = ("fence", "marker", "begin", "produce", "mark", "end")
 
 
@@ -92,6 +96,22 @@ def test_a_driver_that_dies_at_any_step_leaves_all_or_nothing(
     restarted.run(1, [numbers(4, 12)])
     restarted.run(2, [numbers(12, 14)])
     assert seen() == list(range(14))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_driver_that_is_killed_at_any_step_leaves_all_or_nothing(
+    step: str, when: str, exact: dict[str, str], seen: Callable[[], list[int]]
+) -> None:
+    """The same with a process that ends for good, and its connections with it."""
+    command = [sys.executable, "-m", "tests.spark.dying_driver"]
+    command += [exact["kafka.bootstrap.servers"], exact["topic"], step, when]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    Query(exact).run(1, [numbers(10, 1000)])
+    Query(exact).run(2, [numbers(1000, 1005)])
+    assert seen() == list(range(1005))
 
 
 def test_readers_need_not_wait_for_a_transaction_that_failed(
