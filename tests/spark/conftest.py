@@ -22,6 +22,8 @@ from barnabas.testing import Broker
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+FOREIGN_BOOTSTRAP = os.environ.get("BARNABAS_TEST_BOOTSTRAP")
+
 SESSION = {
     "spark.master": "local[2]",
     "spark.app.name": "barnabas tests",
@@ -41,8 +43,13 @@ SESSION = {
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
-    """In a process of its own, as Spark's workers see brokers. Records with old timestamps stay."""
-    with Broker({"num.partitions": "2", "log.retention.ms": "-1"}, subprocess=True) as broker:
+    """In a process of its own, as Spark's workers see brokers. BARNABAS_TEST_BOOTSTRAP=127.0.0.1:port
+    points the tests at another broker, for example at Apache Kafka."""
+    if FOREIGN_BOOTSTRAP:
+        # Never started: only its address is of use.
+        yield Broker(data_dir=Path(), port=int(FOREIGN_BOOTSTRAP.rpartition(":")[2]))
+        return
+    with Broker(subprocess=True) as broker:
         yield broker
 
 

@@ -124,10 +124,24 @@ class Brokers:
         return self._offsets(times_ms, False)
 
     def _offsets(self, times: Mapping[TopicPartition, int], read_committed: bool) -> Offsets:
-        if not times:
-            return {}
-        found = self._call(lambda: offsets_by_time(self._network, times, int(read_committed)))
+        """Absent, too, where a partition was deleted meanwhile: nobody could answer for it."""
+        return self._call(self._living_offsets, times, read_committed) if times else {}
+
+    async def _living_offsets(self, times: Mapping[TopicPartition, int], read_committed: bool) -> Offsets:
+        living = dict(times)
+        for attempt in range(UNKNOWN_TOPIC_ATTEMPTS):
+            living = {each: time for each, time in times.items() if self._exists(each)}
+            if len(living) == len(times):
+                break
+            await asyncio.sleep(self._cluster.backoff.seconds(attempt))
+            self._cluster.want({topic for topic, _ in times})
+            await self._cluster.refresh()
+        found = await offsets_by_time(self._network, living, int(read_committed))
         return {partition: each.offset for partition, each in found.items()}
+
+    def _exists(self, partition: TopicPartition) -> bool:
+        topic = self._cluster.metadata.topics.get(partition.topic)
+        return topic is not None and topic.partition(partition.partition) is not None
 
     # ---- groups
 

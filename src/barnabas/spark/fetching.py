@@ -112,7 +112,7 @@ class RangeReader:
     def _after_loss(self, offset: int, error: OffsetsGoneError) -> int:
         """Where to read on: the first record there still is, if the query is to go on at all."""
         partition, _, end = self._range
-        first = self._brokers.starts([partition])[partition]
+        first = self._brokers.starts([partition]).get(partition, end)
         told = (
             f"{partition} does not hold offset {offset} any more, its first record is {first}: retention or a"
             " deletion overtook the query before it had read it."

@@ -67,14 +67,17 @@ class Lookups:
             return self._at_times(AtTimes(None, since, False), partitions, name)
         if isinstance(place, BeforeEnd):
             starts, ends = self.starts(partitions), self._ends(partitions)
-            return {each: max(starts[each], ends[each] - place.records) for each in partitions}
+            return {
+                each: max(start, ends[each] - place.records) for each, start in starts.items() if each in ends
+            }
         return self._at_group(place, partitions)
 
     def _at_ends(self, offsets: Mapping[TopicPartition, int]) -> Offsets:
         """With the marks for earliest and latest replaced by what they stand for."""
         first = self.starts([each for each, offset in offsets.items() if offset == EARLIEST])
         last = self._ends([each for each, offset in offsets.items() if offset == LATEST])
-        return {**offsets, **first, **last}
+        found = {**offsets, **first, **last}
+        return {each: offset for each, offset in found.items() if offset >= 0}
 
     def _at_times(self, place: AtTimes, partitions: frozenset[TopicPartition], name: str) -> Offsets:
         if place.times_ms is not None:

@@ -39,7 +39,7 @@ class Bounds:
         self, begin: Offsets, end: Offsets, at_times: Callable[[Mapping[TopicPartition, int]], Offsets]
     ) -> tuple[Offsets, Offsets]:
         """What is left to read between two offsets."""
-        left = [partition for partition in end if self._has(partition)]
+        left = [partition for partition in end if partition in begin and self._has(partition)]
         first = dict.fromkeys(left, self.first)
         if self.since_ms is not None:
             found = at_times(dict.fromkeys(left, self.since_ms))

@@ -127,6 +127,7 @@ class _Driver:
         # Partitions that are new are read from their first record on.
         news = self._lookups.starts(ends.keys() - begin.keys())
         known = {**begin, **news}
+        ends = {each: offset for each, offset in ends.items() if each in known}
         if has_limits:
             ends = self._limited(known, ends)
         if ends == begin and not is_beginning(start):
@@ -138,9 +139,8 @@ class _Driver:
         if self._target is not None:
             self._lookups.check_gone(begin, frozenset(self._target))
             return dict(self._target)
-        partitions = self._lookups.partitions(missing_allowed=True)
-        self._lookups.check_gone(begin, partitions)
-        self._seen = self._lookups.ends(partitions, begin)
+        self._seen = self._lookups.ends(self._lookups.partitions(missing_allowed=True), begin)
+        self._lookups.check_gone(begin, frozenset(self._seen))
         return dict(self._seen)
 
     def _limited(self, begin: Offsets, ends: Offsets) -> Offsets:
