@@ -29,7 +29,7 @@ DEFAULTS = {
 
 def test_topic_is_created_listed_and_deleted(admin: Admin, topic_name: str) -> None:
     admin.create_topic(topic_name, partitions=3)
-    assert topic_name in admin.topics()
+    wait_until(lambda: topic_name in admin.topics(), "the new topic")
     assert admin.partition_count(topic_name) == 3
     admin.delete_topic(topic_name)
     wait_until(lambda: topic_name not in admin.topics(), "the topic is gone")
