@@ -256,6 +256,15 @@ SINK_OPTIONS = (
         " queries never share one. Must be given.",
     ),
     Option(
+        "runId",
+        TEXT,
+        None,
+        BATCH,
+        "With exactly-once: the name of a job's run, remembered in its transaction. The last run that was"
+        " written under a transactional.id is not written again, so that it may be tried again. Needs the option"
+        " topic.",
+    ),
+    Option(
         "markerTopic",
         TEXT,
         None,

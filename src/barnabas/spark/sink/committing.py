@@ -36,11 +36,16 @@ def commit_batch(settings: WriteSettings, messages: Sequence[Any], batch: int) -
 
 
 def commit_job(settings: WriteSettings, messages: Sequence[Any]) -> None:
-    """A job is one transaction, and has no marker: whoever runs it twice writes twice."""
+    """A job is one transaction. Without a runId it has no marker: whoever runs it twice writes twice."""
     found = _encoded(messages)
     publisher = Publisher(cluster_of(settings.client), settings.transactional_id)
     publisher.fence()
-    if any(message.parts for message in found):
+    if settings["runId"] is not None:
+        where, wanted = TopicPartition(str(settings.topic), 0), Marker(0, str(settings["runId"]))
+        last = marker_of(publisher.marker(where))
+        if last is None or last.query != wanted.query:
+            _publish(publisher, found, _Marked(where, wanted))
+    elif any(message.parts for message in found):
         _publish(publisher, found, None)
 
 

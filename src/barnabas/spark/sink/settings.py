@@ -23,7 +23,7 @@ REFUSED_SETTINGS = {
     "partitioner.class": "choose partitions with the column partition",
 }
 # What makes no sense without transactions, or would break them.
-_FOR_TRANSACTIONS = ("transactional.id", "markerTopic", "stagingDir")
+_FOR_TRANSACTIONS = ("transactional.id", "markerTopic", "runId", "stagingDir")
 _ALL_REPLICAS = ("all", "-1")
 
 
@@ -80,6 +80,8 @@ def _check_exact(settings: WriteSettings, is_stream: bool) -> None:
             "delivery=exactly-once with topics from a column needs the option markerTopic: an existing topic"
             " under which the marker is kept."
         )
+    if settings["runId"] is not None and (is_stream or settings.topic is None):
+        raise OptionError("runId is for jobs that write to the topic of the option topic.")
     config = settings.client_config()
     if config["acks"] not in _ALL_REPLICAS or not config["enable.idempotence"]:
         raise OptionError("delivery=exactly-once needs acks=all and enable.idempotence=true: leave them out.")

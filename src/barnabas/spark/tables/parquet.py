@@ -62,7 +62,8 @@ class ParquetStore:
             commit: dict[str, Any] = json.loads(path.read_text())
             yield commit
 
-    def _finish_moves(self) -> None:
+    def finish_moves(self) -> None:
+        """Bring the files of all commits to their places."""
         if any((self._root / STAGED).rglob("*.parquet")):
             for commit in self._commits():
                 self._move(commit["files"])
@@ -75,7 +76,7 @@ class ParquetStore:
                 staged.replace(place)
 
     def read(self) -> pyarrow.Table:
-        self._finish_moves()
+        self.finish_moves()
         names = [name for commit in self._commits() for name in commit["files"]]
         schema = self.schema()
         if schema is None or not names:
@@ -98,7 +99,7 @@ class ParquetStore:
 
     def maintain(self, keep_days: float) -> tuple[int, int]:
         """Files that no commit names are swept; there are no versions to let go of."""
-        self._finish_moves()
+        self.finish_moves()
         named = {name for commit in self._commits() for name in commit["files"]}
         found = list(self._root.rglob("*.parquet"))
         kept = 0
