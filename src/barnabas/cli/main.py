@@ -68,6 +68,8 @@ COMMANDS: dict[str, Row] = {
     "transactions": Row("transactions", "list, describe and repair transactions", "kafka-transactions"),
     "pipeline": Row("pipeline", "run data pipelines on Spark"),
     "audit": Row("audit", "find gaps, duplicates and damage in topics or log directories, on Spark"),
+    "mirror": Row("mirror", "copy topics into another cluster, with the offsets of groups, on Spark"),
+    "backfill": Row("backfill", "send a table to a topic, on Spark"),
     "completion": Row("completion", "print a completion script for bash, zsh or fish"),
 }
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 
 from barnabas.client import Admin
+from barnabas.client.admin.types import ConfigResource, ConfigResourceType
 from barnabas.client.keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS
 
 
@@ -31,3 +32,13 @@ def assigned(partitions: Iterable[tuple[str, int]]) -> str:
     for topic, partition in sorted(set(partitions)):
         topics.setdefault(topic, []).append(partition)
     return json.dumps(topics)
+
+
+def compacted_topics(admin: Admin, topics: Iterable[str]) -> set[str]:
+    """Those of the topics that lose records to compaction."""
+    resources = [ConfigResource(ConfigResourceType.TOPIC, topic) for topic in sorted(set(topics))]
+    return {
+        resource.name
+        for resource, entries in admin.describe_configs(resources).items()
+        if "compact" in (entries["cleanup.policy"].value or "")
+    }

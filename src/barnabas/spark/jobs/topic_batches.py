@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from barnabas.client.admin.types import ConfigResource, ConfigResourceType
 from barnabas.ids import TopicPartition
 from barnabas.records.batch import crc_is_valid, iter_headers
 from barnabas.spark.brokers import Brokers, brokers_of
 from barnabas.spark.jobs.batch_rows import BatchRows, Stretch
-from barnabas.spark.jobs.clients import admin_of
+from barnabas.spark.jobs.clients import admin_of, compacted_topics
 from barnabas.spark.planning import Range, split
 from barnabas.spark.settings import Topics
 
@@ -46,7 +45,8 @@ def pieces_of(client: Mapping[str, str], topics: Topics, tasks_min: int | None) 
     partitions = brokers.partitions(topics)
     starts = brokers.starts(partitions)
     ends = brokers.ends(partitions, read_committed=False)
-    cleaned = _compacted(client, {partition.topic for partition in partitions})
+    with admin_of(client) as admin:
+        cleaned = compacted_topics(admin, {partition.topic for partition in partitions})
     ranges = [Range(partition, starts[partition], ends[partition]) for partition in sorted(partitions)]
     return [
         TopicPiece(
@@ -63,17 +63,6 @@ def pieces_of(client: Mapping[str, str], topics: Topics, tasks_min: int | None) 
         )
         for each in [*split(ranges, None, tasks_min), *(each for each in ranges if each.size == 0)]
     ]
-
-
-def _compacted(client: Mapping[str, str], topics: Iterable[str]) -> set[str]:
-    resources = [ConfigResource(ConfigResourceType.TOPIC, topic) for topic in sorted(topics)]
-    with admin_of(client) as admin:
-        found = admin.describe_configs(resources)
-    return {
-        resource.name
-        for resource, entries in found.items()
-        if "compact" in (entries["cleanup.policy"].value or "")
-    }
 
 
 def _walked(brokers: Brokers, piece: TopicPiece) -> Iterator[Any]:

@@ -1,0 +1,103 @@
+"""`barnabas mirror`: copy topics from one cluster into another, exactly once, with the offsets of groups."""
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from barnabas.cli.connecting import await_broker, key_values
+from barnabas.cli.failures import ToolError
+from barnabas.cli.output import columns
+from barnabas.cli.spark_session import add_spark, spark_session
+from barnabas.config.properties import load_properties
+
+if TYPE_CHECKING:
+    from barnabas.spark.jobs.mirror import Mirror, Round
+    from barnabas.spark.jobs.translation import Translated
+
+DESCRIPTION = """\
+Copy topics into another cluster: keys, values, headers, times and partitions stay, and every committed record
+arrives exactly once. Topics that the target lacks are made with the source's partitions and settings. Where
+both sides meet is written to the topic mirror-offsets.<alias>.internal of the target, by which the committed
+offsets of groups are translated. It runs on Spark in rounds, and goes on from its checkpoint. Nobody else may
+write to the copies. docs/jobs.md says more."""
+EXAMPLES = """\
+  barnabas mirror --source old:9092 --target new:9092 --topic orders --checkpoint ./mirror --once
+  barnabas mirror --source eu:9092 --target us:9092 --topic-pattern 'orders-.*' --rename 'eu.{topic}' \\
+      --alias eu --group billing --group search --checkpoint ./mirror --every 10
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    for side in ("source", "target"):
+        add(f"--{side}", required=True, metavar="HOST:PORT", help=f"brokers of the {side}")
+        add(f"--{side}-config", type=Path, metavar="FILE", help=f"a properties file for the {side}'s client")
+    topics = parser.add_mutually_exclusive_group(required=True)
+    topics.add_argument("--topic", action="append", metavar="NAME", help="a topic; may be repeated")
+    topics.add_argument("--topic-pattern", metavar="REGEX", help="topics whose whole name matches")
+    add("--checkpoint", required=True, metavar="DIR", help="where the mirror remembers how far it is")
+    add("--alias", default="source", metavar="NAME", help="what the target calls the source (source)")
+    add("--rename", default="{topic}", metavar="NAME", help="what copies are called ('{topic}')")
+    add("--group", action="append", default=[], metavar="GROUP", help="translate its offsets; repeatable")
+    add("--option", action="append", default=[], metavar="KEY=VALUE", help="of the data source; repeatable")
+    add("--once", action="store_true", help="one round, then end")
+    add("--every", type=float, default=5.0, metavar="SECONDS", help="the pause between rounds (5)")
+    add_spark(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    with spark_session(options, f"mirror {options.alias}") as spark:
+        from barnabas.spark.jobs.clients import JobError
+        from barnabas.spark.jobs.mirror import mirror_once
+        from barnabas.spark.options import OptionError
+
+        mirror = _mirror(options)
+        try:
+            while True:
+                _print(mirror_once(spark, mirror))
+                if options.once:
+                    return 0
+                time.sleep(options.every)
+        except (JobError, OptionError) as error:
+            raise ToolError(str(error)) from error
+        except KeyboardInterrupt:
+            print("Stopped; run it again to go on.")
+            return 0
+
+
+def _mirror(options: argparse.Namespace) -> "Mirror":
+    from barnabas.spark.jobs.mirror import Mirror
+    from barnabas.spark.settings import Topics
+
+    return Mirror(
+        source=_client(options.source, options.source_config),
+        target=_client(options.target, options.target_config),
+        topics=Topics(tuple(options.topic or ()), options.topic_pattern or ""),
+        checkpoint=options.checkpoint,
+        alias=options.alias,
+        rename=options.rename,
+        groups=tuple(options.group),
+        reading=key_values(options.option, "--option"),
+    )
+
+
+def _client(servers: str, file: Path | None) -> dict[str, str]:
+    from barnabas.client.config import admin_config
+
+    read = {} if file is None else load_properties(file.read_text())
+    await_broker(admin_config({"bootstrap.servers": servers}).servers)
+    return {**read, "bootstrap.servers": servers}
+
+
+def _print(done: "Round") -> None:
+    for topic in done.made:
+        print(f"made {topic}")
+    print(f"{done.rows:,} records copied.", flush=True)
+    if done.groups:
+        rows = [_row(each) for each in done.groups]
+        print(columns(["GROUP", "TOPIC", "PARTITION", "SOURCE", "TARGET", ""], rows))
+
+
+def _row(found: "Translated") -> tuple[object, ...]:
+    return (found.group, *found.partition, found.source, found.target, found.told)

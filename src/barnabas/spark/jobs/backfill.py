@@ -1,0 +1,123 @@
+"""A table, or a query over one, sent to a topic in one transaction; a run that was sent is not sent again."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.ids import TopicPartition
+from barnabas.spark.jobs.clients import JobError, admin_of, sink_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+# The table's name in SQL.
+VIEW = "source"
+JSON, COLUMNS, TEXT_PREFIX = "json", "columns", "text:"
+RECORD_COLUMNS = ("key", "value", "headers", "partition", "timestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class Backfill:
+    """How rows become records. `value` is json (all columns), text:COLUMN, or columns: the rows have the
+    columns of records, RECORD_COLUMNS, themselves."""
+
+    client: Mapping[str, str]
+    topic: str
+    run_id: str
+    key: str | None = None
+    value: str = JSON
+    timestamp: str | None = None
+
+
+class Sent(NamedTuple):
+    """`was_done`: the run had been sent before, and nothing was."""
+
+    rows: int
+    was_done: bool
+
+
+def rows_of(spark: "SparkSession", table: "DataFrame", sql: str | None) -> "DataFrame":
+    """The table itself, or what a query gives; the table is called `source` in it."""
+    if sql is None:
+        return table
+    table.createOrReplaceTempView(VIEW)
+    return spark.sql(sql)
+
+
+def backfill(rows: "DataFrame", wanted: Backfill) -> Sent:
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as f
+
+    if _was_done(wanted):
+        return Sent(0, True)
+    records = records_of(rows, wanted)
+    seen = Observation("backfill")
+    (
+        records.observe(seen, f.count(f.lit(1)).alias("rows"))
+        .write.format("barnabas")
+        .mode("append")
+        .options(**sink_options(wanted.client))
+        .option("topic", wanted.topic)
+        .option("delivery", "exactly-once")
+        .option("transactional.id", transactional_id(wanted.run_id))
+        .option("runId", wanted.run_id)
+        .option("includeTimestamp", str("timestamp" in records.columns).lower())
+        .save()
+    )
+    return Sent(int(seen.get["rows"]), False)
+
+
+def transactional_id(run_id: str) -> str:
+    return f"backfill-{run_id}"
+
+
+def _was_done(wanted: Backfill) -> bool:
+    """Only to spare the work: the sink decides in its transaction."""
+    with admin_of(wanted.client) as admin:
+        marker = admin.list_consumer_group_offsets(transactional_id(wanted.run_id), require_stable=True)
+    return TopicPartition(wanted.topic, 0) in marker
+
+
+def records_of(rows: "DataFrame", wanted: Backfill) -> "DataFrame":
+    """The rows in the columns of records."""
+    if wanted.value == COLUMNS:
+        unknown = [name for name in rows.columns if name not in RECORD_COLUMNS]
+        if unknown or "value" not in rows.columns:
+            raise JobError(
+                f"With columns as the value, rows have value, and perhaps others of"
+                f" {', '.join(RECORD_COLUMNS)}; these have {', '.join(rows.columns)}. Rename them in SQL."
+            )
+        return rows
+    columns = [_value(rows, wanted.value).alias("value")]
+    if wanted.key is not None:
+        columns.append(_text(rows, wanted.key).alias("key"))
+    if wanted.timestamp is not None:
+        columns.append(_column(rows, wanted.timestamp).cast("timestamp").alias("timestamp"))
+    return rows.select(*columns)
+
+
+def _value(rows: "DataFrame", value: str) -> "Column":
+    from pyspark.sql import functions as f
+
+    if value == JSON:
+        # A field that is null is told as null, as it is in the table.
+        return f.to_json(f.struct(*(rows[name] for name in rows.columns)), {"ignoreNullFields": "false"})
+    if value.startswith(TEXT_PREFIX):
+        return _text(rows, value.removeprefix(TEXT_PREFIX))
+    raise JobError(f"The value is json, text:COLUMN or columns, not {value!r}.")
+
+
+def _text(rows: "DataFrame", name: str) -> "Column":
+    """Bytes as they are, all else as text."""
+    kind = dict(rows.dtypes).get(name)
+    column = _column(rows, name)
+    return column if kind in ("binary", "string") else column.cast("string")
+
+
+def _column(rows: "DataFrame", name: str) -> "Column":
+    if name not in rows.columns:
+        near = get_close_matches(name, rows.columns, n=1)
+        hint = f"; did you mean {near[0]}?" if near else f": there are {', '.join(rows.columns)}."
+        raise JobError(f"There is no column {name}{hint}")
+    return rows[name]

@@ -1,0 +1,179 @@
+"""Topics of one cluster copied into another, exactly once, round after round.
+
+A round is a streaming query that takes all there is and ends, so that its checkpoint remembers how far it
+came and its transaction carries a marker. Between rounds nobody writes: topics that are new are made, the
+offsets where both sides meet are written down, and groups are translated.
+
+The mirror must be the only one who writes to the copies: offsets are translated by counting their records."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from barnabas.ids import TopicPartition
+from barnabas.spark.brokers import brokers_of
+from barnabas.spark.jobs.clients import JobError, admin_of, sink_options, source_options
+from barnabas.spark.jobs.mirrored_topics import Pair, check_apart, ensure_topics, pairs_of
+from barnabas.spark.jobs.offset_map import (
+    Meeting,
+    added,
+    ensure_map,
+    map_topic,
+    read_meetings,
+    write_meetings,
+)
+from barnabas.spark.jobs.translation import Translated, translate_groups
+from barnabas.spark.offsets import Offsets, offsets_from_json
+from barnabas.spark.settings import Topics
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+ALIAS = "source"
+SAME_NAME = "{topic}"
+# Spark gives a Python process ten seconds to answer, which are too few on a busy machine. The query goes on
+# from its checkpoint when it is started again.
+LATE = "failed to connect back"
+STARTS_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """`alias` names the source at the target: in the topic of offsets and in the transactional id. `rename`
+    is what copies are called, `{topic}` being the name. `groups` are those whose offsets are translated."""
+
+    source: Mapping[str, str]
+    target: Mapping[str, str]
+    topics: Topics
+    checkpoint: str
+    alias: str = ALIAS
+    rename: str = SAME_NAME
+    groups: tuple[str, ...] = ()
+    # How a query that is new begins, and how much a batch takes at most, as options of the data source.
+    reading: Mapping[str, str] = field(default_factory=dict)
+
+
+class Round(NamedTuple):
+    """What a round did. `rows` were copied; `made` are topics that were new."""
+
+    rows: int
+    made: list[str]
+    meetings: list[Meeting]
+    groups: list[Translated]
+
+
+def mirror_once(spark: "SparkSession", mirror: Mirror) -> Round:
+    """Copy all there is now."""
+    pairs = pairs_of(mirror.source, mirror.topics, mirror.rename)
+    if not pairs:
+        raise JobError(
+            f"There is no topic that matches {mirror.topics.pattern!r} at"
+            f" {mirror.source['bootstrap.servers']}."
+        )
+    with admin_of(mirror.source) as source, admin_of(mirror.target) as target:
+        check_apart(source, target, pairs)
+        ensure_map(target, mirror.alias)
+        made = ensure_topics(source, target, pairs)
+        rows = _copy(spark, mirror)
+        meetings = _meet(spark, mirror, pairs)
+        history = read_meetings(mirror.target, mirror.alias)
+        write_meetings(mirror.target, mirror.alias, added(history, meetings))
+        clusters = (mirror.source, source), (mirror.target, target)
+        groups = translate_groups(spark, clusters, history, mirror.groups) if mirror.groups else []
+    return Round(rows, made, meetings, groups)
+
+
+def _copy(spark: "SparkSession", mirror: Mirror) -> int:
+    """Run the query to its end; rows that were read and written."""
+    from pyspark.errors import StreamingQueryException
+
+    frame = _renamed(_read(spark, mirror), mirror.rename)
+    rows = 0
+    for attempt in range(1, STARTS_MAX + 1):
+        query = _start(frame, mirror)
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as error:
+            if LATE not in str(error) or attempt == STARTS_MAX:
+                raise
+        finally:
+            query.stop()
+            rows += sum(int(progress["numInputRows"]) for progress in query.recentProgress)
+        if query.exception() is None:
+            break
+    return rows
+
+
+def _start(frame: "DataFrame", mirror: Mirror) -> "StreamingQuery":
+    return (
+        frame.writeStream.format("barnabas")
+        .queryName(f"mirror {mirror.alias}")
+        .options(**sink_options(mirror.target))
+        .option("delivery", "exactly-once")
+        .option("transactional.id", f"mirror-{mirror.alias}")
+        .option("markerTopic", map_topic(mirror.alias))
+        .option("includeHeaders", "true")
+        .option("includeTimestamp", "true")
+        .option("checkpointLocation", mirror.checkpoint)
+        .trigger(availableNow=True)
+        .start()
+    )
+
+
+def _read(spark: "SparkSession", mirror: Mirror) -> "DataFrame":
+    wanted = (
+        {"subscribePattern": mirror.topics.pattern}
+        if mirror.topics.pattern
+        else {"subscribe": ",".join(mirror.topics.names)}
+    )
+    options = {
+        "startingOffsets": "earliest",
+        **mirror.reading,
+        **source_options(mirror.source),
+        **wanted,
+        "includeHeaders": "true",
+        "isolation.level": "read_committed",
+    }
+    return spark.readStream.format("barnabas").options(**options).load()
+
+
+def _renamed(frame: "DataFrame", template: str) -> "DataFrame":
+    from pyspark.sql import functions as f
+
+    before, _, after = template.partition(SAME_NAME)
+    name = f.concat(f.lit(before), f.col("topic"), f.lit(after))
+    return frame.withColumn("topic", name).select(
+        "key", "value", "headers", "topic", "partition", "timestamp"
+    )
+
+
+def _meet(spark: "SparkSession", mirror: Mirror, pairs: list[Pair]) -> list[Meeting]:
+    """Where the source was read to, and where the copies end: nobody writes now."""
+    done = _offsets_done(spark, mirror.checkpoint)
+    names = {pair.source: pair.target for pair in pairs}
+    copies = {
+        partition: TopicPartition(names[partition.topic], partition.partition)
+        for partition in done
+        if partition.topic in names
+    }
+    ends = brokers_of(mirror.target).ends(copies.values(), read_committed=True)
+    return [
+        Meeting(partition, copy, done[partition], ends[copy]) for partition, copy in sorted(copies.items())
+    ]
+
+
+def _offsets_done(spark: "SparkSession", checkpoint: str) -> Offsets:
+    """The end of the last batch, as the checkpoint has it; the round is over, so that it is done."""
+    found = (
+        spark.read.text(f"{checkpoint}/offsets", wholetext=True)
+        .selectExpr("value", "cast(_metadata.file_name AS bigint) AS batch")
+        .orderBy("batch", ascending=False)
+        .first()
+    )
+    if found is None:
+        return {}
+    # A version, what Spark notes of the batch, and the offset of the only source.
+    lines: list[Any] = str(found["value"]).splitlines()
+    return offsets_from_json(json.loads(lines[2]))
