@@ -261,8 +261,8 @@ SINK_OPTIONS = (
         None,
         BATCH,
         "With exactly-once: the name of a job's run, remembered in its transaction. The last run that was"
-        " written under a transactional.id is not written again, so that it may be tried again. Needs the option"
-        " topic.",
+        " written under a transactional.id is not written again, so that it may be tried again. Needs the"
+        " option topic.",
     ),
     Option(
         "markerTopic",
