@@ -144,5 +144,6 @@ def test_a_broker_that_is_killed_at_random_moments(fragile: Broker, target: str)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_a_broker_that_is_killed_again_and_again(fragile: Broker, target: str) -> None:
     survive(fragile, target, kills=40)

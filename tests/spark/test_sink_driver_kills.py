@@ -147,6 +147,7 @@ def survive(stage: Stage, kinds: Sequence[str]) -> None:
     assert stage.starts <= len(kinds) + STARTS_BEYOND_KILLS_MAX, "the query fails where nothing was killed"
 
 
+@pytest.mark.timeout(900)
 def test_every_row_is_there_once_whatever_is_killed(stage: Stage) -> None:
     kinds = ["driver", "worker", "broker", "driver only"]
     random.shuffle(kinds)
@@ -154,6 +155,7 @@ def test_every_row_is_there_once_whatever_is_killed(stage: Stage) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7200)
 def test_every_row_is_there_once_whatever_is_killed_how_often(stage: Stage) -> None:
     kinds = ["driver", "worker", "broker", "driver only"] * 9
     random.shuffle(kinds)
