@@ -5,7 +5,7 @@ STAMP := .venv/.ready
 # Brokers started by tests and benchmarks are to start from bytecode, as they do for users.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup run test check test-java test-kafka test-long bench docs clean
+.PHONY: setup run test check test-java test-kafka test-spark-kafka test-long bench bench-spark bench-check docs clean
 
 setup: $(STAMP)
 
@@ -15,11 +15,11 @@ $(STAMP): pyproject.toml setup.py $(KERNELS)
 	$(PYTHON) -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
-run: setup            ## start a broker, drive it end to end, print what it did
-	@$(PYTHON) -m tools.tour
+run: setup            ## a broker, a day of orders, a pipeline on Spark, and the proof; KEEP=1 leaves the broker serving
+	@$(PYTHON) -m tools.orders
 
 test: setup           ## every test that needs nothing but PyPI, and the linters
-	$(PYTHON) -m pytest -m "not java and not slow"
+	$(PYTHON) -m pytest -m "not java and not spark_kafka and not slow"
 
 check: setup          ## ruff, mypy --strict, import-linter
 	.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports
@@ -30,11 +30,20 @@ test-java: setup      ## Java client, Kafka's own tools and log format; needs Ma
 test-kafka: setup     ## the client suites against Apache Kafka from Maven: same tests, same results
 	$(PYTHON) -m tests.java.against_kafka
 
+test-spark-kafka: setup  ## Spark's own Kafka connector on our broker; needs Maven Central and Java 17+
+	$(PYTHON) -m pytest -m spark_kafka tests/spark_kafka
+
 test-long: setup      ## the long suite: more rounds, bigger files
 	$(PYTHON) -m pytest -m slow tests
 
-bench: setup          ## the one-broker rows, ours alone; prints figures
-	$(PYTHON) -m tests.bench
+bench: setup          ## one broker and the Python clients; PEER=kafka beside Apache Kafka, ROWS=p16k,e2e some rows, FULL=1 longer
+	$(PYTHON) -m tests.bench $(if $(PEER),--peer $(PEER)) $(if $(ROWS),--rows $(ROWS)) $(if $(FULL),--full)
+
+bench-spark: setup    ## our Spark source and sink beside Spark's own Kafka connector; needs Maven Central and Java 17+
+	$(PYTHON) -m tests.bench.spark
+
+bench-check: setup    ## what moved between the last two runs by more than their spread
+	$(PYTHON) -m tests.bench.check
 
 docs: setup           ## write docs/configuration.md from the config table
 	$(PYTHON) -m tools.write_configuration_docs
