@@ -126,8 +126,10 @@ class Pipeline:
     trigger: str = "5s"
     client: Mapping[str, str] = field(default_factory=dict)
 
-    def transactional_id_of(self, sink: TopicSink) -> str:
-        return sink.transactional_id or f"{self.name}-{sink.name}"
+    def transactional_id_of(self, query: str) -> str:
+        """Of a query that writes into a topic; the marks of its batches are kept in a group of this name,
+        which must not be the one that its reading is committed under."""
+        return f"{self.name}-{query}-writer"
 
     def group_of(self, query: str) -> str:
         """The consumer group under which a query's progress is committed, for tools that show lag."""

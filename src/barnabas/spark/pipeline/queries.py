@@ -2,7 +2,8 @@
 
 Each has a checkpoint and a consumer group of its own, by its name."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,10 +19,14 @@ from barnabas.spark.pipeline.quality import quarantined
 from barnabas.spark.tables.target import TableTarget
 from barnabas.spark.tables.writing import write_stream
 
+EXACTLY_ONCE = "exactly-once"
 
-class Running(NamedTuple):
+
+class Planned(NamedTuple):
+    """A query that can be started, and started again."""
+
     name: str
-    query: Any
+    start: Callable[[], Any]
 
 
 class Place(NamedTuple):
@@ -42,13 +47,13 @@ class Place(NamedTuple):
         return Frames(self.spark, self.pipeline, query, self.directory)
 
 
-def start_queries(place: Place, once: bool) -> Iterator[Running]:
-    """Start one after the other; whoever stops half way stops those that were given."""
+def planned_queries(place: Place, once: bool) -> list[Planned]:
     trigger = {"availableNow": True} if once or place.pipeline.trigger == AVAILABLE_NOW else _every(place)
-    for sink in place.pipeline.sinks:
-        yield Running(sink.name, _start_sink(place, sink, trigger))
-    for aside in asides(place.pipeline):
-        yield Running(aside.query, _start_aside(place, aside, trigger))
+    sinks = [Planned(sink.name, partial(_start_sink, place, sink, trigger)) for sink in place.pipeline.sinks]
+    rest = [
+        Planned(aside.query, partial(_start_aside, place, aside, trigger)) for aside in asides(place.pipeline)
+    ]
+    return sinks + rest
 
 
 def _every(place: Place) -> dict[str, Any]:
@@ -72,14 +77,14 @@ def _start_sink(place: Place, sink: Sink, trigger: dict[str, Any]) -> Any:
     options = {
         "topic": sink.topic,
         "delivery": sink.delivery,
-        **({"transactional.id": place.pipeline.transactional_id_of(sink)} if _is_exact(sink) else {}),
+        **({"transactional.id": _transactional_id(place, sink)} if sink.delivery == EXACTLY_ONCE else {}),
         **sink.options,
     }
     return _start(place, records, sink.name, options, trigger, sink.mode or "append")
 
 
-def _is_exact(sink: TopicSink) -> bool:
-    return sink.delivery == "exactly-once"
+def _transactional_id(place: Place, sink: TopicSink) -> str:
+    return sink.transactional_id or place.pipeline.transactional_id_of(sink.name)
 
 
 def _records(frame: DataFrame, sink: TopicSink) -> DataFrame:
@@ -104,8 +109,8 @@ def _start_aside(place: Place, aside: Aside, trigger: dict[str, Any]) -> Any:
         letters = rejected(quarantined(frames.unjudged[name], pipeline.quality[name]), pipeline.name, name)
     options = {
         "topic": str(pipeline.dead_letters),
-        "delivery": "exactly-once",
-        "transactional.id": f"{pipeline.name}-{query}",
+        "delivery": EXACTLY_ONCE,
+        "transactional.id": pipeline.transactional_id_of(query),
         "includeHeaders": "true",
     }
     return _start(place, letters, query, options, trigger, "append")

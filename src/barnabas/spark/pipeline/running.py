@@ -9,9 +9,15 @@ from pyspark.sql import SparkSession
 
 from barnabas.spark.pipeline.definition import Pipeline
 from barnabas.spark.pipeline.progress import QueryProgress, reports_of
-from barnabas.spark.pipeline.queries import Place, Running, start_queries
+from barnabas.spark.pipeline.queries import Place, Planned, planned_queries
 
 WATCH_SECONDS = 0.5
+START_SECONDS_MAX = 60.0
+START_NAP_SECONDS = 0.1
+# Spark gives a Python process ten seconds to answer, which are not enough on a busy machine. A query whose
+# process was late is started again: it goes on from its checkpoint, as after any stop.
+LATE = "failed to connect back"
+STARTS_MAX = 5
 Watcher = Callable[[list[QueryProgress]], object]
 
 
@@ -29,42 +35,63 @@ def first_line(error: BaseException) -> str:
     return (named[-1] if named else lines[0] if lines else repr(error))[:500]
 
 
+class Running:
+    """One query, started as often as it must be."""
+
+    def __init__(self, planned: Planned) -> None:
+        self._planned = planned
+        self._starts = 0
+        self.progress = QueryProgress(planned.name)
+        self.query: Any = None
+
+    def start(self) -> None:
+        """Returns when its processes are up, so that they need not share the machine with those of others."""
+        self._starts += 1
+        self.query = self._planned.start()
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while self.query.isActive and time.monotonic() < deadline:
+            if "nitializing" not in self.query.status["message"]:
+                return
+            time.sleep(START_NAP_SECONDS)
+
+    def look(self) -> None:
+        """Take the newest reports; raise what the query ended with."""
+        self.progress.take(reports_of(self.query))
+        error: BaseException | None = self.query.exception()
+        if error is None:
+            self.progress.state = "running" if self.query.isActive else "done"
+        elif LATE in str(error) and self._starts < STARTS_MAX:
+            self.progress.state = "starting again"
+            self.start()
+        else:
+            self.progress.state = "failed"
+            raise QueryFailed(self._planned.name, error) from error
+
+    def stop(self) -> None:
+        if self.query is not None:
+            self.query.stop()
+
+
 def run(
     spark: SparkSession, pipeline: Pipeline, directory: Path, *, once: bool, watch: Watcher
 ) -> list[QueryProgress]:
     """Until all queries have ended (once), or until KeyboardInterrupt; what was done is given back.
 
     Whatever happens, no query is left running."""
-    place = Place(spark, pipeline, directory)
-    running: list[Running] = []
-    progress: list[QueryProgress] = []
+    running = [Running(planned) for planned in planned_queries(Place(spark, pipeline, directory), once)]
+    progress = [each.progress for each in running]
     try:
-        for each in start_queries(place, once):
-            running.append(each)
-            progress.append(QueryProgress(each.name))
+        for each in running:
             watch(progress)
-        while any(each.query.isActive for each in running):
-            _look(running, progress)
+            each.start()
+        while True:
+            is_over = not any(each.query.isActive for each in running)
+            for each in running:
+                each.look()
             watch(progress)
+            if is_over and not any(each.query.isActive for each in running):
+                return progress
             time.sleep(WATCH_SECONDS)
-        _look(running, progress)
-        watch(progress)
     finally:
         for each in running:
-            each.query.stop()
-    return progress
-
-
-def _look(running: list[Running], progress: list[QueryProgress]) -> None:
-    for each, told in zip(running, progress, strict=True):
-        told.take(reports_of(each.query))
-        error = _error_of(each.query)
-        if error is not None:
-            told.state = "failed"
-            raise QueryFailed(each.name, error) from error
-        told.state = "running" if each.query.isActive else "done"
-
-
-def _error_of(query: Any) -> BaseException | None:
-    found: BaseException | None = query.exception()
-    return found
+            each.stop()

@@ -1,0 +1,41 @@
+"""The pipeline of docs/pipelines.md runs as it stands there."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from barnabas.spark.pipeline.loading import load
+from barnabas.spark.pipeline.running import run
+from barnabas.spark.tables.store import store_of
+from barnabas.spark.tables.target import TableTarget
+from barnabas.testing import Broker
+
+PAGE = Path(__file__).parents[2] / "docs" / "pipelines.md"
+(EXAMPLE,) = re.findall(r"<!-- example: pipeline -->\n```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+
+
+def both_partitions(topics: Any, topic: str) -> list[Any]:
+    return [record for partition in range(2) for record in topics.records(topic, partition)]
+
+
+def test_the_example(
+    spark: SparkSession, broker: Broker, topics: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BARNABAS_BOOTSTRAP", broker.bootstrap)
+    for name in ("orders", "large-orders", "orders-dead-letters"):
+        topics.make(name)
+    path = tmp_path / "orders.yaml"
+    path.write_text(EXAMPLE)
+    orders = [
+        {"id": number, "category": "tea", "amount": 4.0 * number, "at": "2026-01-05T09:00:00Z"}
+        for number in range(5)
+    ]
+    topics.put("orders", [json.dumps(order).encode() for order in orders])
+    run(spark, load(path), tmp_path, once=True, watch=lambda progress: None)
+    rows = store_of(TableTarget(str(tmp_path / "tables" / "orders"))).read()
+    assert sorted(rows.column("id").to_pylist()) == [1, 2, 3, 4]
+    assert [len(both_partitions(topics, name)) for name in ("large-orders", "orders-dead-letters")] == [2, 1]
