@@ -6,7 +6,6 @@ real Spark, which is started when the first of them does."""
 import os
 import sys
 import uuid
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,10 +83,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     builder = SparkSession.builder
     for name, value in SESSION.items():
         builder = builder.config(name, value)
-    with warnings.catch_warnings():
-        # Py4J's gateway leaves sockets of its handshake to the garbage collector.
-        warnings.simplefilter("ignore", ResourceWarning)
-        session = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse")).getOrCreate()
+    session = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse")).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
