@@ -5,6 +5,7 @@ config["request.timeout.ms"]       # 5000
 config.seconds("retry.backoff.ms") # 0.1
 """
 
+import itertools
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
@@ -15,11 +16,13 @@ from barnabas.config.parsing import parse, wrong_value
 
 __all__ = ["ClientConfig", "admin_config", "consumer_config", "parse_servers", "producer_config"]
 
+# Clients of this process are told apart by a number, as those of the Java client are.
+_NUMBERS_OF_CLIENTS = itertools.count(1)
 _NUMBERS = (Type.INT, Type.LONG, Type.SHORT)
 
 
 class ClientConfig:
-    """Typed values by key; `is_set` tells a given value from a default. Does not change."""
+    """Typed values by key; `is_set` tells a given value from a default."""
 
     def __init__(
         self,
@@ -47,6 +50,11 @@ class ClientConfig:
     def is_set(self, name: str) -> bool:
         return name in self._given
 
+    def name_client(self, name: str) -> None:
+        """The name by which brokers and their logs know a client that was given none."""
+        if not self._values["client.id"]:
+            self._values["client.id"] = name
+
     def seconds(self, name: str) -> float:
         """A key in milliseconds as seconds."""
         milliseconds: int = self._values[name]
@@ -54,15 +62,22 @@ class ClientConfig:
 
 
 def admin_config(settings: Mapping[str, Any] | None = None, **keywords: Any) -> ClientConfig:
-    return ClientConfig(ADMIN_KEYS, settings, keywords)
+    config = ClientConfig(ADMIN_KEYS, settings, keywords)
+    config.name_client(f"adminclient-{next(_NUMBERS_OF_CLIENTS)}")
+    return config
 
 
 def producer_config(settings: Mapping[str, Any] | None = None, **keywords: Any) -> ClientConfig:
-    return ClientConfig(PRODUCER_KEYS, settings, keywords)
+    config = ClientConfig(PRODUCER_KEYS, settings, keywords)
+    config.name_client(f"producer-{config['transactional.id'] or next(_NUMBERS_OF_CLIENTS)}")
+    return config
 
 
 def consumer_config(settings: Mapping[str, Any] | None = None, **keywords: Any) -> ClientConfig:
-    return ClientConfig(CONSUMER_KEYS, settings, keywords)
+    config = ClientConfig(CONSUMER_KEYS, settings, keywords)
+    parts = ("consumer", config["group.id"], str(next(_NUMBERS_OF_CLIENTS)))
+    config.name_client("-".join(part for part in parts if part))
+    return config
 
 
 def parse_servers(servers: tuple[str, ...]) -> tuple[tuple[str, int], ...]:

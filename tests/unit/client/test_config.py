@@ -75,3 +75,13 @@ def test_a_key_given_twice_is_refused() -> None:
 
 def test_ipv6_addresses_stand_in_brackets() -> None:
     assert admin_config(bootstrap_servers="[::1]:9092").servers == (("::1", 9092),)
+
+
+def test_a_client_without_a_name_is_given_one() -> None:
+    where = {"bootstrap.servers": "localhost:9092"}
+    first, second = (consumer_config(where, group_id="billing")["client.id"] for _ in range(2))
+    assert first.startswith("consumer-billing-")
+    assert first != second
+    assert producer_config(where, transactional_id="t")["client.id"] == "producer-t"
+    assert admin_config(where)["client.id"].startswith("adminclient-")
+    assert admin_config(where, client_id="mine")["client.id"] == "mine"
