@@ -1,1 +1,1 @@
-"""The one-broker benchmark: `python -m tests.bench` (see docs/benchmarks.md)."""
+"""The benchmark: `python -m tests.bench` (see docs/performance.md)."""

@@ -1,100 +1,85 @@
-"""`python -m tests.bench`: measure one broker, or two beside each other, and print the table."""
+"""`python -m tests.bench`: measure our broker, alone or beside Apache Kafka; see docs/performance.md."""
 
 import argparse
-import os
-import shutil
+import datetime
 import sys
-import tempfile
 from pathlib import Path
 
 from rich.console import Console
-from tests.bench.client_rows import client_rows
-from tests.bench.peers import PEERS, Peer
-from tests.bench.report import print_table, progress
-from tests.bench.rows import FULL, WARMING, Bench, Figure, Row, Size, start_rows
-from tests.bench.rows import ROWS as BROKER_ROWS
+from tests.bench.client_rows import CLIENT_ROWS
+from tests.bench.driver import raise_file_limit
+from tests.bench.goals import KAFKA, OURS
+from tests.bench.growth_rows import GROWTH_ROWS
+from tests.bench.machine import machine, versions
+from tests.bench.pictures import draw
+from tests.bench.report import print_run, progress
+from tests.bench.results import RowResult, Run
+from tests.bench.rows import BROKER_ROWS, Row
+from tests.bench.runner import run_row
+from tests.bench.stage import FULL, TINY, Size, Stage
 from tests.java.jvm import JavaMissing, class_path
 
-SHARED_MEMORY = Path("/dev/shm")
-ROWS: dict[str, Row] = {**BROKER_ROWS, "clients": client_rows}
+ROWS = {row.name: row for row in (*BROKER_ROWS, *CLIENT_ROWS, *GROWTH_ROWS)}
+USUAL = (*BROKER_ROWS, *CLIENT_ROWS)
+
+
+def chosen_rows(text: str) -> list[Row]:
+    """Names of rows and groups with commas between them, in the order of the table."""
+    wanted = [name.strip() for name in text.split(",") if name.strip()]
+    groups = {row.group for row in ROWS.values()}
+    for name in wanted:
+        if name not in ROWS and name not in groups:
+            known = f"rows {', '.join(ROWS)}; groups {', '.join(sorted(groups))}"
+            raise argparse.ArgumentTypeError(f"there is no row {name}; {known}")
+    return [row for row in ROWS.values() if row.name in wanted or row.group in wanted]
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("--peer", choices=[KAFKA], help="measure it too, in turns with ours")
     parser.add_argument(
-        "--peer",
-        action="append",
-        choices=sorted(PEERS),
-        help="what to measure; may be given twice to see both side by side (default: barnabas)",
+        "--rows", type=chosen_rows, default=list(USUAL), help="rows or groups, with commas between them"
     )
-    parser.add_argument("--full", action="store_true", help="longer runs, 1 GB compacted, 10 GB in and out")
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument("--full", dest="size", action="store_const", const=FULL, help="more of everything")
+    sizes.add_argument("--tiny", dest="size", action="store_const", const=TINY, help="to see that it works")
+    parser.set_defaults(size=Size())
     parser.add_argument(
-        "--row", action="append", choices=sorted(ROWS), help="only these rows; may be repeated"
-    )
-    parser.add_argument(
-        "--data-dir", type=Path, help="where the data goes (default: shared memory, else the temp directory)"
+        "--data-dir", type=Path, help="where the data of the CPU rows goes (default: shared memory)"
     )
     return parser.parse_args()
 
 
-def data_directory(wanted: Path | None) -> Path:
-    if wanted is None and SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK):
-        wanted = SHARED_MEMORY
-    if wanted is not None:
-        wanted.mkdir(parents=True, exist_ok=True)
-    return Path(tempfile.mkdtemp(prefix="barnabas-bench-", dir=wanted))
-
-
-def measure(peer: Peer, size: Size, rows: list[str], console: Console) -> list[Figure]:
-    bench = Bench(peer, size, lambda part: None)
-    try:
-        _measure_row(bench, "start", start_rows, console)
-        if peer.warms_up:
-            _warm_up(bench, console)
-        for name in rows:
-            _measure_row(bench, name, ROWS[name], console)
-    finally:
-        peer.stop()
-    return bench.figures
-
-
-def _measure_row(bench: Bench, name: str, row: Row, console: Console) -> None:
-    """A row that fails says so in the table and does not cost the others."""
-    with progress(console, f"{bench.peer.name}: {name}") as bench.tick:
-        try:
-            bench.figures.extend(row(bench))
-        except (OSError, RuntimeError) as failure:
-            bench.figures.append(Figure(name, "failed", (repr(failure),)))
-
-
-def _warm_up(bench: Bench, console: Console) -> None:
-    """A virtual machine compiles what it sees often: a whole round whose figures are thrown away."""
-    for name in WARMING:
-        with progress(console, f"{bench.peer.name}: warming up, {name}") as bench.tick:
-            for _ in ROWS[name](bench):
-                pass
+def measure(stage: Stage, rows: list[Row], console: Console) -> list[RowResult]:
+    found = []
+    with progress(console, len(rows)) as (notify, done):
+        for row in rows:
+            found.append(run_row(row, stage, notify))
+            failures = [result.failure for result in found[-1].results if result.failure]
+            done(f"{row.name}: {'; '.join(failures) if failures else 'done'}")
+    return found
 
 
 def main() -> None:
     options = arguments()
-    peers = options.peer or ["barnabas"]
-    if "kafka" in peers:
+    if options.peer == KAFKA:
         try:
             class_path()
         except JavaMissing as reason:
             sys.exit(str(reason))
     console = Console()
-    directory = data_directory(options.data_dir)
-    figures: dict[str, list[Figure]] = {}
-    try:
-        for name in peers:
-            peer = PEERS[name](directory / name)
-            rows = options.row or list(ROWS)
-            figures[name] = measure(peer, FULL if options.full else Size(), rows, console)
-    finally:
-        shutil.rmtree(directory)
-    print_table(console, peers, figures)
+    raise_file_limit()
+    names = [OURS, *([options.peer] if options.peer else [])]
+    date = datetime.datetime.now().isoformat(timespec="seconds")
+    about = machine()
+    settings = {"peers": names, "seconds": options.size.seconds, "rounds": options.size.rounds}
+    with Stage.open(names, options.size, options.data_dir) as stage:
+        rows = measure(stage, options.rows, console)
+    run = Run(date, about, versions(with_kafka=options.peer == KAFKA), settings, rows)
+    print_run(console, run)
+    path = run.save()
     console.print("Figures move by a third from run to run on a shared machine: compare within one run.")
+    console.print("Written:", path, *draw(run, path))
 
 
 if __name__ == "__main__":

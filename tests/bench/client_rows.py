@@ -1,66 +1,81 @@
-"""The rows about Python clients: each library in a process of its own, one after the other on one broker."""
+"""The rows about Python clients: each library in a process of its own, by turns, all on our broker."""
 
+import contextlib
+import functools
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from tests.bench import frames, loads
-from tests.bench.clients import CONSUMING, PRODUCING, Outcome, Work
-from tests.bench.connection import create_topic, delete_topic
-from tests.bench.loads import Limits
-from tests.bench.rows import Bench, Figure
+from tests.bench.clients import CONSUMING, PRODUCING, Work
+from tests.bench.figures import Sample
+from tests.bench.goals import OURS, Goal
+from tests.bench.rows import Rounds, Row
+from tests.bench.stage import Stage, filled_topic, topic_on
 
-PARTNER = "confluent-kafka"
-FILL_BYTES = 700_000_000
-GOALS = {
-    "ours send": ">= 0.5x confluent-kafka, 5x the others",
-    "ours send_batch": "5x confluent-kafka",
-    "ours poll": ">= 1x confluent-kafka, 5x the others",
-    "ours iterate": ">= 1x confluent-kafka, 5x the others",
-    "ours poll_arrow": "5x confluent-kafka",
+RATE = "records_per_second"
+PATIENCE_SECONDS = 60.0
+
+
+def _work(work: str, bootstrap: str, topic: str, seconds: float) -> Sample:
+    command = [sys.executable, "-m", "tests.bench.clients", work, bootstrap, topic, str(seconds)]
+    try:
+        patience = seconds + PATIENCE_SECONDS
+        done = subprocess.run(command, capture_output=True, text=True, timeout=patience)
+    except subprocess.TimeoutExpired as late:
+        raise RuntimeError(f"{work} did not end within {late.timeout:.0f} s") from late
+    if done.returncode:
+        raise RuntimeError(f"{work}: {done.stderr.strip().splitlines()[-1]}")
+    count, took, cpu = map(float, done.stdout.split())
+    return Sample({RATE: count / took, "cpu_us_per_record": cpu / count * 1e6})
+
+
+@contextlib.contextmanager
+def _producing(stage: Stage) -> Iterator[Rounds]:
+    """Each round on a topic of its own."""
+    peer = stage.peer(OURS)
+
+    def measure(work: str) -> Sample:
+        with topic_on(peer, "bench-send") as topic:
+            return _work(work, peer.target.bootstrap, topic, stage.size.client_seconds)
+
+    yield {work: functools.partial(measure, work) for work in PRODUCING}
+
+
+@contextlib.contextmanager
+def _consuming(stage: Stage) -> Iterator[Rounds]:
+    """All on one topic of 16 KB batches that the driver filled."""
+    peer = stage.peer(OURS)
+    with filled_topic(stage, peer, stage.size.client_fill_bytes) as topic:
+        bootstrap, seconds = peer.target.bootstrap, stage.size.client_seconds
+        yield {work: functools.partial(_work, work, bootstrap, topic, seconds) for work in CONSUMING}
+
+
+# Like is compared with like: who hands out records one by one, and who hands out many.
+WANTED = {
+    "ours send": {"kafka-python send": 5.0, "aiokafka send": 5.0, "confluent-kafka produce": 0.5},
+    "ours send_batch": {"confluent-kafka produce": 5.0},
+    "ours iterate": {"kafka-python iterate": 5.0, "aiokafka iterate": 5.0, "confluent-kafka poll": 1.0},
+    "ours poll": {
+        "kafka-python iterate": 5.0,
+        "aiokafka getmany": 5.0,
+        "confluent-kafka consume(10000)": 1.0,
+    },
+    "ours poll_arrow": {"confluent-kafka consume(10000)": 5.0},
 }
 
 
-def client_rows(bench: Bench) -> Iterator[Figure]:
-    """Producers on a topic each; consumers on one topic of 16 KB batches that a driver filled."""
-    seconds = bench.size.seconds
-    found: dict[str, Outcome] = {}
-    for number, name in enumerate(PRODUCING):
-        topic = f"bench-produce-{number}"
-        create_topic(bench.peer.bootstrap, topic)
-        found[name] = _outcome(bench, name, topic, seconds)
-        delete_topic(bench.peer.bootstrap, topic)
-        bench.tick(number / 20)
-    yield from _figures(PRODUCING, found)
-    topic = "bench-consume"
-    create_topic(bench.peer.bootstrap, topic)
-    batch = frames.value_batch(frames.RECORDS_IN_16K)
-    loads.produce(bench.peer, topic, batch, Limits(60, FILL_BYTES), lambda part: None)
-    for number, name in enumerate(CONSUMING):
-        found[name] = _outcome(bench, name, topic, seconds)
-        bench.tick((len(PRODUCING) + number) / 20)
-    delete_topic(bench.peer.bootstrap, topic)
-    yield from _figures(CONSUMING, found)
+def _goals(works: Mapping[str, Work]) -> tuple[Goal, ...]:
+    return tuple(
+        Goal(RATE, factor, other, ours)
+        for ours, others in WANTED.items()
+        for other, factor in others.items()
+        if ours in works
+    )
 
 
-def _outcome(bench: Bench, work: str, topic: str, seconds: float) -> Outcome:
-    command = [sys.executable, "-m", "tests.bench.clients", work, bench.peer.bootstrap, topic, str(seconds)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    if done.returncode:
-        raise RuntimeError(f"{work}: {done.stderr.strip().splitlines()[-1]}")
-    count, took, cpu = done.stdout.split()
-    return int(count), float(took), float(cpu)
-
-
-def _figures(works: dict[str, Work], found: dict[str, Outcome]) -> Iterator[Figure]:
-    """Records a second and CPU a record, both compared with the best that confluent-kafka has."""
-    partners = [found[name] for name in works if name.startswith(PARTNER)]
-    rate = max(count / seconds for count, seconds, _ in partners)
-    cost = min(cpu / count for count, _, cpu in partners)
-    for name in works:
-        count, seconds, cpu = found[name]
-        shown = (
-            f"{count / seconds / 1000:,.0f} k rec/s, {count / seconds / rate:.2f}x",
-            f"{cpu / count * 1e6:.2f} us CPU/rec, {cost / (cpu / count):.2f}x",
-        )
-        yield Figure("clients", name, shown, GOALS.get(name, ""))
+CLIENT_ROWS = (
+    Row("client-produce", "clients", "values of 100 bytes to 1 partition, acks=all, confirmed", RATE,
+        _producing, _goals(PRODUCING), warms=False),
+    Row("client-consume", "clients", "values of 100 bytes from 1 partition, batches of 16 KB", RATE,
+        _consuming, _goals(CONSUMING), warms=False),
+)  # fmt: skip

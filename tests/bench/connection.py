@@ -3,11 +3,12 @@
 import socket
 import struct
 import time
+from collections.abc import Mapping
 from types import TracebackType
 
 from tests.bench import frames
 
-SOCKET_BUFFER_BYTES = 4 << 20
+LEADER_SECONDS_MAX = 60.0
 
 
 class Connection:
@@ -41,6 +42,14 @@ class Connection:
         self._fill(view[4:size])
         return view[:size]
 
+    def receive_alike(self, size: int) -> memoryview:
+        """As receive, in one call of the system where the answer is as large as the one before (`size`)."""
+        view = memoryview(self.buffer)[:size]
+        self._fill(view)
+        if int.from_bytes(view[:4], "big") + 4 != size:
+            raise RuntimeError("an answer is of another size than those before: the broker refused")
+        return view
+
     def _fill(self, target: memoryview) -> None:
         filled = 0
         while filled < len(target):
@@ -54,35 +63,37 @@ class Connection:
         return self.receive()
 
 
-def check_produced(answer: memoryview, error_position: int) -> None:
-    (error,) = struct.unpack_from(">h", answer, error_position)
+def check_produced(answer: memoryview, error_position: int, expected: int | None = None) -> int:
+    """The offset at which the batch was appended; raises on an error, and if it is not the one expected."""
+    error, offset = struct.unpack_from(">hq", answer, error_position)
     if error:
         raise RuntimeError(f"produce was answered with error {error}")
+    if expected is not None and offset != expected:
+        raise RuntimeError(f"a batch was appended at offset {offset}, not at {expected}")
+    return int(offset)
 
 
-def create_topic(bootstrap: str, topic: str, partitions: int = 1, **configs: str) -> None:
-    """Create the topic and wait until every partition has a leader; config names with _ for the dots."""
-    named = [(key.replace("_", "."), value) for key, value in configs.items()]
+def create_topic(
+    bootstrap: str, topic: str, partitions: int = 1, configs: Mapping[str, str] | None = None
+) -> None:
+    """Create the topic and wait until every partition has a leader."""
     with Connection(bootstrap) as connection:
-        answer = connection.ask(frames.create_topic_request(topic, partitions, named))
+        answer = connection.ask(frames.create_topic_request(topic, partitions, list((configs or {}).items())))
         # size, id, throttle, count, name, error
         (error,) = struct.unpack_from(">h", answer, 4 + 4 + 4 + 4 + 2 + len(topic))
         if error:
             raise RuntimeError(f"topic {topic} was refused with error {error}")
-        batch = frames.value_batch(1)
+        deadline = time.monotonic() + LEADER_SECONDS_MAX
         for partition in range(partitions):
-            _await_leader(connection, topic, frames.produce_request(topic, partition, batch))
+            while (error := _leader_error(connection, topic, partition)) and time.monotonic() < deadline:
+                time.sleep(0.02)
+            if error:
+                raise RuntimeError(f"topic {topic} has no leader: error {error}")
 
 
-def _await_leader(connection: Connection, topic: str, request: bytes) -> None:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        answer = connection.ask(request)
-        (error,) = struct.unpack_from(">h", answer, frames.produce_error_position(topic))
-        if error == 0:
-            return
-        time.sleep(0.02)
-    raise RuntimeError(f"topic {topic} has no leader: error {error}")
+def _leader_error(connection: Connection, topic: str, partition: int) -> int:
+    answer = connection.ask(frames.list_offsets_request(topic, partition, frames.LATEST))
+    return frames.listed_offset(topic, answer)[0]
 
 
 def delete_topic(bootstrap: str, topic: str) -> None:

@@ -6,9 +6,13 @@ import struct
 import time
 from collections.abc import Sequence
 
+from crc32c import crc32c
+
 from barnabas.records.builder import build_batch
 
-PRODUCE, FETCH, METADATA, CREATE_TOPICS, DELETE_TOPICS, INCREMENTAL_ALTER_CONFIGS = 0, 1, 3, 19, 20, 44
+PRODUCE, FETCH, LIST_OFFSETS, METADATA = 0, 1, 2, 3
+CREATE_TOPICS, DELETE_TOPICS, INCREMENTAL_ALTER_CONFIGS = 19, 20, 44
+LATEST = -1
 TOPIC_RESOURCE = 2
 CLIENT_ID = b"bench"
 RECORD_BYTES = 100
@@ -32,11 +36,17 @@ def keyed_batch(first_key: int, count: int) -> bytes:
     return bytes(build_batch([(timestamp_ms, key, value, ()) for key in keys]))
 
 
+def stamp(batch: bytearray, timestamp_ms: int) -> None:
+    """Give a batch another time: base and largest timestamp, and the checksum from the attributes on."""
+    struct.pack_into(">qq", batch, 27, timestamp_ms, timestamp_ms)
+    struct.pack_into(">I", batch, 17, crc32c(memoryview(batch)[21:]))
+
+
 def _string(text: str) -> bytes:
     return struct.pack(">h", len(text)) + text.encode()
 
 
-def _compact(text: str) -> bytes:
+def compact_string(text: str) -> bytes:
     return uvarint(len(text) + 1) + text.encode()
 
 
@@ -72,8 +82,16 @@ def metadata_request() -> bytes:
     return frame(METADATA, 4, struct.pack(">i?", 0, False), flexible=False)
 
 
-def metadata_topic_request(topic: str) -> bytes:
-    return frame(METADATA, 4, struct.pack(">i", 1) + _string(topic) + b"\0", flexible=False)
+def list_offsets_request(topic: str, partition: int, timestamp_ms: int) -> bytes:
+    """ListOffsets v1 of one partition."""
+    body = struct.pack(">ii", -1, 1) + _string(topic) + struct.pack(">iiq", 1, partition, timestamp_ms)
+    return frame(LIST_OFFSETS, 1, body, flexible=False)
+
+
+def listed_offset(topic: str, answer: bytes | bytearray | memoryview) -> tuple[int, int]:
+    """Error and offset in an answer to list_offsets_request: size, id, topic, partition, then these."""
+    error, _, offset = struct.unpack_from(">hqq", answer, 4 + 4 + 4 + 2 + len(topic) + 4 + 4)
+    return error, offset
 
 
 def create_topic_request(topic: str, partitions: int, configs: Sequence[tuple[str, str]]) -> bytes:
@@ -100,14 +118,14 @@ def set_topic_config_request(topic: str, key: str, value: str) -> bytes:
 def produce_request(topic: str, partition: int, batch: bytes) -> bytes:
     """Produce v11 (flexible, topics by name) with one batch, acks=all."""
     body = b"\0" + struct.pack(">hi", -1, 30_000)
-    body += b"\x02" + _compact(topic) + b"\x02" + struct.pack(">i", partition)
+    body += b"\x02" + compact_string(topic) + b"\x02" + struct.pack(">i", partition)
     body += uvarint(len(batch) + 1) + batch + b"\0\0\0"
     return frame(PRODUCE, 11, body, flexible=True)
 
 
 def produce_error_position(topic: str) -> int:
     """Where the error code stands in an answer to produce_request: size, id, tags, topic, partition."""
-    return 4 + 4 + 1 + 1 + len(_compact(topic)) + 1 + 4
+    return 4 + 4 + 1 + 1 + len(compact_string(topic)) + 1 + 4
 
 
 class FetchRequest:
@@ -115,12 +133,12 @@ class FetchRequest:
 
     def __init__(self, topic: str, partition: int, bytes_max: int, wait_ms: int) -> None:
         lead = struct.pack(">iiiibii", -1, wait_ms, 1, bytes_max + 65_536, 0, 0, -1)
-        lead += b"\x02" + _compact(topic) + b"\x02" + struct.pack(">ii", partition, -1)
+        lead += b"\x02" + compact_string(topic) + b"\x02" + struct.pack(">ii", partition, -1)
         tail = struct.pack(">iqi", -1, -1, bytes_max) + b"\0" + b"\0" + b"\x01" + b"\x01" + b"\0"
         self.frame = bytearray(frame(FETCH, 12, lead + struct.pack(">q", 0) + tail, flexible=True))
         self._offset_position = len(self.frame) - len(tail) - 8
         # The answer: size, id, tags, throttle, error, session, topic, partition and its error.
-        self._error_position = 4 + 4 + 1 + 4 + 2 + 4 + 1 + len(_compact(topic)) + 1 + 4
+        self._error_position = 4 + 4 + 1 + 4 + 2 + 4 + 1 + len(compact_string(topic)) + 1 + 4
 
     def at(self, offset: int) -> bytearray:
         struct.pack_into(">q", self.frame, self._offset_position, offset)
@@ -139,15 +157,14 @@ class FetchRequest:
         return size - 1, position
 
 
-def next_offset(records: memoryview) -> int | None:
-    """The offset after the last whole batch of a fetched slice; None when there is no whole batch."""
-    position = 0
-    found = None
-    while position + 61 <= len(records):
-        base, length = struct.unpack_from(">qi", records, position)
-        if position + 12 + length > len(records):
-            break
-        (last_delta,) = struct.unpack_from(">i", records, position + 23)
-        found = base + last_delta + 1
-        position += 12 + length
-    return found
+def offset_after(records: memoryview, batch_bytes: int, batch_records: int, asked: int) -> int:
+    """The offset after the last whole batch of a fetched slice. All batches are alike, so two looks check it:
+    the first must begin where it was asked for, and the last where the number of those before it says."""
+    whole = len(records) // batch_bytes
+    if not whole:
+        raise RuntimeError(f"a fetch at offset {asked} brought {len(records)} bytes, less than a batch")
+    for number in (0, whole - 1):
+        (base,) = struct.unpack_from(">q", records, number * batch_bytes)
+        if base != asked + number * batch_records:
+            raise RuntimeError(f"a fetch at offset {asked} has offset {base} in batch {number}")
+    return asked + whole * batch_records

@@ -1,20 +1,26 @@
-"""The loads: produce with requests in flight, fetch in sequence, one at a time, and end to end."""
+"""The loads, run in the driver's process: blocking sockets, a thread for each connection, frames built before
+the clock starts. Every answer's error code and offset are checked."""
 
 import contextlib
-import selectors
-import statistics
-import struct
+import threading
 import time
-from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from tests.bench import frames
 from tests.bench.connection import Connection, check_produced
-from tests.bench.peers import Peer
-from tests.bench.usage import Load, cpu_seconds
+from tests.bench.usage import Load, Meter
 
 IN_FLIGHT = 5
-Tick = Callable[[float], None]  # told the part of the work that is done, 0 to 1
+FETCH_EXTRA_BYTES = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The broker that is loaded: where it listens, and the process whose costs are counted."""
+
+    bootstrap: str
+    pid: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,136 +30,176 @@ class Limits:
     seconds: float
     bytes: int
 
-    def part_done(self, since: float, moved: int) -> float:
-        return max((time.perf_counter() - since) / self.seconds, moved / self.bytes)
 
-
-@dataclass(frozen=True, slots=True)
-class Latencies:
-    p50_us: float
-    p99_us: float
-    count: int
-
-    @classmethod
-    def of(cls, seconds: Sequence[float]) -> "Latencies":
-        cuts = statistics.quantiles(seconds, n=100)
-        return cls(cuts[49] * 1e6, cuts[98] * 1e6, len(seconds))
-
-
-def produce(peer: Peer, topic: str, batch: bytes, limits: Limits, tick: Tick, partitions: int = 1) -> Load:
+def produce(target: Target, topic: str, records: int, limits: Limits, partitions: int = 1) -> Load:
     """One connection for each partition, IN_FLIGHT requests on each, until the limits are reached."""
-    with contextlib.ExitStack() as opened:
-        selector = opened.enter_context(selectors.DefaultSelector())
-        requests = [frames.produce_request(topic, partition, batch) for partition in range(partitions)]
-        for request in requests:
-            connection = opened.enter_context(Connection(peer.bootstrap))
-            selector.register(connection.socket, selectors.EVENT_READ, (connection, request))
-        before = cpu_seconds(peer.pid)
-        start = time.perf_counter()
-        answered = _pump(selector, frames.produce_error_position(topic), len(batch), limits, tick)
-        seconds = time.perf_counter() - start
-        cost = cpu_seconds(peer.pid) - before
-    return Load(answered, answered * len(batch), seconds, cost)
+    batch = frames.value_batch(records)
+    requests = [frames.produce_request(topic, partition, batch) for partition in range(partitions)]
+    share = max(1, limits.bytes // len(batch) // partitions)
+    start_line = threading.Barrier(partitions + 1)
+    with contextlib.ExitStack() as opened, ThreadPoolExecutor(partitions) as threads:
+        pumps = [
+            Pump(opened.enter_context(Connection(target.bootstrap)), topic, request, records)
+            for request in requests
+        ]
+        with Meter(target.pid) as meter:
+            running = [threads.submit(pump.run, start_line, limits.seconds, share) for pump in pumps]
+            start_line.wait()
+            start = time.perf_counter()
+            answered = sum(each.result() for each in running)
+            seconds = time.perf_counter() - start
+    return meter.load(answered, answered * len(batch), seconds)
 
 
-def _pump(
-    selector: selectors.BaseSelector, error_position: int, batch_size: int, limits: Limits, tick: Tick
-) -> int:
-    for key in selector.get_map().values():
-        connection, request = key.data
-        for _ in range(IN_FLIGHT):
+class Pump:
+    """One connection that keeps so many requests in flight; the partition has no other producer."""
+
+    def __init__(self, connection: Connection, topic: str, request: bytes, records: int) -> None:
+        self._connection, self._request, self._records = connection, request, records
+        self._error_position = frames.produce_error_position(topic)
+
+    def run(self, start_line: threading.Barrier, seconds: float, count: int) -> int:
+        connection, request, records = self._connection, self._request, self._records
+        sent = min(IN_FLIGHT, count)
+        answered = 0
+        start_line.wait()
+        end = time.perf_counter() + seconds
+        for _ in range(sent):
             connection.send(request)
-    outstanding = IN_FLIGHT * len(selector.get_map())
-    answered = 0
-    start = time.perf_counter()
-    going_on = True
-    while outstanding:
-        for key, _ in selector.select():
-            connection, request = key.data
-            check_produced(connection.receive(), error_position)
+        first = connection.receive()
+        size, expected = len(first), check_produced(first, self._error_position) + records
+        while True:
             answered += 1
-            if going_on:
+            if sent < count and time.perf_counter() < end:
                 connection.send(request)
-            else:
-                outstanding -= 1
-        if answered % 64 == 0:
-            done = limits.part_done(start, answered * batch_size)
-            going_on = done < 1
-            tick(min(done, 1.0))
-    return answered
+                sent += 1
+            if answered == sent:
+                return answered
+            answer = connection.receive_alike(size)
+            expected = check_produced(answer, self._error_position, expected) + records
 
 
-def fetch(peer: Peer, topic: str, bytes_max: int, limits: Limits, tick: Tick) -> Load:
-    """Read the topic from beginning to end again and again, one fetch at a time."""
+def fill(target: Target, topic: str, total_bytes: int) -> tuple[int, int]:
+    """Batches of 16 KB, each a millisecond younger than the one before; gives their number and first time."""
+    batch = bytearray(frames.value_batch(frames.RECORDS_IN_16K))
+    request = bytearray(frames.produce_request(topic, 0, bytes(batch)))
+    place = memoryview(request)[-len(batch) - 3 : -3]
+    count = max(1, total_bytes // len(batch))
+    first_ms = int(time.time() * 1000) - count
+    error_position = frames.produce_error_position(topic)
+    expected = 0
+    with Connection(target.bootstrap) as connection:
+        waiting = 0
+        for number in range(count):
+            frames.stamp(batch, first_ms + number)
+            place[:] = batch
+            connection.send(request)
+            waiting += 1
+            if waiting == IN_FLIGHT or number == count - 1:
+                for _ in range(waiting):
+                    check_produced(connection.receive(), error_position, expected)
+                    expected += frames.RECORDS_IN_16K
+                waiting = 0
+    return count, first_ms
+
+
+def fetch(target: Target, topic: str, bytes_max: int, limits: Limits) -> Load:
+    """Read a topic of 16 KB batches from beginning to end again and again, one fetch at a time."""
     request = frames.FetchRequest(topic, 0, bytes_max, wait_ms=0)
+    batch_bytes = len(frames.value_batch(frames.RECORDS_IN_16K))
     moved = answered = offset = 0
-    with Connection(peer.bootstrap) as connection:
-        connection.ask(request.at(0))  # grows the buffer and warms the path
-        before = cpu_seconds(peer.pid)
+    with Connection(target.bootstrap) as connection, Meter(target.pid) as meter:
+        connection.buffer = bytearray(bytes_max + FETCH_EXTRA_BYTES)
         start = time.perf_counter()
-        while (done := limits.part_done(start, moved)) < 1:
+        end = start + limits.seconds
+        while moved < limits.bytes and time.perf_counter() < end:
             answer = connection.ask(request.at(offset))
-            size, position = request.records_size(answer)
-            offset = frames.next_offset(answer[position : position + size]) or 0
-            moved += size
             answered += 1
-            tick(done)
-        seconds = time.perf_counter() - start
-        cost = cpu_seconds(peer.pid) - before
-    return Load(answered, moved, seconds, cost)
-
-
-def fetch_from_end(peer: Peer, topic: str, records_back: int, limits: Limits) -> None:
-    """Read forward from so many records before the end; for the soak, whose topic forgets its beginning."""
-    request = frames.FetchRequest(topic, 0, 1_048_576, wait_ms=0)
-    with Connection(peer.bootstrap) as connection:
-        answer = connection.ask(frames.produce_request(topic, 0, frames.value_batch(1)))
-        (last,) = struct.unpack_from(">q", answer, frames.produce_error_position(topic) + 2)
-        offset = max(0, last - records_back)
-        moved = 0
-        start = time.perf_counter()
-        while offset <= last and limits.part_done(start, moved) < 1:
-            answer = connection.ask(request.at(offset))
             size, position = request.records_size(answer)
-            offset = frames.next_offset(answer[position : position + size]) or last + 1
+            if not size:
+                offset = 0
+                continue
+            records = answer[position : position + size]
+            offset = frames.offset_after(records, batch_bytes, frames.RECORDS_IN_16K, offset)
             moved += size
+        seconds = time.perf_counter() - start
+    return meter.load(answered, moved, seconds)
 
 
-def acknowledged(peer: Peer, topic: str, going_on: Callable[[int], bool]) -> Latencies:
+def acknowledged(target: Target, topic: str, count: int, seconds_max: float = 60.0) -> Load:
     """One record in flight: from sending it to having its acknowledgement."""
+    with Connection(target.bootstrap) as connection, Meter(target.pid) as meter:
+        start = time.perf_counter()
+        found = time_acknowledgements(connection, topic, count, seconds_max)
+        seconds = time.perf_counter() - start
+    return meter.load(len(found), len(found) * frames.RECORD_BYTES, seconds, tuple(found))
+
+
+def time_acknowledgements(
+    connection: Connection, topic: str, count: int, seconds_max: float, stop: threading.Event | None = None
+) -> list[float]:
+    """The seconds of each, until there are so many, the time is over, or `stop` is set."""
     request = frames.produce_request(topic, 0, frames.value_batch(1))
     error_position = frames.produce_error_position(topic)
-    seconds: list[float] = []
-    with Connection(peer.bootstrap) as connection:
-        for _ in range(200):
-            connection.ask(request)
-        while going_on(len(seconds)):
-            start = time.perf_counter()
-            answer = connection.ask(request)
-            seconds.append(time.perf_counter() - start)
-            check_produced(answer, error_position)
-    return Latencies.of(seconds)
+    expected: int | None = None
+    found: list[float] = []
+    end = time.perf_counter() + seconds_max
+    while len(found) < count and not (stop and stop.is_set()):
+        start = time.perf_counter()
+        answer = connection.ask(request)
+        now = time.perf_counter()
+        expected = check_produced(answer, error_position, expected) + 1
+        found.append(now - start)
+        if now > end:
+            break
+    return found
 
 
-def end_to_end(peer: Peer, topic: str, count: int, tick: Tick) -> Latencies:
+def end_to_end(target: Target, topic: str, count: int) -> Load:
     """From sending a record to having it from a fetch that was waiting for it."""
     produced = frames.produce_request(topic, 0, frames.value_batch(1))
+    error_position = frames.produce_error_position(topic)
+    batch_bytes = len(frames.value_batch(1))
     request = frames.FetchRequest(topic, 0, 65_536, wait_ms=30_000)
-    seconds: list[float] = []
-    with Connection(peer.bootstrap) as writer, Connection(peer.bootstrap) as reader:
-        answer = writer.ask(produced)
-        # After the error code comes the offset of the record.
-        (last,) = struct.unpack_from(">q", answer, frames.produce_error_position(topic) + 2)
-        for turn in range(count):
-            reader.send(request.at(last + 1 + turn))
+    found: list[float] = []
+    with (
+        Connection(target.bootstrap) as writer,
+        Connection(target.bootstrap) as reader,
+        Meter(target.pid) as meter,
+    ):
+        begin = time.perf_counter()
+        offset = check_produced(writer.ask(produced), error_position) + 1
+        for _ in range(count):
+            reader.send(request.at(offset))
             time.sleep(0.001)  # the fetch must be waiting before the record comes
             start = time.perf_counter()
             writer.send(produced)
             answer = reader.receive()
-            seconds.append(time.perf_counter() - start)
-            size, _ = request.records_size(answer)
-            if size == 0:
-                raise RuntimeError("a waiting fetch came back empty")
-            writer.receive()
-            tick(turn / count)
-    return Latencies.of(seconds[len(seconds) // 10 :])
+            found.append(time.perf_counter() - start)
+            size, position = request.records_size(answer)
+            frames.offset_after(answer[position : position + size], batch_bytes, 1, offset)
+            check_produced(writer.receive(), error_position, offset)
+            offset += 1
+        seconds = time.perf_counter() - begin
+    return meter.load(2 * count, count * frames.RECORD_BYTES, seconds, tuple(found))
+
+
+def produce_in_turns(target: Target, topic: str, partitions: int, connections: int, count: int) -> Load:
+    """So many requests of one record, each to the next partition on the next connection, IN_FLIGHT in all."""
+    batch = frames.value_batch(1)
+    requests = [frames.produce_request(topic, partition, batch) for partition in range(partitions)]
+    error_position = frames.produce_error_position(topic)
+    with contextlib.ExitStack() as opened:
+        ring = [opened.enter_context(Connection(target.bootstrap)) for _ in range(connections)]
+        for turn in range(max(len(ring), len(requests))):  # every connection and partition has its first
+            connection = ring[turn % len(ring)]
+            check_produced(connection.ask(requests[turn % len(requests)]), error_position)
+        with Meter(target.pid) as meter:
+            start = time.perf_counter()
+            for turn in range(count + IN_FLIGHT):
+                if turn >= IN_FLIGHT:
+                    check_produced(ring[(turn - IN_FLIGHT) % len(ring)].receive(), error_position)
+                if turn < count:
+                    ring[turn % len(ring)].send(requests[turn % len(requests)])
+            seconds = time.perf_counter() - start
+    return meter.load(count, count * len(batch), seconds)

@@ -1,42 +1,44 @@
-"""The brokers that can be measured: Barnabas, and Apache Kafka from Maven's jars beside it."""
+"""The brokers that can be measured: Barnabas, and Apache Kafka from Maven's jars beside it. Each is a process
+of its own; what is below its directory is its own."""
 
 import contextlib
+import signal
 import time
-import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
 from tests.bench import frames
 from tests.bench.connection import Connection
+from tests.bench.goals import KAFKA, OURS
+from tests.bench.loads import Target
 from tests.clients.broker_process import BrokerProcess
-from tests.java.kafka_server import KafkaServer, free_ports
+from tests.java.kafka_server import KafkaServer
 
-# For the row about compaction: the cleaner looks for work every half second, on both.
+# On both: the cleaner looks for work every half second, and what is deleted soon makes room.
 OVERRIDES = {"log.cleaner.backoff.ms": "500", "log.segment.delete.delay.ms": "1000"}
 
 
 class Peer(Protocol):
-    """A broker in a process of its own; `warms_up` when it is faster at what it has done before."""
+    """A broker that can be stopped, killed and started again on the same data."""
 
     name: str
-    warms_up: bool
 
     @property
-    def bootstrap(self) -> str: ...
+    def target(self) -> Target: ...
 
     @property
-    def pid(self) -> int: ...
+    def is_running(self) -> bool: ...
 
     def start(self) -> float:
         """Seconds from starting the process to the first answered Metadata."""
 
     def stop(self) -> None: ...
 
-    def partition_directory(self, topic: str) -> Path: ...
+    def kill(self) -> None:
+        """End it without a word, as a power cut would but for what the system still writes."""
 
-    def metric(self, name: str) -> float | None:
-        """A figure of /metrics, where the peer has one."""
+    def partition_directory(self, topic: str) -> Path: ...
 
 
 def _await_metadata(bootstrap: str) -> None:
@@ -50,73 +52,65 @@ def _await_metadata(bootstrap: str) -> None:
 
 
 class BarnabasPeer:
-    name = "barnabas"
-    warms_up = False
+    name = OURS
 
     def __init__(self, directory: Path, overrides: Mapping[str, str] | None = None) -> None:
-        (self._metrics_port,) = free_ports(1)
-        settings = {**OVERRIDES, "barnabas.metrics.port": str(self._metrics_port), **(overrides or {})}
-        self._broker = BrokerProcess(directory, settings)
+        self._broker = BrokerProcess(directory, {**OVERRIDES, **(overrides or {})})
 
     @property
-    def bootstrap(self) -> str:
-        return self._broker.bootstrap
+    def target(self) -> Target:
+        return Target(self._broker.bootstrap, self._broker.pid)
 
     @property
-    def pid(self) -> int:
-        return self._broker.pid
+    def is_running(self) -> bool:
+        return self._broker.process is not None
 
     def start(self) -> float:
         begin = time.perf_counter()
         self._broker.start()
-        _await_metadata(self.bootstrap)
+        _await_metadata(self.target.bootstrap)
         return time.perf_counter() - begin
 
     def stop(self) -> None:
         self._broker.stop()
 
+    def kill(self) -> None:
+        self._broker.stop(signal.SIGKILL)
+
     def partition_directory(self, topic: str) -> Path:
         (found,) = self._broker.data_dir.rglob(f"{topic}-0")
         return found
 
-    def metric(self, name: str) -> float | None:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self._metrics_port}/metrics", timeout=30) as answer:
-            for line in answer.read().decode().splitlines():
-                if line.startswith((f"{name} ", f"{name}_total ")):
-                    return float(line.split()[1])
-        return None
-
 
 class KafkaPeer:
-    name = "kafka"
-    warms_up = True
+    name = KAFKA
 
     def __init__(self, directory: Path, overrides: Mapping[str, str] | None = None) -> None:
         self._server = KafkaServer(directory, {**OVERRIDES, **(overrides or {})})
 
     @property
-    def bootstrap(self) -> str:
-        return self._server.bootstrap
+    def target(self) -> Target:
+        return Target(self._server.bootstrap, self._server.pid)
 
     @property
-    def pid(self) -> int:
-        return self._server.pid
+    def is_running(self) -> bool:
+        return self._server.process is not None
 
     def start(self) -> float:
         self._server.format_once()  # a step of its own that Kafka's users take once, so not counted
         begin = time.perf_counter()
         self._server.start()
-        _await_metadata(self.bootstrap)
+        _await_metadata(self.target.bootstrap)
         return time.perf_counter() - begin
 
     def stop(self) -> None:
         self._server.stop()
 
+    def kill(self) -> None:
+        self._server.stop(signal.SIGKILL)
+
     def partition_directory(self, topic: str) -> Path:
         return self._server.log_dir / f"{topic}-0"
 
-    def metric(self, name: str) -> float | None:
-        return None
 
-
-PEERS: dict[str, type[BarnabasPeer] | type[KafkaPeer]] = {"barnabas": BarnabasPeer, "kafka": KafkaPeer}
+PEERS: dict[str, type[BarnabasPeer] | type[KafkaPeer]] = {OURS: BarnabasPeer, KAFKA: KafkaPeer}

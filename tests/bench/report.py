@@ -1,36 +1,46 @@
-"""The table and the progress bar, on a terminal or in a file."""
+"""The table and the progress, on a terminal or in a file."""
 
 import contextlib
 from collections.abc import Iterator
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
-from tests.bench.loads import Tick
-from tests.bench.rows import Figure
+from tests.bench.lines import tables
+from tests.bench.results import Run
+from tests.bench.runner import Notify
+
+STYLES = {True: "green", False: "red", None: ""}
+# The driver and the broker want the machine: the bar is not drawn more often than this.
+DRAWN_PER_SECOND = 2
 
 
-def print_table(console: Console, peers: list[str], figures: dict[str, list[Figure]]) -> None:
-    """One line for each row, the peers' figures side by side."""
-    table = Table(title="one broker", title_justify="left")
-    for column in ("row", "work", *peers, "goal"):
-        table.add_column(column, overflow="fold")
-    by_line = {peer: {(each.row, each.work): each for each in figures[peer]} for peer in peers}
-    lines = {(each.row, each.work): each.goal for peer in peers for each in figures[peer]}
-    for line, goal in lines.items():
-        cells = ["\n".join(by_line[peer][line].figures) if line in by_line[peer] else "" for peer in peers]
-        table.add_row(*line, *cells, goal)
-    console.print(table)
+def print_run(console: Console, run: Run) -> None:
+    for found in tables(run):
+        table = Table(title=found.group, title_justify="left")
+        for column in found.columns:
+            table.add_column(column, overflow="fold")
+        for line in found.lines:
+            if line.opens:
+                table.add_section()
+            *cells, goal = (escape(cell) for cell in line.cells)
+            table.add_row(*cells, f"[{STYLES[line.met]}]{goal}[/]" if STYLES[line.met] else goal)
+        console.print(table)
 
 
 @contextlib.contextmanager
-def progress(console: Console, label: str) -> Iterator[Tick]:
-    """A bar on a terminal; elsewhere one line when the work begins."""
+def progress(console: Console, rows: int) -> Iterator[tuple[Notify, Notify]]:
+    """Two calls: one says what is being done, one that a row is done and what it found."""
     if not console.is_terminal:
-        console.print(label)
-        yield lambda part: None
+        yield console.print, console.print
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(label, total=1.0)
-        yield lambda part: bar.update(task, completed=part)
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, transient=True, refresh_per_second=DRAWN_PER_SECOND) as bar:
+        task = bar.add_task("", total=rows)
+
+        def done(text: str) -> None:
+            console.print(text)
+            bar.advance(task)
+
+        yield lambda text: bar.update(task, description=text), done

@@ -1,121 +1,172 @@
-"""`python -m tests.bench.spark`: rows a second through Spark, by our source and by the stock Kafka connector.
+"""`python -m tests.bench.spark`: rows a second through Spark, with our source and sink and with Spark's own
+Kafka connector, by turns on local[2].
 
-One topic of four partitions with values of 100 bytes, read on local[2] by turns; the figure is
-sum(length(value)), which needs every row. With --stock the connector's jars are asked of Maven."""
+Sources read one topic of four partitions with values of 100 bytes; the query is sum(length(value)), which
+needs every row. Sinks write as many rows of a range to another topic. All settings are the defaults. The jars
+of the connector come from Maven (tests/spark_kafka/pom.xml)."""
 
 import argparse
+import contextlib
+import datetime
+import functools
 import os
-import shutil
-import statistics
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Producer
 from rich.console import Console
-from rich.table import Table
-
-from barnabas.testing import Broker
+from tests.bench import frames, loads
+from tests.bench.connection import Connection
+from tests.bench.driver import Driver
+from tests.bench.figures import Sample
+from tests.bench.goals import OURS, Goal
+from tests.bench.loads import Limits, Target
+from tests.bench.machine import machine, versions
+from tests.bench.peers import Peer
+from tests.bench.pictures import draw
+from tests.bench.report import print_run, progress
+from tests.bench.results import Run
+from tests.bench.rows import Rounds, Row
+from tests.bench.runner import run_row
+from tests.bench.stage import Size, Stage, topic_on
+from tests.spark_kafka.jars import POM, JarsMissing, connector_jars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TOPIC, PARTITIONS, VALUE_BYTES = "orders", 4, 100
-# Resolved one by one: their own dependencies are Spark's already.
-JARS = (
-    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
-    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
-    "org.apache.kafka:kafka-clients:3.9.1",
-    "org.apache.commons:commons-pool2:2.12.1",
-)
-# Name, format, schema.
-OURS = [("barnabas, 7 columns", "barnabas", None), ("barnabas, value only", "barnabas", "value binary")]
-STOCK = [("stock Kafka connector", "kafka", None)]
+PARTITIONS = 4
+RATE = "rows_per_second"
+STOCK, VALUE_ONLY = "stock connector", "barnabas, value only"
+# Contestant: format, and the schema that narrows what is read.
+SOURCES: dict[str, tuple[str, str | None]] = {
+    OURS: ("barnabas", None),
+    VALUE_ONLY: ("barnabas", "value binary"),
+    STOCK: ("kafka", None),
+}
+SINKS = {OURS: "barnabas", STOCK: "kafka"}
 
 
-def fill(bootstrap: str, rows: int) -> None:
-    settings = {"bootstrap.servers": bootstrap, "linger.ms": 20, "batch.size": 1_000_000, "acks": 1}
-    producer = Producer(settings | {"queue.buffering.max.messages": 1_000_000})
-    values = [os.urandom(VALUE_BYTES) for _ in range(1000)]
-    for number in range(rows):
-        while True:
-            try:
-                producer.produce(TOPIC, values[number % 1000], b"%d" % number, number % PARTITIONS)
-                break
-            except BufferError:
-                producer.poll(0.1)
-        if number % 1000 == 0:
-            producer.poll(0)
-    producer.flush()
-
-
-def stock_jars(folder: Path) -> Iterator[str]:
-    for artifact in JARS:
-        command = [
-            "mvn",
-            "-q",
-            "-B",
-            "dependency:copy",
-            f"-Dartifact={artifact}",
-            f"-DoutputDirectory={folder}",
-        ]
-        subprocess.run(command, check=True)
-    yield from map(str, folder.glob("*.jar"))
-
-
-def session(jars: list[str]) -> "SparkSession":
+def open_session(jars: list[str]) -> "SparkSession":
     from pyspark.sql import SparkSession
 
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.jars", ",".join(jars))
-    found = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    settings = {
+        "spark.master": "local[2]",
+        "spark.jars": ",".join(jars),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.host": "127.0.0.1",
+    }
+    builder = SparkSession.builder
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    found = builder.getOrCreate()
     found.sparkContext.setLogLevel("ERROR")
     return found
 
 
-def seconds(spark: "SparkSession", bootstrap: str, name: str, schema: str | None, rows: int) -> float:
-    reader = spark.read.format(name).option("kafka.bootstrap.servers", bootstrap).option("subscribe", TOPIC)
-    started = time.monotonic()
-    found = (
-        (reader if schema is None else reader.schema(schema)).load().selectExpr("sum(length(value))").first()
+def read_all(
+    spark: "SparkSession", bootstrap: str, topic: str, how: tuple[str, str | None], rows: int
+) -> Sample:
+    form, schema = how
+    reader = spark.read.format(form).option("kafka.bootstrap.servers", bootstrap).option("subscribe", topic)
+    if schema is not None:
+        reader = reader.schema(schema)
+    started = time.perf_counter()
+    found = reader.load().selectExpr("sum(length(value))").first()
+    seconds = time.perf_counter() - started
+    if found is None or found[0] != rows * frames.RECORD_BYTES:
+        raise RuntimeError(f"{form} read {found and found[0]} bytes, not {rows * frames.RECORD_BYTES}")
+    return Sample({RATE: rows / seconds})
+
+
+def write_all(spark: "SparkSession", bootstrap: str, topic: str, form: str, rows: int) -> Sample:
+    before = records_in(bootstrap, topic)
+    values = spark.range(0, rows, 1, PARTITIONS).selectExpr(
+        "CAST(id AS STRING) AS key", f"repeat('x', {frames.RECORD_BYTES}) AS value"
     )
-    taken = time.monotonic() - started
-    assert found is not None and found[0] == rows * VALUE_BYTES, "every row counts"
-    return taken
+    writer = values.write.format(form).option("kafka.bootstrap.servers", bootstrap).option("topic", topic)
+    started = time.perf_counter()
+    writer.mode("append").save()
+    seconds = time.perf_counter() - started
+    if (written := records_in(bootstrap, topic) - before) != rows:
+        raise RuntimeError(f"{form} wrote {written} rows, not {rows}")
+    return Sample({RATE: rows / seconds})
+
+
+def records_in(bootstrap: str, topic: str) -> int:
+    total = 0
+    with Connection(bootstrap) as connection:
+        for partition in range(PARTITIONS):
+            answer = connection.ask(frames.list_offsets_request(topic, partition, frames.LATEST))
+            error, offset = frames.listed_offset(topic, answer)
+            if error:
+                raise RuntimeError(f"the end of partition {partition} was answered with error {error}")
+            total += offset
+    return total
+
+
+def fill(driver: Driver, target: Target, topic: str, rows: int) -> int:
+    """About so many records in batches of 16 KB; gives how many there are."""
+    batch_bytes = len(frames.value_batch(frames.RECORDS_IN_16K))
+    limits = Limits(600, rows // frames.RECORDS_IN_16K * batch_bytes)
+    load = driver.run(loads.produce, target, topic, frames.RECORDS_IN_16K, limits, PARTITIONS)
+    return load.requests * frames.RECORDS_IN_16K
+
+
+def spark_rows(spark: "SparkSession", peer: Peer, rows: int) -> list[Row]:
+    bootstrap = peer.target.bootstrap
+
+    @contextlib.contextmanager
+    def sources(stage: Stage) -> Iterator[Rounds]:
+        with topic_on(peer, "bench-spark", PARTITIONS) as topic:
+            count = fill(stage.driver, peer.target, topic, rows)
+            yield {
+                name: functools.partial(read_all, spark, bootstrap, topic, how, count)
+                for name, how in SOURCES.items()
+            }
+
+    @contextlib.contextmanager
+    def sinks(stage: Stage) -> Iterator[Rounds]:
+        with topic_on(peer, "bench-spark-sink", PARTITIONS) as topic:
+            yield {
+                name: functools.partial(write_all, spark, bootstrap, topic, form, rows)
+                for name, form in SINKS.items()
+            }
+
+    return [
+        Row("spark-source", "spark", f"sum(length(value)) of {rows:,} records", RATE, sources,
+            (Goal(RATE, 2.0, STOCK), Goal(RATE, 2.0, STOCK, VALUE_ONLY))),
+        Row("spark-sink", "spark", f"{rows:,} rows of 100 bytes with keys", RATE, sinks,
+            (Goal(RATE, 1.0, STOCK),)),
+    ]  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.spark", description=__doc__)
-    parser.add_argument("--rows", type=int, default=8_000_000)
-    parser.add_argument("--rounds", type=int, default=5, help="the first one warms up and is left out")
-    parser.add_argument("--stock", action="store_true", help="the stock connector as well (needs mvn)")
-    given = parser.parse_args()
-    console = Console()
-    folder = Path(tempfile.mkdtemp(prefix="barnabas-spark-"))
+    parser.add_argument("--records", type=int, default=5_000_000, help="as many are read and written a round")
+    parser.add_argument("--rounds", type=int, default=3, help="that count, after those that warm up")
+    options = parser.parse_args()
     try:
-        with Broker({"num.partitions": str(PARTITIONS)}, subprocess=True) as broker:
-            console.print(f"writing {given.rows} records of {VALUE_BYTES} bytes")
-            fill(broker.bootstrap, given.rows)
-            spark = session(list(stock_jars(folder)) if given.stock else [])
-            readers = OURS + (STOCK if given.stock else [])
-            taken: dict[str, list[float]] = {name: [] for name, _, _ in readers}
-            for turn in range(given.rounds):
-                console.print(f"round {turn + 1} of {given.rounds}, load {os.getloadavg()[0]:.1f}")
-                for name, form, schema in readers:
-                    taken[name].append(seconds(spark, broker.bootstrap, form, schema, given.rows))
-            spark.stop()
-    finally:
-        shutil.rmtree(folder)
-    table = Table("reader", "median rows/s", "best rows/s")
-    for name, times in taken.items():
-        best, middle = given.rows / min(times), given.rows / statistics.median(times[1:] or times)
-        table.add_row(name, f"{middle / 1e6:.2f} M", f"{best / 1e6:.2f} M")
-    console.print(table)
+        jars = connector_jars()
+    except JarsMissing as reason:
+        sys.exit(str(reason))
+    console = Console()
+    date, about = datetime.datetime.now().isoformat(timespec="seconds"), machine()
+    with Stage.open([OURS], Size(rounds=options.rounds)) as stage:
+        spark = open_session(jars)
+        rows = spark_rows(spark, stage.peer(OURS), options.records)
+        with progress(console, len(rows)) as (notify, _):
+            found = [run_row(row, stage, notify) for row in rows]
+        spark.stop()
+    connector = {"stock connector": f"as in {POM.parent.name}/{POM.name}"}
+    settings = {"records": options.records, "rounds": options.rounds}
+    run = Run(date, about, versions() | connector, settings, found)
+    print_run(console, run)
+    path = run.save()
+    console.print("Written:", path, *draw(run, path))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,18 @@ from pathlib import Path
 from tests.java.jvm import java_command, run_java
 
 CLUSTER_ID = "QmFybmFiYXNKdWRnZXMxMg"
-SERVER_OPTIONS = ("-Xmx1g", "-Xms1g", "-XX:+UseG1GC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+# Heap and collector are those of Kafka's own start script.
+SERVER_OPTIONS = (
+    "-Xmx1g",
+    "-Xms1g",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Djava.awt.headless=true",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+)
 START_SECONDS_MAX = 90.0
 
 

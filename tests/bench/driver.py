@@ -1,0 +1,36 @@
+"""The driver: loads run in a process of their own, so that the table and its progress cost them nothing."""
+
+import multiprocessing
+import resource
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor
+from typing import ParamSpec, TypeVar
+
+Arguments = ParamSpec("Arguments")
+Outcome = TypeVar("Outcome")
+
+
+def raise_file_limit() -> None:
+    """Thousands of connections: as many open files as the system lets us have, for children too."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+class Driver:
+    def __init__(self) -> None:
+        # Not forked: a copy of this process would bring its threads' locks and its memory along.
+        spawning = multiprocessing.get_context("spawn")
+        self._pool = ProcessPoolExecutor(1, mp_context=spawning, initializer=raise_file_limit)
+
+    def run(
+        self, load: Callable[Arguments, Outcome], *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Outcome:
+        return self.begin(load, *args, **kwargs).result()
+
+    def begin(
+        self, load: Callable[Arguments, Outcome], *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> "Future[Outcome]":
+        return self._pool.submit(load, *args, **kwargs)
+
+    def close(self) -> None:
+        self._pool.shutdown()

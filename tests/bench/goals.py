@@ -1,0 +1,66 @@
+"""Goals: what a row wants of one contestant, against another one or by itself, and whether it is met."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tests.bench.figures import LOWER, METRICS, Summary
+
+OURS, KAFKA = "barnabas", "kafka"
+Found = Mapping[str, Mapping[str, Summary]]  # contestant, metric
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """The metric of `contestant` is to be at least (or, where less is better, at most) `factor` times that of
+    `against`; without `against` the figure itself is compared."""
+
+    metric: str
+    factor: float
+    against: str | None = KAFKA
+    contestant: str = OURS
+
+    @property
+    def wants_less(self) -> bool:
+        return METRICS[self.metric].better == LOWER
+
+    def __str__(self) -> str:
+        sign = "<=" if self.wants_less else ">="
+        if self.against is None:
+            return f"{sign} {self.factor:g} {METRICS[self.metric].unit}"
+        return f"{sign} {self.factor:g}x {METRICS[self.metric].unit} of {self.against}"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """`reached` is None when what the goal compares with was not measured."""
+
+    goal: Goal
+    reached: float | None
+
+    @property
+    def met(self) -> bool | None:
+        if self.reached is None:
+            return None
+        return self.reached <= self.goal.factor if self.goal.wants_less else self.reached >= self.goal.factor
+
+    def __str__(self) -> str:
+        if self.reached is None:
+            return f"{self.goal}: not compared"
+        # A ratio that just misses its goal must not be rounded up to it.
+        shown = f"{self.reached:.3g}" + ("" if self.goal.against is None else "x")
+        return f"{self.goal}: {shown}, {'met' if self.met else 'missed'}"
+
+
+def ratio(found: Found, metric: str, contestant: str, against: str) -> float | None:
+    """How often the figure of `against` goes into that of `contestant`."""
+    mine, other = found.get(contestant, {}).get(metric), found.get(against, {}).get(metric)
+    if mine is None or other is None or not other.middle:
+        return None
+    return mine.middle / other.middle
+
+
+def judge(goal: Goal, found: Found) -> Judgement:
+    if goal.against is not None:
+        return Judgement(goal, ratio(found, goal.metric, goal.contestant, goal.against))
+    mine = found.get(goal.contestant, {}).get(goal.metric)
+    return Judgement(goal, None if mine is None else mine.middle / METRICS[goal.metric].scale)

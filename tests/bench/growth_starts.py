@@ -1,0 +1,116 @@
+"""The rows about starting with much on the disk, and about a second broker process beside the first."""
+
+import contextlib
+from collections.abc import Iterator
+
+from tests.bench import frames, loads
+from tests.bench.driver import Driver
+from tests.bench.figures import Sample
+from tests.bench.goals import OURS
+from tests.bench.peers import PEERS, Peer
+from tests.bench.rows import Round, Rounds, Row, beside
+from tests.bench.stage import Stage, filled_topic, topic_on
+from tests.bench.usage import resident_bytes
+
+TOPIC_PARTITIONS_MAX = 1000
+
+
+@contextlib.contextmanager
+def _many_partitions(stage: Stage, like: Peer) -> Iterator[Round]:
+    """A record in every partition; clean and killed starts find all of them."""
+    count = stage.size.partitions_on_disk
+    share = min(count, TOPIC_PARTITIONS_MAX)
+    with stage.disk_peer(like.name) as peer, contextlib.ExitStack() as topics:
+        names = [topics.enter_context(topic_on(peer, "bench-many", share)) for _ in range(count // share)]
+
+        def write() -> None:
+            for name in names:
+                stage.driver.run(loads.produce_in_turns, peer.target, name, share, 1, share)
+
+        def measure() -> Sample:
+            write()
+            peer.stop()
+            clean = peer.start()
+            resident = resident_bytes(peer.target.pid)
+            write()
+            peer.kill()
+            return Sample(
+                {
+                    "clean_start_seconds": clean,
+                    "unclean_start_seconds": peer.start(),
+                    "resident_megabytes": resident / 1e6,
+                }
+            )
+
+        yield measure
+
+
+@contextlib.contextmanager
+def _recovery(stage: Stage, like: Peer) -> Iterator[Round]:
+    """One segment that was never flushed has to be read and checked after a kill."""
+    size = stage.size.recovered_bytes
+    configs = {"segment.bytes": str(max(1 << 20, size + size // 10))}
+    with stage.disk_peer(like.name) as peer, filled_topic(stage, peer, size, configs):
+
+        def measure() -> Sample:
+            peer.kill()
+            unclean = peer.start()
+            peer.stop()
+            clean = peer.start()
+            return Sample(
+                {
+                    "megabytes_per_second": size / 1e6 / max(unclean - clean, 0.001),
+                    "unclean_start_seconds": unclean,
+                    "clean_start_seconds": clean,
+                }
+            )
+
+        yield measure
+
+
+@contextlib.contextmanager
+def _two_processes(stage: Stage) -> Iterator[Rounds]:
+    """p16k on one broker, then on two at once, each with a driver of its own."""
+    second = PEERS[OURS](stage.memory_directory / "second")
+    driver = Driver()
+    pairs = [(stage.driver, stage.peer(OURS)), (driver, second)]
+
+    def measure() -> Sample:
+        with contextlib.ExitStack() as topics:
+            names = [topics.enter_context(topic_on(peer, "bench-two")) for _, peer in pairs]
+            records = frames.RECORDS_IN_16K
+            alone = stage.driver.run(loads.produce, pairs[0][1].target, names[0], records, stage.limits)
+            running = [
+                each.begin(loads.produce, peer.target, name, records, stage.limits)
+                for (each, peer), name in zip(pairs, names, strict=True)
+            ]
+            both = [each.result() for each in running]
+        rate = sum(each.megabytes_per_second for each in both)
+        cost = sum(each.cpu_seconds for each in both) * 1e6 / sum(each.requests for each in both)
+        return Sample(
+            {
+                "gain": rate / alone.megabytes_per_second,
+                "megabytes_per_second": alone.megabytes_per_second,
+                "two_megabytes_per_second": rate,
+                "cpu_us_per_request": alone.cpu_us_per_request,
+                "two_cpu_us_per_request": cost,
+            }
+        )
+
+    try:
+        second.start()
+        yield {OURS: measure}
+    finally:
+        driver.close()
+        if second.is_running:
+            second.stop()
+
+
+START_ROWS = (
+    Row("restart", "growth", "start and memory with 10,000 partitions on a disk", "unclean_start_seconds",
+        beside(_many_partitions), warms=False, rounds=1),
+    Row("recovery", "growth", "a killed broker's unflushed segment, read and checked", "megabytes_per_second",
+        beside(_recovery), warms=False, rounds=1),
+    Row("processes", "growth", "p16k on one broker process, then on two at once", "gain",
+        _two_processes),
+)  # fmt: skip

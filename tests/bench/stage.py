@@ -1,0 +1,149 @@
+"""Where a run happens: the peers, the driver, the directories, and how much of everything there is to do."""
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from tests.bench import loads
+from tests.bench.connection import create_topic, delete_topic
+from tests.bench.driver import Driver
+from tests.bench.loads import Limits
+from tests.bench.peers import PEERS, Peer
+from tests.bench.results import FOLDER
+
+SHARED_MEMORY = Path("/dev/shm")
+GIGABYTE = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much of everything: by default all of it in about ten minutes beside the peer."""
+
+    seconds: float = 1.5
+    rounds: int = 3
+    bytes_max: int = 1_500_000_000
+    fetched_bytes: int = 500_000_000
+    latency_count: int = 4000
+    starts: int = 3
+    client_seconds: float = 2.0
+    client_fill_bytes: int = 700_000_000
+    # Growth.
+    partitions_max: int = 2000
+    connections_max: int = 1000
+    growth_requests: int = 10_000
+    partitions_on_disk: int = 10_000
+    lookup_bytes: int = GIGABYTE
+    lookups: int = 2000
+    session_partitions: int = 1000
+    session_rounds: int = 200
+    compacted_bytes: int = 200_000_000
+    recovered_bytes: int = GIGABYTE
+    silent_connections: int = 5000
+    soak_bytes: int = 2 * GIGABYTE
+
+
+FULL = Size(seconds=5.0, rounds=5, bytes_max=4 * GIGABYTE, fetched_bytes=2 * GIGABYTE, latency_count=20_000,
+            starts=5, client_seconds=5.0, growth_requests=30_000, lookup_bytes=10 * GIGABYTE, lookups=10_000,
+            session_rounds=1000, compacted_bytes=GIGABYTE, recovered_bytes=1_900_000_000,
+            soak_bytes=10 * GIGABYTE)  # fmt: skip
+TINY = Size(seconds=0.1, rounds=2, bytes_max=4_000_000, fetched_bytes=4_000_000, latency_count=50, starts=1,
+            client_seconds=0.2, client_fill_bytes=60_000_000, partitions_max=20, connections_max=20,
+            growth_requests=200, partitions_on_disk=50, lookup_bytes=20_000_000, lookups=50,
+            session_partitions=20, session_rounds=5, compacted_bytes=20_000_000, recovered_bytes=10_000_000,
+            silent_connections=20, soak_bytes=20_000_000)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Stage:
+    """Peers are started when they are first asked for, and stopped with all their data at the end."""
+
+    names: Sequence[str]
+    size: Size
+    memory_directory: Path
+    disk_directory: Path
+    driver: Driver = field(default_factory=Driver)
+    _peers: dict[str, Peer] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, names: Sequence[str], size: Size, data_directory: Path | None = None) -> "Stage":
+        memory = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else None
+        wanted = data_directory or memory
+        for folder in (FOLDER, wanted):
+            if folder is not None:
+                folder.mkdir(parents=True, exist_ok=True)
+        in_memory = Path(tempfile.mkdtemp(prefix="barnabas-bench-", dir=wanted))
+        return cls(names, size, in_memory, Path(tempfile.mkdtemp(prefix="data-", dir=FOLDER)))
+
+    def __enter__(self) -> "Stage":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.driver.close()
+            for peer in self._peers.values():
+                peer.stop()
+        finally:
+            shutil.rmtree(self.memory_directory)
+            shutil.rmtree(self.disk_directory)
+
+    def peer(self, name: str) -> Peer:
+        """The peer, running."""
+        found = self.idle_peer(name)
+        if not found.is_running:
+            found.start()
+        return found
+
+    def idle_peer(self, name: str) -> Peer:
+        """The peer as it is, perhaps not running: for rows that start it themselves."""
+        if name not in self._peers:
+            self._peers[name] = PEERS[name](self.memory_directory / name)
+        return self._peers[name]
+
+    @contextlib.contextmanager
+    def disk_peer(self, name: str, overrides: Mapping[str, str] | None = None) -> Iterator[Peer]:
+        """A second one of its kind for a row, with its data on a disk; running."""
+        directory = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.disk_directory))
+        peer = PEERS[name](directory / "broker", overrides)
+        try:
+            peer.start()
+            yield peer
+        finally:
+            if peer.is_running:
+                peer.stop()
+            shutil.rmtree(directory)
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(self.size.seconds, self.size.bytes_max)
+
+
+@contextlib.contextmanager
+def topic_on(
+    peer: Peer, topic: str, partitions: int = 1, configs: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """A topic for as long as it is needed; its name is made unique, since a peer may delete lazily."""
+    name = f"{topic}-{time.monotonic_ns()}"
+    create_topic(peer.target.bootstrap, name, partitions, configs)
+    try:
+        yield name
+    finally:
+        if peer.is_running:
+            delete_topic(peer.target.bootstrap, name)
+
+
+@contextlib.contextmanager
+def filled_topic(
+    stage: Stage, peer: Peer, size: int, configs: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """A topic of 16 KB batches."""
+    with topic_on(peer, "bench-filled", configs=configs) as topic:
+        stage.driver.run(loads.fill, peer.target, topic, size)
+        yield topic
