@@ -104,6 +104,8 @@ WRITING = """
   `read_committed`, whatever is killed when, and no matter whether a batch would come out the same when it is
   tried again. A job (`df.write`) is one transaction; if it is run twice it writes twice.
 - **Output modes** of streams are `append` and `complete`: Spark offers sinks written in Python no `update`.
+- **The group of the marker** is listed with the others; what tools say of its lag means nothing. Deleting it,
+  or its offset, is losing the marker.
 - **Permissions** for exactly once, where there are any: to use the transactional.id and to read the group of
   the same name, beside writing to the topics.
 - Until a transaction whose driver died is ended, by the driver's next start or after

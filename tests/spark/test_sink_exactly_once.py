@@ -115,7 +115,7 @@ def test_a_driver_that_is_killed_at_any_step_leaves_all_or_nothing(
 
 
 def test_readers_need_not_wait_for_a_transaction_that_failed(
-    exact: dict[str, str], seen: Callable[[], list[int]], topics: Topics, topic: str, monkeypatch: Any
+    exact: dict[str, str], seen: Callable[[], list[int]], topics: Topics, topic: str
 ) -> None:
     query = Query(exact)
     with pytest.MonkeyPatch.context() as patch:
@@ -273,9 +273,24 @@ def _at_partition_0(first: int, last: int) -> pa.RecordBatch:
     return rows(value=pa.array(texts), partition=pa.array([0] * len(texts), pa.int32()))
 
 
-def test_a_job_is_one_transaction(
+def test_partitions_and_groups_are_announced_to_clusters_with_old_transactions(
     exact: dict[str, str], seen: Callable[[], list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("barnabas.client.producer.transactions.IMPLICIT_JOIN_FROM", 99)
+    query = Query(exact)
+    query.run(0, [numbers(0, 10)], [numbers(10, 20)])
+    for step in ("mark", "end"):
+        with pytest.MonkeyPatch.context() as patch:
+            die(patch, step, after=False, error=Killed)
+            with pytest.raises(Killed):
+                query.run(1, [numbers(20, 30)])
+    query.run(1, [numbers(20, 30)])
+    query.run(1, [numbers(20, 30)])
+    run_job(exact, [numbers(30, 35)])
+    assert seen() == list(range(35))
+
+
+def test_a_job_is_one_transaction(exact: dict[str, str], seen: Callable[[], list[int]]) -> None:
     run_job(exact, [numbers(0, 5)], [numbers(5, 9)])
     assert seen() == list(range(9))
     with pytest.MonkeyPatch.context() as patch:
