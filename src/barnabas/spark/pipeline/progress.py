@@ -34,8 +34,10 @@ class QueryProgress:
                 continue
             self._last_batch = batch
             self.batches += 1
-            self.rows += max(int(report["numInputRows"]), 0)
-            self.rows_per_second = float(report.get("processedRowsPerSecond") or 0.0)
+            # Spark Connect leaves the sums over all sources out of its reports.
+            self.rows += sum(max(int(source["numInputRows"]), 0) for source in report["sources"])
+            rates = [source.get("processedRowsPerSecond") for source in report["sources"]]
+            self.rows_per_second = sum(float(rate) for rate in rates if rate not in (None, "NaN"))
             self.batch_ms = int(report["durationMs"].get("triggerExecution", 0))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from barnabas.spark.pipeline.definition import Pipeline
@@ -46,8 +47,12 @@ class Running:
 
     def start(self) -> None:
         """Returns when its processes are up, so that they need not share the machine with those of others."""
-        self._starts += 1
-        self.query = self._planned.start()
+        while self.query is None:
+            self._starts += 1
+            try:
+                self.query = self._planned.start()
+            except PySparkException as error:
+                self._judge(error)
         deadline = time.monotonic() + START_SECONDS_MAX
         while self.query.isActive and time.monotonic() < deadline:
             if "nitializing" not in self.query.status["message"]:
@@ -60,12 +65,17 @@ class Running:
         error: BaseException | None = self.query.exception()
         if error is None:
             self.progress.state = "running" if self.query.isActive else "done"
-        elif LATE in str(error) and self._starts < STARTS_MAX:
-            self.progress.state = "starting again"
-            self.start()
         else:
+            self._judge(error)
+            self.query = None
+            self.start()
+
+    def _judge(self, error: BaseException) -> None:
+        """Whether the query may be started again; QueryFailed where it may not."""
+        if LATE not in str(error) or self._starts >= STARTS_MAX:
             self.progress.state = "failed"
             raise QueryFailed(self._planned.name, error) from error
+        self.progress.state = "starting again"
 
     def stop(self) -> None:
         if self.query is not None:
