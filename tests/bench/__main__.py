@@ -13,7 +13,7 @@ from tests.bench.growth_rows import GROWTH_ROWS
 from tests.bench.machine import machine, versions
 from tests.bench.pictures import draw
 from tests.bench.report import print_run, progress
-from tests.bench.results import RowResult, Run
+from tests.bench.results import FOLDER, RowResult, Run
 from tests.bench.rows import BROKER_ROWS, Row
 from tests.bench.runner import run_row
 from tests.bench.stage import FULL, TINY, Size, Stage
@@ -47,6 +47,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--data-dir", type=Path, help="where the data of the CPU rows goes (default: shared memory)"
     )
+    parser.add_argument("--out", type=Path, default=FOLDER, help="where JSON and pictures go")
     return parser.parse_args()
 
 
@@ -77,7 +78,7 @@ def main() -> None:
         rows = measure(stage, options.rows, console)
     run = Run(date, about, versions(with_kafka=options.peer == KAFKA), settings, rows)
     print_run(console, run)
-    path = run.save()
+    path = run.save(options.out)
     console.print("Figures move by a third from run to run on a shared machine: compare within one run.")
     console.print("Written:", path, *draw(run, path))
 

@@ -118,6 +118,6 @@ def _panels(panels: Sequence[Panel], *, log_x: bool, log_y: bool) -> str:
         plot = Plot(60 + place % 2 * (PLOT_WIDTH + 80), 60 + place // 2 * PLOT_STEP, PLOT_WIDTH, PLOT_HEIGHT)
         points = [point for line_points in named.values() for point in line_points]
         x_axis, y_axis = plot.axes(points, log_x=log_x, log_y=log_y)
-        parts += plot.draw(title if len(title) < 48 else f"{title[:46]}…", labels, x_axis, y_axis)
+        parts += plot.draw(title if len(title) < 54 else f"{title[:52]}…", labels, x_axis, y_axis)
         parts += plot.lines(named, x_axis, y_axis)
     return document(WIDTH, PLOT_STEP * ((len(panels) + 1) // 2), parts)

@@ -108,4 +108,5 @@ def last_two(folder: Path = FOLDER) -> tuple[Run, Run]:
         for older in reversed(runs[:-1]):
             if older.row_names & newest.row_names:
                 return older, newest
-    raise LookupError(f"there are no two runs with a row in common in {folder}: run `make bench` twice")
+        raise LookupError(f"no run before that of {newest.date} shares a row with it: run `make bench` again")
+    raise LookupError(f"there is no run in {folder}: run `make bench` twice")

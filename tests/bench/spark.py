@@ -13,6 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -30,7 +31,7 @@ from tests.bench.results import Run
 from tests.bench.rows import Rounds, Row
 from tests.bench.runner import run_row
 from tests.bench.stage import Size, Stage, topic_on
-from tests.spark_kafka.jars import POM, JarsMissing, connector_jars
+from tests.spark_kafka.jars import JarsMissing, connector_jars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -161,7 +162,7 @@ def main() -> None:
         with progress(console, len(rows)) as (notify, _):
             found = [run_row(row, stage, notify) for row in rows]
         spark.stop()
-    connector = {"stock connector": f"as in {POM.parent.name}/{POM.name}"}
+    connector = {"stock connector": Path(next(jar for jar in jars if "spark-sql-kafka" in jar)).stem}
     settings = {"records": options.records, "rounds": options.rounds}
     run = Run(date, about, versions() | connector, settings, found)
     print_run(console, run)

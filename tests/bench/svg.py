@@ -86,7 +86,7 @@ def number(value: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Lines over two axes, drawn in a rectangle; names of the lines stand at the top."""
+    """Lines over two axes, drawn in a rectangle; names of the lines stand below them, at the right."""
 
     x: float
     y: float
@@ -95,7 +95,7 @@ class Plot:
 
     def draw(self, title: str, labels: tuple[str, str], x_axis: Axis, y_axis: Axis) -> list[str]:
         left, bottom = self.x, self.y + self.height
-        parts = [text(left, self.y - 26, title, size=14)]
+        parts = [text(left, self.y - 26, title, size=13)]
         for value in x_axis.ticks():
             place = x_axis.place(value)
             parts.append(line((place, self.y), (place, bottom)))
@@ -113,7 +113,8 @@ class Plot:
         for place, (name, points) in enumerate(named.items()):
             colour = COLOURS[place % len(COLOURS)]
             parts.append(path([(x_axis.place(x), y_axis.place(y)) for x, y in points], colour))
-            parts.append(text(self.x + self.width - 6, self.y + 18 + 16 * place, name, "end", colour=colour))
+            below = self.y + self.height - 10 - 16 * (len(named) - 1 - place)
+            parts.append(text(self.x + self.width - 6, below, name, "end", colour=colour))
         return parts
 
     def axes(self, points: Sequence[Point], *, log_x: bool, log_y: bool) -> tuple[Axis, Axis]:
