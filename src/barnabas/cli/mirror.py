@@ -74,7 +74,10 @@ def _mirror(options: argparse.Namespace) -> "Mirror":
         source=_client(options.source, options.source_config),
         target=_client(options.target, options.target_config),
         topics=Topics(tuple(options.topic or ()), options.topic_pattern or ""),
-        checkpoint=options.checkpoint,
+        # Spark's own process may have been started elsewhere.
+        checkpoint=options.checkpoint
+        if "://" in options.checkpoint
+        else str(Path(options.checkpoint).absolute()),
         alias=options.alias,
         rename=options.rename,
         groups=tuple(options.group),

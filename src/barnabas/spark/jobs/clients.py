@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from barnabas.client import Admin
 from barnabas.client.admin.types import ConfigResource, ConfigResourceType
 from barnabas.client.keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS
+from barnabas.spark.brokers import Brokers, brokers_of
 
 
 class JobError(Exception):
@@ -14,6 +15,11 @@ class JobError(Exception):
 
 def admin_of(client: Mapping[str, str]) -> Admin:
     return Admin({name: value for name, value in client.items() if name in ADMIN_KEYS})
+
+
+def cluster_of(client: Mapping[str, str]) -> Brokers:
+    """The brokers, for look-ups and fetches; one for all who ask in this process."""
+    return brokers_of({name: value for name, value in client.items() if name in CONSUMER_KEYS})
 
 
 def source_options(client: Mapping[str, str]) -> dict[str, str]:

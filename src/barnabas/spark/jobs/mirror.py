@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.ids import TopicPartition
-from barnabas.spark.brokers import brokers_of
-from barnabas.spark.jobs.clients import JobError, admin_of, sink_options, source_options
+from barnabas.spark.jobs.clients import JobError, admin_of, cluster_of, sink_options, source_options
 from barnabas.spark.jobs.mirrored_topics import Pair, check_apart, ensure_topics, pairs_of
 from barnabas.spark.jobs.offset_map import (
     Meeting,
@@ -158,7 +157,7 @@ def _meet(spark: "SparkSession", mirror: Mirror, pairs: list[Pair]) -> list[Meet
         for partition in done
         if partition.topic in names
     }
-    ends = brokers_of(mirror.target).ends(copies.values(), read_committed=True)
+    ends = cluster_of(mirror.target).ends(copies.values(), read_committed=True)
     return [
         Meeting(partition, copy, done[partition], ends[copy]) for partition, copy in sorted(copies.items())
     ]

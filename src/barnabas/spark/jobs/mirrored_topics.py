@@ -6,8 +6,7 @@ from typing import NamedTuple
 from barnabas.client import Admin
 from barnabas.client.admin.types import ConfigResource, ConfigResourceType, NewTopic
 from barnabas.config.definition import Source
-from barnabas.spark.brokers import brokers_of
-from barnabas.spark.jobs.clients import JobError
+from barnabas.spark.jobs.clients import JobError, cluster_of
 from barnabas.spark.settings import Topics
 
 # Of the source's own replicas, and one that would give copies the time of copying.
@@ -34,7 +33,7 @@ def pairs_of(client: Mapping[str, str], topics: Topics, template: str) -> list[P
     if TOPIC_IN_TEMPLATE not in template:
         raise JobError(f"The name of copies must have {TOPIC_IN_TEMPLATE} in it, and {template!r} has not.")
     counts: dict[str, int] = {}
-    for topic, _ in brokers_of(client).partitions(topics):
+    for topic, _ in cluster_of(client).partitions(topics):
         counts[topic] = counts.get(topic, 0) + 1
     return [
         Pair(topic, template.replace(TOPIC_IN_TEMPLATE, topic), count)

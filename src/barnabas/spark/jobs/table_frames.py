@@ -24,9 +24,12 @@ def format_of(path: str) -> str:
 
 def read_table(spark: "SparkSession", path: str, form: str | None = None) -> "DataFrame":
     """The table as it is now; JobError where it cannot be read."""
+    if "://" not in path:
+        if not Path(path).exists():
+            raise JobError(f"There is no table at {path}.")
+        # Spark's own process may have been started elsewhere.
+        path = str(Path(path).absolute())
     kind = form or format_of(path)
-    if "://" not in path and not Path(path).exists():
-        raise JobError(f"There is no table at {path}.")
     try:
         if kind == "delta":
             return _delta(spark, path)

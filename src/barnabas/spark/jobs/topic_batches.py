@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 from barnabas.ids import TopicPartition
 from barnabas.records.batch import crc_is_valid, iter_headers
-from barnabas.spark.brokers import Brokers, brokers_of
+from barnabas.spark.brokers import Brokers
 from barnabas.spark.jobs.batch_rows import BatchRows, Stretch
-from barnabas.spark.jobs.clients import admin_of, compacted_topics
+from barnabas.spark.jobs.clients import admin_of, cluster_of, compacted_topics
 from barnabas.spark.planning import Range, split
 from barnabas.spark.settings import Topics
 
@@ -33,7 +33,7 @@ class TopicWalk:
         self._pieces = tuple(pieces)
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        brokers = brokers_of(self._client)
+        brokers = cluster_of(self._client)
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 yield from _walked(brokers, self._pieces[number])
@@ -41,7 +41,7 @@ class TopicWalk:
 
 def pieces_of(client: Mapping[str, str], topics: Topics, tasks_min: int | None) -> list[TopicPiece]:
     """All that the topics hold now."""
-    brokers = brokers_of(client)
+    brokers = cluster_of(client)
     partitions = brokers.partitions(topics)
     starts = brokers.starts(partitions)
     ends = brokers.ends(partitions, read_committed=False)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from barnabas.client import Admin
 from barnabas.errors import KafkaError
 from barnabas.ids import TopicPartition
-from barnabas.spark.brokers import brokers_of
-from barnabas.spark.jobs.clients import assigned, compacted_topics, source_options
+from barnabas.spark.jobs.clients import assigned, cluster_of, compacted_topics, source_options
 from barnabas.spark.jobs.offset_map import History, Meeting
 from barnabas.spark.offsets import Offsets, as_text
 
@@ -62,7 +61,7 @@ def translate_groups(
     compacted = compacted_topics(source_admin, {each.meeting.partition.topic for each in places})
     behind = [each for each in places if each.source < each.meeting.source]
     countable = [each for each in behind if each.meeting.partition.topic not in compacted]
-    starts = brokers_of(target).starts({each.meeting.copy for each in behind})
+    starts = cluster_of(target).starts({each.meeting.copy for each in behind})
     offsets = {
         (each.group, each.meeting.partition): met_before(
             history[each.meeting.partition], each.source, starts.get(each.meeting.copy, 0)
@@ -90,7 +89,7 @@ def _count(spark: "SparkSession", client: Mapping[str, str], places: list[_Left]
     """The places with how many committed records are left to them."""
     if not places:
         return []
-    starts = brokers_of(client).starts({each.meeting.partition for each in places})
+    starts = cluster_of(client).starts({each.meeting.partition for each in places})
     begin: Offsets = {}
     for each in places:
         where = each.meeting.partition
