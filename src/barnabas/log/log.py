@@ -219,7 +219,9 @@ class Log(LogState):
             self.active.finish()
         except OSError as problem:
             raise self.storage_error(problem) from problem
-        self.flush()
+        # What lies beside the records needs no sync: an index is checked at use, a snapshot has a checksum.
+        if self.unflushed:
+            self.flush()
 
     def abandon(self) -> None:
         """Let go of the files without writing anything, as a killed process does."""
