@@ -117,7 +117,7 @@ def test_broken_segments(spark: "SparkSession", tmp_path: Path, capsys: pytest.C
     assert main(["audit", "--log-dir", str(tmp_path), "--topic", "other"]) == 1
     told = capsys.readouterr().out
     assert "other-0 at offset 6: 00000000000000000005.log: 7 bytes from position" in told
-    assert "1 partitions, 1 records: 1 faults." in told
+    assert "1 partition, 1 record: 1 fault." in told
 
 
 def test_compaction_explains_what_is_not_there(spark: "SparkSession", tmp_path: Path) -> None:

@@ -55,14 +55,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    log, checks = _log(options), _checks(options)
     with spark_session(options, "audit") as spark:
         from barnabas.spark.jobs.audit import audit
         from barnabas.spark.jobs.clients import JobError
-        from barnabas.spark.options import OptionError
 
         try:
-            report = audit(spark, _log(options), _checks(options))
-        except (JobError, OptionError) as error:
+            report = audit(spark, log, checks)
+        except JobError as error:
             raise ToolError(str(error)) from error
     if options.json:
         _print_json(report)
@@ -78,11 +78,25 @@ def _checks(options: argparse.Namespace) -> "Checks":
 
 
 def _log(options: argparse.Namespace) -> "TopicLog | DirectoryLog":
+    """What is to be looked at; mistakes are told before Spark starts."""
+    from barnabas.spark.jobs.clients import JobError
+    from barnabas.spark.options import OptionError
+
+    try:
+        return _found(options)
+    except (JobError, OptionError) as error:
+        raise ToolError(str(error)) from error
+
+
+def _found(options: argparse.Namespace) -> "TopicLog | DirectoryLog":
     from barnabas.client.config import consumer_config
     from barnabas.client.keys import CONSUMER_KEYS
-    from barnabas.spark.jobs.audit import DirectoryLog, TopicLog
     from barnabas.spark.settings import Topics
 
+    try:
+        from barnabas.spark.jobs.audit import DirectoryLog, TopicLog
+    except ImportError as error:
+        raise ToolError("Audits run on Spark: pip install 'barnabas[spark]'.") from error
     if options.log_dir:
         if options.topic_pattern:
             raise ToolError("With --log-dir, name topics with --topic; without it all are looked at.")
@@ -105,8 +119,12 @@ def _print(report: "Report") -> None:
     for each in report.findings:
         print(_sentence(each))
     records = sum(each.records for each in report.partitions)
-    verdict = f"{report.faults} faults" if report.faults else "nothing is wrong"
-    print(f"{len(report.partitions)} partitions, {records:,} records: {verdict}.")
+    verdict = _count(report.faults, "fault") if report.faults else "nothing is wrong"
+    print(f"{_count(len(report.partitions), 'partition')}, {_count(records, 'record')}: {verdict}.")
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _sentence(finding: "Finding") -> str:
