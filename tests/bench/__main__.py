@@ -1,6 +1,7 @@
 """`python -m tests.bench`: measure our broker, alone or beside Apache Kafka; see docs/performance.md."""
 
 import argparse
+import dataclasses
 import datetime
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ from tests.bench.report import print_run, progress
 from tests.bench.results import FOLDER, RowResult, Run
 from tests.bench.rows import BROKER_ROWS, Row
 from tests.bench.runner import run_row
-from tests.bench.stage import FULL, TINY, Size, Stage
+from tests.bench.stage import FULL, TINY, Size, Stage, changed_size
 from tests.java.jvm import JavaMissing, class_path
 
 ROWS = {row.name: row for row in (*BROKER_ROWS, *CLIENT_ROWS, *GROWTH_ROWS)}
@@ -47,6 +48,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--data-dir", type=Path, help="where the data of the CPU rows goes (default: shared memory)"
     )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=NUMBER",
+        help="a size, as in partitions_on_disk=4000",
+    )
     parser.add_argument("--out", type=Path, default=FOLDER, help="where JSON and pictures go")
     return parser.parse_args()
 
@@ -68,13 +76,17 @@ def main() -> None:
             class_path()
         except JavaMissing as reason:
             sys.exit(str(reason))
+    try:
+        size = changed_size(options.size, options.set)
+    except ValueError as reason:
+        sys.exit(str(reason))
     console = Console()
     raise_file_limit()
     names = [OURS, *([options.peer] if options.peer else [])]
     date = datetime.datetime.now().isoformat(timespec="seconds")
     about = machine()
-    settings = {"peers": names, "seconds": options.size.seconds, "rounds": options.size.rounds}
-    with Stage.open(names, options.size, options.data_dir) as stage:
+    settings = {"peers": names, **dataclasses.asdict(size)}
+    with Stage.open(names, size, options.data_dir) as stage:
         rows = measure(stage, options.rows, console)
     run = Run(date, about, versions(with_kafka=options.peer == KAFKA), settings, rows)
     print_run(console, run)

@@ -17,6 +17,8 @@ from tests.java.kafka_server import KafkaServer
 
 # On both: the cleaner looks for work every half second, and what is deleted soon makes room.
 OVERRIDES = {"log.cleaner.backoff.ms": "500", "log.segment.delete.delay.ms": "1000"}
+# With thousands of partitions after a kill, on a busy disk.
+START_SECONDS_MAX = 900.0
 
 
 class Peer(Protocol):
@@ -42,7 +44,7 @@ class Peer(Protocol):
 
 
 def _await_metadata(bootstrap: str) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + START_SECONDS_MAX
     while True:
         with contextlib.suppress(OSError), Connection(bootstrap) as connection:
             connection.ask(frames.metadata_request())
@@ -56,6 +58,7 @@ class BarnabasPeer:
 
     def __init__(self, directory: Path, overrides: Mapping[str, str] | None = None) -> None:
         self._broker = BrokerProcess(directory, {**OVERRIDES, **(overrides or {})})
+        self._broker.start_seconds_max = START_SECONDS_MAX
 
     @property
     def target(self) -> Target:
@@ -87,6 +90,7 @@ class KafkaPeer:
 
     def __init__(self, directory: Path, overrides: Mapping[str, str] | None = None) -> None:
         self._server = KafkaServer(directory, {**OVERRIDES, **(overrides or {})})
+        self._server.start_seconds_max = START_SECONDS_MAX
 
     @property
     def target(self) -> Target:

@@ -6,9 +6,10 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from tests.bench import loads
 from tests.bench.connection import create_topic, delete_topic
@@ -57,6 +58,18 @@ TINY = Size(seconds=0.1, rounds=2, bytes_max=4_000_000, fetched_bytes=4_000_000,
             growth_requests=200, partitions_on_disk=50, lookup_bytes=20_000_000, lookups=50,
             session_partitions=20, session_rounds=5, compacted_bytes=20_000_000, recovered_bytes=10_000_000,
             silent_connections=20, soak_bytes=20_000_000)  # fmt: skip
+
+
+def changed_size(size: Size, changes: Sequence[str]) -> Size:
+    """The size with some of it given as name=number."""
+    known = {each.name: each.type for each in fields(Size)}
+    wanted: dict[str, Any] = {}
+    for change in changes:
+        name, _, number = change.partition("=")
+        if name not in known:
+            raise ValueError(f"there is no size {name}; there are {', '.join(known)}")
+        wanted[name] = float(number) if known[name] is float else int(number)
+    return replace(size, **wanted)
 
 
 @dataclass(slots=True)

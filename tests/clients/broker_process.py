@@ -16,6 +16,8 @@ START_SECONDS_MAX = 30.0
 
 
 class BrokerProcess:
+    start_seconds_max = START_SECONDS_MAX
+
     def __init__(self, directory: Path, overrides: Mapping[str, str] | None = None) -> None:
         self.directory = directory
         self.data_dir = directory / "data"
@@ -44,7 +46,7 @@ class BrokerProcess:
 
     def _ready(self, ready_file: Path) -> str:
         assert self.process is not None
-        deadline = time.monotonic() + START_SECONDS_MAX
+        deadline = time.monotonic() + self.start_seconds_max
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
                 raise AssertionError(f"the broker ended at start:\n{self.log_tail()}")
@@ -53,7 +55,9 @@ class BrokerProcess:
                     return address
             time.sleep(0.002)
         self.stop(signal.SIGKILL)
-        raise AssertionError(f"the broker was not ready within {START_SECONDS_MAX:.0f} s:\n{self.log_tail()}")
+        raise AssertionError(
+            f"the broker was not ready within {self.start_seconds_max:.0f} s:\n{self.log_tail()}"
+        )
 
     def log_text(self) -> str:
         return (self.directory / "broker.log").read_text(errors="replace")

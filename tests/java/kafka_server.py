@@ -42,6 +42,8 @@ def free_ports(count: int) -> list[int]:
 class KafkaServer:
     """Formats its directory at the first start; may be stopped and started again on the same data."""
 
+    start_seconds_max = START_SECONDS_MAX
+
     def __init__(self, directory: Path, overrides: Mapping[str, str] | None = None) -> None:
         self.directory = directory
         self.log_dir = directory / "kafka-logs"
@@ -97,7 +99,7 @@ class KafkaServer:
     def _wait_for_listener(self) -> None:
         assert self.process is not None
         host, port = self.bootstrap.split(":")
-        deadline = time.monotonic() + START_SECONDS_MAX
+        deadline = time.monotonic() + self.start_seconds_max
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
                 raise AssertionError(
@@ -107,7 +109,7 @@ class KafkaServer:
                 return
             time.sleep(0.02)
         self.stop()
-        raise AssertionError(f"Kafka did not listen within {START_SECONDS_MAX:.0f} s")
+        raise AssertionError(f"Kafka did not listen within {self.start_seconds_max:.0f} s")
 
     def stop(self, with_signal: int = signal.SIGTERM) -> None:
         """End the process and wait for it; SIGTERM is a clean shutdown."""
