@@ -8,7 +8,7 @@ from typing import Any
 
 import confluent_kafka
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec
 from tests.clients.client import CODECS, READING, SENDING, BrokerSaid, ClusterView, Message, Reading, Sending
 
 
@@ -159,6 +159,12 @@ class ConfluentAdmin:
     ) -> None:
         new = NewTopic(topic, partitions, replication, config=dict(configs or {}))
         answered(self.library.create_topics([new])[topic])
+
+    def is_led(self, topic: str, partitions: int) -> bool:
+        """Whether the leader of every partition answers for it."""
+        asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
+        found = self.library.list_offsets(asked, request_timeout=20)
+        return all(future.exception() is None for future in found.values())
 
     def delete_topic(self, topic: str) -> None:
         answered(self.library.delete_topics([topic])[topic])

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from tests.clients.aiokafka_client import AiokafkaAdmin, AiokafkaClient
 from tests.clients.broker_process import BrokerProcess, running_broker
-from tests.clients.client import Admin, Client
+from tests.clients.client import Admin, Client, wait_until
 from tests.clients.confluent_client import ConfluentAdmin, ConfluentClient
 from tests.clients.consumers import Joining
 from tests.clients.kafka_python_client import KafkaPythonAdmin, KafkaPythonClient
@@ -165,6 +165,9 @@ def make_topic(plain_admin: ConfluentAdmin, topic_name: str) -> MakeTopic:
 
     def make(partitions: int = 1, configs: Mapping[str, str] | None = None) -> str:
         plain_admin.create_topic(topic_name, partitions, configs=configs)
+        if FOREIGN_BOOTSTRAP:
+            # Kafka answers before leaders know that they lead; without idempotence that reorders records.
+            wait_until(lambda: plain_admin.is_led(topic_name, partitions), f"{topic_name} has its leaders")
         return topic_name
 
     return make
