@@ -30,8 +30,8 @@ def main(servers: str, source: str, target: str, folder: str, rows: str) -> None
         .option("topic", target)
         .option("delivery", "exactly-once")
         .option("transactional.id", f"copy to {target}")
-        # Some tasks hand their rows over in files.
-        .option("stagingBytes", int(rows) * 10)
+        # Tasks with about half of the rows, or more, hand them over in files.
+        .option("stagingBytes", int(rows) * 5)
         .option("checkpointLocation", f"{folder}/checkpoint")
         .start()
     )
