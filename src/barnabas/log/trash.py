@@ -20,13 +20,16 @@ class Doomed(NamedTuple):
 
 
 class Trash:
+    """Files are kept by the directory they are in, so that a directory of thousands is forgotten at once."""
+
     def __init__(self, disk: Disk, clock: Clock) -> None:
         self._disk = disk
         self._clock = clock
-        self._doomed: list[Doomed] = []
+        self._files: dict[Path, list[Doomed]] = {}
+        self._directories: list[Doomed] = []
 
     def __len__(self) -> int:
-        return len(self._doomed)
+        return len(self._directories) + sum(map(len, self._files.values()))
 
     def add_file(self, path: Path, delay_ms: int) -> None:
         """Rename `path` out of the way now and remove it later; a file that is gone already is no error."""
@@ -35,17 +38,21 @@ class Trash:
             self._disk.rename(path, target)
         except FileNotFoundError:
             return
-        self._doomed.append(Doomed(self._clock.monotonic() + delay_ms / 1000, target, False))
+        doomed = Doomed(self._clock.monotonic() + delay_ms / 1000, target, False)
+        self._files.setdefault(target.parent, []).append(doomed)
 
     def add_directory(self, path: Path, delay_ms: int) -> None:
         """Remove a directory, renamed by the caller, later."""
-        self._doomed.append(Doomed(self._clock.monotonic() + delay_ms / 1000, path, True))
+        self._directories.append(Doomed(self._clock.monotonic() + delay_ms / 1000, path, True))
 
     def empty(self, *, all_now: bool = False) -> int:
         """Remove what is due; how many were removed."""
         now = self._clock.monotonic()
-        due = [doomed for doomed in self._doomed if all_now or doomed.due <= now]
-        self._doomed = [doomed for doomed in self._doomed if not all_now and doomed.due > now]
+        everything = [doomed for files in self._files.values() for doomed in files] + self._directories
+        due = [doomed for doomed in everything if all_now or doomed.due <= now]
+        if not due:
+            return 0
+        self._keep([doomed for doomed in everything if not all_now and doomed.due > now])
         for doomed in due:
             try:
                 if doomed.is_directory:
@@ -59,6 +66,14 @@ class Trash:
                 logger.warning("%s could not be removed: %s", doomed.path, problem)
         return len(due)
 
+    def _keep(self, remaining: list[Doomed]) -> None:
+        self._files, self._directories = {}, []
+        for doomed in remaining:
+            if doomed.is_directory:
+                self._directories.append(doomed)
+            else:
+                self._files.setdefault(doomed.path.parent, []).append(doomed)
+
     def forget_below(self, directory: Path) -> None:
         """A directory went as a whole: its files need no removal of their own."""
-        self._doomed = [doomed for doomed in self._doomed if directory not in doomed.path.parents]
+        self._files.pop(directory, None)
