@@ -83,6 +83,8 @@ def main() -> None:
         raise SystemExit(str(reason)) from reason
     for run in (before, after):
         console.print(f"{run.date} {run.versions.get('commit', '')}")
+    if before.settings != after.settings:
+        console.print("Note: the two runs had different sizes or peers.")
     table = Table("row", "of", "before", "after", "change", "spread")
     for move in moves(before, after):
         colour = "green" if move.is_better else "red"

@@ -8,7 +8,7 @@ from types import TracebackType
 
 from tests.bench import frames
 
-LEADER_SECONDS_MAX = 60.0
+LEADER_SECONDS_MAX = 300.0
 # UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER: it will come.
 NO_LEADER_YET = (3, 5, 6)
 
@@ -85,7 +85,13 @@ def create_topic(
         (error,) = struct.unpack_from(">h", answer, 4 + 4 + 4 + 4 + 2 + len(topic))
         if error:
             raise RuntimeError(f"topic {topic} was refused with error {error}")
-        deadline = time.monotonic() + LEADER_SECONDS_MAX
+    await_leaders(bootstrap, topic, partitions)
+
+
+def await_leaders(bootstrap: str, topic: str, partitions: int) -> None:
+    """Return once every partition answers for its offsets."""
+    deadline = time.monotonic() + LEADER_SECONDS_MAX
+    with Connection(bootstrap) as connection:
         for partition in range(partitions):
             while (error := _leader_error(connection, topic, partition)) in NO_LEADER_YET:
                 if time.monotonic() > deadline:

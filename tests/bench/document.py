@@ -4,7 +4,6 @@ Every group of rows in a file replaces what is between `<!-- begin GROUP -->` an
 pictures beside the file are copied to docs/pictures/. What no file has stays as it is."""
 
 import argparse
-import re
 import shutil
 from pathlib import Path
 
@@ -24,9 +23,7 @@ CAPTIONS = {
 def section(run: Run, table: Lines, pictures: list[str]) -> str:
     """A group's part of the page."""
     parts = [_provenance(run), _markdown(table)]
-    names = {row.name for row in run.rows if row.group == table.group}
-    missed = [phrase for phrase in lost(run) if re.split(r"[: ]", phrase)[0] in names]
-    if missed:
+    if missed := lost([row for row in run.rows if row.group == table.group]):
         parts.append("What we lose:\n\n" + "\n".join(f"- {phrase}" for phrase in missed))
     elif any(line.met for line in table.lines):
         parts.append("Every goal that was compared is met.")
@@ -37,7 +34,7 @@ def section(run: Run, table: Lines, pictures: list[str]) -> str:
 def _provenance(run: Run) -> str:
     machine = ", ".join(f"{name} {value}" for name, value in run.machine.items())
     versions = ", ".join(f"{name} {value}" for name, value in run.versions.items())
-    return f"Run of {run.date}. Machine: {machine}. Versions: {versions}."
+    return f"Run of {run.date}. Machine: {machine}.\n\nVersions: {versions}."
 
 
 def _markdown(table: Lines) -> str:

@@ -42,6 +42,7 @@ METRICS: dict[str, Metric] = {
     "growth": Metric("x from least to most", LOWER, 2),
     "clean_start_seconds": Metric("s to start after a clean stop", LOWER, 2),
     "unclean_start_seconds": Metric("s to start after a kill", LOWER, 2),
+    "empty_start_seconds": Metric("s to start after a kill, empty", LOWER, 2),
     "by_offset_p50_us": Metric("us p50 by offset", LOWER),
     "by_offset_p99_us": Metric("us p99 by offset", LOWER),
     "by_time_p50_us": Metric("us p50 by time", LOWER),

@@ -101,10 +101,10 @@ def _versus(judgement: Judgement) -> str:
     return f"{reached}{judgement.goal.against} ({_goal(judgement)})"
 
 
-def lost(run: Run) -> list[str]:
+def lost(rows: Sequence[RowResult]) -> list[str]:
     """The goals that were missed, and the rows that failed, each as a phrase."""
     phrases = []
-    for row in run.rows:
+    for row in rows:
         phrases += [
             f"{row.name} ({each.contestant}) failed: {each.failure}" for each in row.results if each.failure
         ]
