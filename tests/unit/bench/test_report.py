@@ -49,7 +49,7 @@ def test_a_failure_is_a_line_and_a_loss() -> None:
     )
     (table,) = tables(run(broken))
     assert table.lines[0].cells[1] == "barnabas failed: RuntimeError: gone"
-    assert lost(run(broken)) == ["e2e (barnabas) failed: RuntimeError: gone"]
+    assert lost([broken]) == ["e2e (barnabas) failed: RuntimeError: gone"]
 
 
 def test_the_terminal_shows_every_group() -> None:
