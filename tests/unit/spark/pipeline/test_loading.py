@@ -137,6 +137,11 @@ MISTAKES = (
     ),
     ("topic: copies", "topic: copies, topic: more", "6: topic is given twice."),
     (
+        "topic: copies",
+        "topic: copies, mode: update",
+        "6: mode of a sink into a topic is append or complete, not 'update'.",
+    ),
+    (
         "checkpoint: ./state",
         "checkpoint: ${NOT_SET}",
         "2: checkpoint of the pipeline names ${NOT_SET}, which is not set; "
