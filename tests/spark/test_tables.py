@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from barnabas.spark.tables.store import store_of
@@ -13,6 +14,9 @@ from barnabas.spark.tables.target import TableTarget
 from barnabas.spark.tables.writing import write_batch, write_stream
 
 NOW = {"availableNow": True}
+# Spark gives its Python processes ten seconds to answer, which a busy machine may not have.
+NOT_STARTED = "failed to connect back"
+ATTEMPTS = 5
 
 
 @pytest.fixture
@@ -36,8 +40,15 @@ def run(spark: SparkSession, topics: Any, topic: str, broker: Any, tmp_path: Pat
         )
         if target.mode == "append":
             frame = frame.drop("_deleted", "offset")
-        query = write_stream(frame, target, str(tmp_path / "checkpoint"), "query", NOW)
-        query.awaitTermination()
+        for _ in range(ATTEMPTS):
+            query = write_stream(frame, target, str(tmp_path / "checkpoint"), "query", NOW)
+            try:
+                query.awaitTermination()
+                return
+            except StreamingQueryException as error:
+                if NOT_STARTED not in str(error):
+                    raise
+        raise AssertionError("Spark's Python processes do not start")
 
     return run
 

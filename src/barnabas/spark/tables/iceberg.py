@@ -2,6 +2,7 @@
 
 A batch is one transaction, in which the table's properties remember the query's mark."""
 
+import warnings
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import reduce
@@ -14,7 +15,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NamespaceAlreadyExistsError, NoSuchTableError
 from pyiceberg.expressions import And, BooleanExpression, EqualTo, In, Or
 from pyiceberg.io.pyarrow import schema_to_pyarrow
-from pyiceberg.table import Table
+from pyiceberg.table import Table, Transaction
 
 from barnabas.spark.tables.files import DataFile
 from barnabas.spark.tables.fitting import Fitting
@@ -93,7 +94,7 @@ class IcebergStore:
         )
         with table.transaction() as change:
             if keys.num_rows:
-                change.delete(_any_of(keys, self._target.key))
+                _delete(change, _any_of(keys, self._target.key))
             if rows.num_rows:
                 change.append(_complete(rows, wanted))
             change.set_properties({_property(mark.query): str(mark.batch)})
@@ -116,6 +117,13 @@ class IcebergStore:
         table.maintenance.expire_snapshots().older_than(limit.replace(tzinfo=None)).commit()
         table.refresh()
         return before, len(list(table.scan().plan_files()))
+
+
+def _delete(change: Transaction, rows: BooleanExpression) -> None:
+    """Keys that the table does not have yet are no reason to warn."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Delete operation did not match any records")
+        change.delete(rows)
 
 
 def _property(query: str) -> str:
