@@ -113,11 +113,12 @@ def test_what_is_not_wanted_any_more_is_not_asked_for() -> None:
     refreshes: list[object] = []
 
     async def story(cluster: Cluster) -> None:
+        often = asyncio.Event()
         cluster.listeners.append(refreshes.append)
+        cluster.listeners.append(lambda known: len(refreshes) < 3 or often.set())
         cluster.want(["orders"])
         # It is asked for again and again, until nobody wants it.
-        while len(refreshes) < 3:
-            await asyncio.sleep(0.005)
+        await often.wait()
         cluster.want_only([])
         before = -1
         while before != len(refreshes):
