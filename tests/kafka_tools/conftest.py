@@ -83,7 +83,7 @@ def same(bootstrap: str, topic_name: str, shell: Shell) -> Compare:
     """same("topics", "--list") runs both tools and asserts that they print the same and end alike; gives what
     was printed. NAME in an argument becomes a topic of each tool's own: some commands cannot run twice."""
 
-    def same(command: str, *arguments: str) -> Printed:
+    def same(command: str, *arguments: str, ordered: bool = True) -> Printed:
         words = [*arguments, "--bootstrap-server", bootstrap]
 
         def own(which: str) -> list[str]:
@@ -93,6 +93,9 @@ def same(bootstrap: str, topic_name: str, shell: Shell) -> Compare:
         code, out, err = _ours([command, *own("ours")])
         theirs = Printed(java.returncode, normalised(java.stdout, f"{topic_name}-java"))
         ours = Printed(code, normalised(out, f"{topic_name}-ours"))
+        if not ordered:
+            # The order of a hash map's entries.
+            ours, theirs = (each._replace(lines=sorted(each.lines)) for each in (ours, theirs))
         assert ours == theirs, f"{err}\n{java.stderr}"
         return ours
 
