@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Producer as JudgeProducer
 from tests.clients.broker_process import BrokerProcess
+from tests.clients.client import wait_until
 from tests.clients.confluent_client import ConfluentAdmin
 from tests.clients.test_own_producer import read
 
@@ -222,8 +223,13 @@ def test_a_table_in_a_transaction(quick_bootstrap: str, make_quick_topic: MakeTo
             producer.begin_transaction()
             producer.send_batch(topic, table_of(1000, first=first))
             ends()
-    values = sorted(int(row[2] or b"") for row in read(quick_bootstrap, topic, 2))
-    assert values == list(range(1000, 2000))
+
+    def values() -> list[int]:
+        return sorted(int(row[2] or b"") for row in read(quick_bootstrap, topic, 2))
+
+    # The markers of a commit may come after its answer, and what is behind them is not seen before.
+    wait_until(lambda: len(values()) >= 1000, "the committed rows are seen", PATIENCE_SECONDS)
+    assert values() == list(range(1000, 2000))
 
 
 def test_no_broker_is_a_timeout_of_the_result(own_quick_broker: BrokerProcess) -> None:
