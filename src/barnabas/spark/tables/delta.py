@@ -109,8 +109,12 @@ class DeltaStore:
         before = len(table.file_uris())
         table.optimize.compact()
         kept = timedelta(days=keep_days)
+        # In full, so that files of failed tasks, which no commit ever named, go too.
         table.vacuum(
-            retention_hours=int(kept.total_seconds() // 3600), dry_run=False, enforce_retention_duration=False
+            retention_hours=int(kept.total_seconds() // 3600),
+            dry_run=False,
+            enforce_retention_duration=False,
+            full=True,
         )
         table.cleanup_metadata()
         return before, len(table.file_uris())

@@ -6,6 +6,7 @@ finishes a move that was cut short, so that a batch is there whole or will be.""
 
 import json
 import os
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from barnabas.spark.tables.target import Mark, TableError, TableTarget
 STAGED = "_staged"
 COMMITS = "_commits"
 SCHEMA = "_schema.arrow"
+DAY_SECONDS = 86_400
 
 
 class ParquetStore:
@@ -98,17 +100,19 @@ class ParquetStore:
         return rows
 
     def maintain(self, keep_days: float) -> tuple[int, int]:
-        """Files that no commit names are swept; there are no versions to let go of."""
+        """Files that no commit names are swept once they are old: younger ones may be of a task that runs."""
         self.finish_moves()
         named = {name for commit in self._commits() for name in commit["files"]}
         found = list(self._root.rglob("*.parquet"))
-        kept = 0
-        for path in found:
-            if str(path.relative_to(self._root)) in named:
-                kept += 1
-            else:
-                path.unlink()
-        return len(found), kept
+        limit = time.time() - keep_days * DAY_SECONDS
+        swept = [
+            path
+            for path in found
+            if str(path.relative_to(self._root)) not in named and path.stat().st_mtime <= limit
+        ]
+        for path in swept:
+            path.unlink()
+        return len(found), len(found) - len(swept)
 
 
 def _write_whole(path: Path, data: bytes) -> None:

@@ -35,7 +35,10 @@ class Store(Protocol):
     def count(self) -> int: ...
 
     def maintain(self, keep_days: float) -> tuple[int, int]:
-        """Join small files, let go of old versions, sweep what no version names: files before and after."""
+        """Join small files, let go of old versions, sweep what no version names, as far as the format can.
+
+        Gives the files before and after. What is younger than `keep_days` stays: it may be of a query that
+        runs, or of a reader that is slow."""
 
 
 def store_of(target: TableTarget) -> Store:
