@@ -18,7 +18,7 @@ def run_line(line: str, broker: BrokerProcess) -> str:
     path = f"{PROGRAM.parent}:{ROOT / 'bin'}:{os.environ['PATH']}"
     command = line.replace("localhost:9092", broker.bootstrap)
     done = subprocess.run(
-        ["bash", "-c", command], capture_output=True, text=True, timeout=120, env={**os.environ, "PATH": path}
+        ["sh", "-c", command], capture_output=True, text=True, timeout=120, env={**os.environ, "PATH": path}
     )
     assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
     return done.stdout

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.spark.writing import committed_records
 
-import barnabas
 from barnabas.spark.pipeline.deep_check import check_with_spark
 from barnabas.spark.pipeline.loading import load
 from barnabas.spark.pipeline.progress import QueryProgress
@@ -82,18 +82,6 @@ def quiet(_: list[QueryProgress]) -> None:
     return None
 
 
-def committed(bootstrap: str, topic: str) -> list[Any]:
-    settings = {"bootstrap.servers": bootstrap, "auto.offset.reset": "earliest"}
-    with barnabas.Consumer({**settings, "isolation.level": "read_committed"}) as consumer:
-        places = [barnabas.TopicPartition(topic, each.partition) for each in consumer.partitions_for(topic)]
-        consumer.assign(places)
-        ends = consumer.end_offsets(places)
-        found: list[Any] = []
-        while any(consumer.position(place) < ends[place] for place in places):
-            found += consumer.poll(5.0)
-    return found
-
-
 def test_a_whole_pipeline_over_two_runs(
     spark: SparkSession, broker: Broker, topics: Any, write: Callable[[str], tuple[Path, str]], tmp_path: Path
 ) -> None:
@@ -107,7 +95,7 @@ def test_a_whole_pipeline_over_two_runs(
     assert {each.state for each in done} == {"done"}
     rows = store_of(TableTarget(str(tmp_path / "tables" / "priced"))).read().to_pylist()
     assert sorted(row["id"] for row in rows) == [1, 2, 4, 6]
-    out = committed(broker.bootstrap, f"{topic}-out")
+    out = committed_records(broker.bootstrap, f"{topic}-out")
     assert sorted((record.key, json.loads(record.value)["price"]) for record in out) == [
         (b"1", 10.0),
         (b"2", 20.0),
@@ -117,7 +105,9 @@ def test_a_whole_pipeline_over_two_runs(
     sums = store_of(TableTarget(str(tmp_path / "tables" / "sums"))).read().to_pylist()
     assert [row["total"] for row in sums] == [35.0]
 
-    letters = {record.value: dict(record.headers) for record in committed(broker.bootstrap, f"{topic}-dead")}
+    letters = {
+        record.value: dict(record.headers) for record in committed_records(broker.bootstrap, f"{topic}-dead")
+    }
     assert len(letters) == 3
     bad = letters[b"{no json"]
     assert (bad["barnabas.step"], bad["barnabas.topic"]) == (b"orders", topic.encode())
@@ -132,7 +122,7 @@ def test_a_whole_pipeline_over_two_runs(
     assert told.sent == {topic: 3}
     assert replay(pipeline, step="orders").sent == {topic: 2}
     assert replay(pipeline).sent == {}
-    replayed = [record for record in committed(broker.bootstrap, topic) if dict(record.headers)]
+    replayed = [record for record in committed_records(broker.bootstrap, topic) if dict(record.headers)]
     assert sorted(record.value for record in replayed) == [b"neither", b"{no json"]
 
 

@@ -6,16 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
+from tests.spark.running import run_to_its_end
 from tests.spark.topics import Topics
 from tests.spark.writing import committed_records, committed_values
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-WAIT_SECONDS = 180
-# Spark gives a Python process ten seconds to start; a busy machine may need them for imports.
-NOT_STARTED = "Python worker failed to connect back"
-ATTEMPTS = 3
 
 
 @pytest.fixture
@@ -35,18 +31,8 @@ def exact(sink: dict[str, str], target: str) -> dict[str, str]:
 
 def copy(frame: "DataFrame", options: dict[str, str], checkpoint: str) -> list[Any]:
     """All that there is now; gives Spark's reports of the batches."""
-    for attempt in range(ATTEMPTS):
-        writer = frame.writeStream.format("barnabas").options(**options)
-        query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
-        try:
-            assert query.awaitTermination(WAIT_SECONDS)
-            return list(query.recentProgress)
-        except StreamingQueryException as error:
-            if NOT_STARTED not in str(error) or attempt == ATTEMPTS - 1:
-                raise
-        finally:
-            query.stop()
-    raise AssertionError("the last attempt returns or raises")
+    writer = frame.writeStream.format("barnabas").options(**options)
+    return run_to_its_end(writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start)
 
 
 def test_jobs_write_all_rows(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
+from tests.spark.running import run_to_its_end
 from tests.spark.topics import Topics
 
 from barnabas.ids import TopicPartition
@@ -13,10 +14,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Stream = Callable[..., "DataFrame"]
-WAIT_SECONDS = 120
-# Spark gives the Python process of a stream ten seconds to start; a busy machine may need them for imports.
-NOT_STARTED = "Python worker failed to connect back"
-ATTEMPTS = 3
 
 
 class Collected:
@@ -39,18 +36,8 @@ class Collected:
 
 def run(frame: "DataFrame", sink: Collected, checkpoint: str) -> list[Any]:
     """All that there is now, in batches; gives Spark's reports of them."""
-    for attempt in range(ATTEMPTS):
-        writer = frame.writeStream.foreachBatch(sink).option("checkpointLocation", checkpoint)
-        query = writer.trigger(availableNow=True).start()
-        try:
-            assert query.awaitTermination(WAIT_SECONDS)
-            return list(query.recentProgress)
-        except StreamingQueryException as error:
-            if NOT_STARTED not in str(error) or attempt == ATTEMPTS - 1:
-                raise
-        finally:
-            query.stop()
-    raise AssertionError("the last attempt returns or raises")
+    writer = frame.writeStream.foreachBatch(sink).option("checkpointLocation", checkpoint)
+    return run_to_its_end(writer.trigger(availableNow=True).start)
 
 
 def test_a_query_reads_all_once_over_restarts(

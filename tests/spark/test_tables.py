@@ -6,17 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from tests.spark.running import run_to_its_end
 
 from barnabas.spark.tables.store import store_of
 from barnabas.spark.tables.target import TableTarget
 from barnabas.spark.tables.writing import write_batch, write_stream
 
 NOW = {"availableNow": True}
-# Spark gives its Python processes ten seconds to answer, which a busy machine may not have.
-NOT_STARTED = "failed to connect back"
-ATTEMPTS = 5
 
 
 @pytest.fixture
@@ -40,15 +37,8 @@ def run(spark: SparkSession, topics: Any, topic: str, broker: Any, tmp_path: Pat
         )
         if target.mode == "append":
             frame = frame.drop("_deleted", "offset")
-        for _ in range(ATTEMPTS):
-            query = write_stream(frame, target, str(tmp_path / "checkpoint"), "query", NOW)
-            try:
-                query.awaitTermination()
-                return
-            except StreamingQueryException as error:
-                if NOT_STARTED not in str(error):
-                    raise
-        raise AssertionError("Spark's Python processes do not start")
+        checkpoint = str(tmp_path / "checkpoint")
+        run_to_its_end(lambda: write_stream(frame, target, checkpoint, "query", NOW))
 
     return run
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from barnabas.cli.failures import ToolError
 from barnabas.cli.output import columns, print_json
+from barnabas.cli.spark_session import add_spark, spark_session
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from barnabas.cli.pipeline_screen import Screen
     from barnabas.spark.pipeline.definition import Pipeline
     from barnabas.spark.pipeline.progress import QueryProgress
@@ -36,10 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(title="verbs", metavar="<verb>", required=True)
     run = _verb(verbs, "run", "run the pipeline", _run)
     run.add_argument("--once", action="store_true", help="take what is there now, then end")
-    _add_spark(run)
+    add_spark(run)
     validate = _verb(verbs, "validate", "say what is wrong with the file, and do nothing else", _validate)
     validate.add_argument("--deep", action="store_true", help="let Spark read the SQL as well")
-    _add_spark(validate)
+    add_spark(validate)
     status = _verb(verbs, "status", "how far each query is, and how far behind", _status)
     status.add_argument("--json", action="store_true", help="as JSON")
     replay = _verb(verbs, "replay-dlq", "send dead letters back to the topics they came from", _replay)
@@ -54,14 +53,6 @@ def _verb(
     parser.add_argument("file", type=Path, metavar="FILE", help="the pipeline: .yaml, or a Python module")
     parser.set_defaults(verb=run)
     return parser
-
-
-def _add_spark(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--master", metavar="URL", help="where Spark runs (local[*])")
-    parser.add_argument("--remote", metavar="URL", help="a Spark Connect server: sc://host:15002")
-    parser.add_argument(
-        "--conf", action="append", default=[], metavar="KEY=VALUE", help="a setting of Spark; may be repeated"
-    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -90,15 +81,15 @@ def _load(path: Path) -> "Pipeline":
 def _run(options: argparse.Namespace) -> int:
     pipeline = _load(options.file)
     from barnabas.cli.pipeline_screen import screen
-    from barnabas.spark.pipeline.running import QueryFailed
-    from barnabas.spark.pipeline.running import run as run_pipeline
 
     start = time.monotonic()
     done: list[QueryProgress] = []
-    with screen(pipeline.name) as shown:
-        spark = _session(options, pipeline)
+    with screen(pipeline.name) as shown, spark_session(options, f"pipeline {pipeline.name}") as spark:
+        from barnabas.spark.pipeline.running import QueryFailed
+        from barnabas.spark.pipeline.running import run as run_pipeline
+
+        shown.say("Spark is up; starting the queries")
         try:
-            shown.say("Spark is up; starting the queries")
             run_pipeline(
                 spark,
                 pipeline,
@@ -110,8 +101,6 @@ def _run(options: argparse.Namespace) -> int:
             shown.say("stopped")
         except QueryFailed as error:
             raise ToolError(f"{error} What was done is kept; run it again to go on.") from error
-        finally:
-            spark.stop()
     print(_summary(done, time.monotonic() - start))
     return 0
 
@@ -127,24 +116,13 @@ def _summary(done: "list[QueryProgress]", seconds: float) -> str:
     return f"{table}\n{sum(row[1] for row in rows):,} rows read in {seconds:.1f} s."
 
 
-def _session(options: argparse.Namespace, pipeline: "Pipeline") -> "SparkSession":
-    from barnabas.cli.connecting import key_values
-    from barnabas.spark.session import session_of
-
-    settings = key_values(options.conf, "--conf")
-    return session_of(f"barnabas pipeline {pipeline.name}", options.master, options.remote, settings)
-
-
 def _validate(options: argparse.Namespace) -> int:
     pipeline = _load(options.file)
     if options.deep:
-        from barnabas.spark.pipeline.deep_check import check_with_spark
+        with spark_session(options, f"pipeline {pipeline.name}") as spark:
+            from barnabas.spark.pipeline.deep_check import check_with_spark
 
-        spark = _session(options, pipeline)
-        try:
             problems = check_with_spark(spark, pipeline, options.file.parent)
-        finally:
-            spark.stop()
         for problem in problems:
             print(f"{options.file}: {problem}", file=sys.stderr)
         if problems:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from barnabas.cli.connecting import key_values
+from barnabas.cli.failures import ToolError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +25,7 @@ def spark_session(options: argparse.Namespace, name: str) -> "Iterator[SparkSess
     """A session for the block; one that runs in this process already is used, and left running.
 
     What Spark's tasks fail with is told in one sentence."""
-    from barnabas.cli.failures import ToolError
+    from barnabas.spark.queries import cause_of
     from barnabas.spark.session import session_of
 
     settings = key_values(options.conf, "--conf")
@@ -36,7 +37,7 @@ def spark_session(options: argparse.Namespace, name: str) -> "Iterator[SparkSess
     try:
         yield spark
     except PySparkException as error:
-        raise ToolError(f"Spark could not do it: {_last_line(str(error))}") from error
+        raise ToolError(f"Spark could not do it: {cause_of(error)}") from error
     finally:
         if running is None:
             spark.stop()
@@ -51,10 +52,3 @@ def _running(options: argparse.Namespace) -> "SparkSession | None":
         # session_of says what to install.
         return None
     return SparkSession.getActiveSession()
-
-
-def _last_line(text: str) -> str:
-    """Of the traceback of a task, which Spark tells whole."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = [line for line in lines if not line.startswith(("at ", "File ", "Driver stacktrace", "Traceback"))]
-    return (told or ["it gave no reason"])[-1]

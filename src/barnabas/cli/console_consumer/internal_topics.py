@@ -2,12 +2,11 @@
 
 Kafka writes the objects without anything between them; here each has a line of its own."""
 
-import base64
 import json
 import struct
 from collections.abc import Callable
-from typing import Any
 
+from barnabas.cli.message_json import as_json
 from barnabas.coordination.step import JournalRecord
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.groups import records as group_records
@@ -32,35 +31,6 @@ class _Decoded:
             value = {"version": self.version, "data": as_json(self.value, self.version)}
         shown = {"key": {"type": self.kind, "data": as_json(self.key, 0)}, "value": value}
         return json.dumps(shown, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-
-
-def as_json(message: Message, version: int) -> dict[str, Any]:
-    """The fields of this version under Kafka's names. Tagged ones that have their default are left out."""
-    shown: dict[str, Any] = {}
-    for field in message.FIELDS:
-        if not field.first <= version <= field.last:
-            continue
-        value = getattr(message, field.name)
-        if field.tag >= 0 and value == getattr(type(message), field.name):
-            continue
-        shown[_camel(field.name)] = _json_value(value, field.type == "uuid", version)
-    return shown
-
-
-def _json_value(value: Any, is_uuid: bool, version: int) -> Any:
-    if isinstance(value, Message):
-        return as_json(value, version)
-    if isinstance(value, list | tuple):
-        return [_json_value(item, is_uuid, version) for item in value]
-    if isinstance(value, bytes | bytearray | memoryview):
-        encoded = base64.urlsafe_b64encode(value).rstrip(b"=") if is_uuid else base64.b64encode(value)
-        return encoded.decode()
-    return value
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(other.capitalize() for other in others)
 
 
 def _of_groups(kinds: tuple[int, ...]) -> Callable[[ConsumerRecord], bytes | None]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from barnabas.cli.console_consumer.internal_topics import as_json
+from barnabas.cli.message_json import as_json
 from barnabas.coordination.step import JournalRecord
 from barnabas.errors import KafkaError
 from barnabas.groups import records as group_records

@@ -10,13 +10,14 @@ from typing import Any
 from barnabas.client.keys import PRODUCER_KEYS
 from barnabas.client.producer import Producer
 from barnabas.client.types import RecordMetadata
+from barnabas.spark.dead_letter_headers import (
+    ERROR_HEADER,
+    OFFSET_HEADER,
+    PARTITION_HEADER,
+    TIMESTAMP_HEADER,
+    TOPIC_HEADER,
+)
 from barnabas.spark.settings import ReadSettings
-
-ERROR_HEADER = "barnabas.error"
-TOPIC_HEADER = "barnabas.topic"
-PARTITION_HEADER = "barnabas.partition"
-OFFSET_HEADER = "barnabas.offset"
-TIMESTAMP_HEADER = "barnabas.timestamp"
 
 _PRODUCERS: dict[tuple[int, frozenset[tuple[str, str]]], Producer] = {}
 _LOCK = threading.Lock()

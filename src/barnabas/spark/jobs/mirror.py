@@ -24,6 +24,7 @@ from barnabas.spark.jobs.offset_map import (
 )
 from barnabas.spark.jobs.translation import Translated, translate_groups
 from barnabas.spark.offsets import Offsets, offsets_from_json
+from barnabas.spark.queries import STARTS_MAX, reports_of, rows_of, was_late
 from barnabas.spark.settings import Topics
 
 if TYPE_CHECKING:
@@ -32,10 +33,6 @@ if TYPE_CHECKING:
 
 ALIAS = "source"
 SAME_NAME = "{topic}"
-# Spark gives a Python process ten seconds to answer, which are too few on a busy machine. The query goes on
-# from its checkpoint when it is started again.
-LATE = "failed to connect back"
-STARTS_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +92,11 @@ def _copy(spark: "SparkSession", mirror: Mirror) -> int:
         try:
             query.awaitTermination()
         except StreamingQueryException as error:
-            if LATE not in str(error) or attempt == STARTS_MAX:
+            if not was_late(error) or attempt == STARTS_MAX:
                 raise
         finally:
             query.stop()
-            rows += sum(int(progress["numInputRows"]) for progress in query.recentProgress)
+            rows += sum(map(rows_of, reports_of(query)))
         if query.exception() is None:
             break
     return rows

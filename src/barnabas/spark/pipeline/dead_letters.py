@@ -6,7 +6,7 @@ headers are the data source's own (barnabas.error, barnabas.topic, ...) and barn
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from barnabas.spark.pipeline.dead_letter_headers import (
+from barnabas.spark.dead_letter_headers import (
     ERROR_HEADER,
     OFFSET_HEADER,
     PARTITION_HEADER,

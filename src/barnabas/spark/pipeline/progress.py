@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.spark.offsets import offsets_from_json
+from barnabas.spark.queries import rows_of
 
 
 @dataclass(slots=True)
@@ -34,8 +35,7 @@ class QueryProgress:
                 continue
             self._last_batch = batch
             self.batches += 1
-            # Spark Connect leaves the sums over all sources out of its reports.
-            self.rows += sum(max(int(source["numInputRows"]), 0) for source in report["sources"])
+            self.rows += rows_of(report)
             rates = [source.get("processedRowsPerSecond") for source in report["sources"]]
             self.rows_per_second = sum(float(rate) for rate in rates if rate not in (None, "NaN"))
             self.batch_ms = int(report["durationMs"].get("triggerExecution", 0))
@@ -55,8 +55,3 @@ def _lag(report: Mapping[str, Any]) -> dict[str, int]:
 def _offsets(document: Any) -> dict[Any, int]:
     found = json.loads(document) if isinstance(document, str) else document
     return offsets_from_json(found) if isinstance(found, dict) else {}
-
-
-def reports_of(query: Any) -> list[dict[str, Any]]:
-    """Spark's reports of a query as plain values, oldest first."""
-    return [json.loads(report.json) for report in query.recentProgress]

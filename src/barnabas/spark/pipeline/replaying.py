@@ -8,7 +8,7 @@ from typing import NamedTuple
 from barnabas.client import Consumer, Producer
 from barnabas.client.types import OffsetAndMetadata, TopicPartition
 from barnabas.kernels.record_decode import ConsumerRecord
-from barnabas.spark.pipeline.dead_letter_headers import OURS, STEP_HEADER, TOPIC_HEADER
+from barnabas.spark.dead_letter_headers import OURS, STEP_HEADER, TOPIC_HEADER
 from barnabas.spark.pipeline.definition import Pipeline
 
 POLL_SECONDS = 5.0

@@ -9,31 +9,21 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from barnabas.spark.pipeline.definition import Pipeline
-from barnabas.spark.pipeline.progress import QueryProgress, reports_of
+from barnabas.spark.pipeline.progress import QueryProgress
 from barnabas.spark.pipeline.queries import Place, Planned, planned_queries
+from barnabas.spark.queries import STARTS_MAX, cause_of, reports_of, was_late
 
 WATCH_SECONDS = 0.5
 START_SECONDS_MAX = 60.0
 START_NAP_SECONDS = 0.1
-# Spark gives a Python process ten seconds to answer, which are not enough on a busy machine. A query whose
-# process was late is started again: it goes on from its checkpoint, as after any stop.
-LATE = "failed to connect back"
-STARTS_MAX = 5
 Watcher = Callable[[list[QueryProgress]], object]
 
 
 class QueryFailed(Exception):
-    """A query ended with an error; the text is its first line, which says what happened."""
+    """A query ended with an error; the text is its cause."""
 
     def __init__(self, name: str, error: BaseException) -> None:
-        super().__init__(f"{name} failed: {first_line(error)}")
-
-
-def first_line(error: BaseException) -> str:
-    """Spark's errors carry the traces of two languages; the cause stands in one of their lines."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    named = [line for line in lines if ("Error: " in line or "Exception: " in line) and " at " not in line]
-    return (named[-1] if named else lines[0] if lines else repr(error))[:500]
+        super().__init__(f"{name} failed: {cause_of(error)}")
 
 
 class Running:
@@ -72,7 +62,7 @@ class Running:
 
     def _judge(self, error: BaseException) -> None:
         """Whether the query may be started again; QueryFailed where it may not."""
-        if LATE not in str(error) or self._starts >= STARTS_MAX:
+        if not was_late(error) or self._starts >= STARTS_MAX:
             self.progress.state = "failed"
             raise QueryFailed(self._planned.name, error) from error
         self.progress.state = "starting again"

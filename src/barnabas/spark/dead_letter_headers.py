@@ -1,4 +1,4 @@
-"""The headers of a dead letter. The first five are those that the data source writes as well."""
+"""The headers of a dead letter: what is wrong with it, where it is from. Pipelines add the last two."""
 
 ERROR_HEADER = "barnabas.error"
 TOPIC_HEADER = "barnabas.topic"
