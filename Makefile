@@ -48,8 +48,9 @@ bench-spark: setup    ## our Spark source and sink beside Spark's own Kafka conn
 bench-check: setup    ## what moved between the last two runs by more than their spread
 	$(PYTHON) -m tests.bench.check
 
-docs: setup           ## write docs/configuration.md from the config table
+docs: setup           ## write docs/configuration.md and docs/spark-options.md from their tables
 	$(PYTHON) -m tools.write_configuration_docs
+	$(PYTHON) -m tools.write_spark_option_docs
 
 clean:
 	rm -rf .venv build src/barnabas/kernels/*.so src/*.egg-info
