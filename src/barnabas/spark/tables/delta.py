@@ -1,20 +1,24 @@
 """Delta tables, by the `deltalake` library. A batch is one commit, which carries the query's mark in it."""
 
 import json
+import math
 import time
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake import Schema as DeltaSchema
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
 from barnabas.spark.tables.files import DataFile
 from barnabas.spark.tables.fitting import Fitting
-from barnabas.spark.tables.target import Mark, TableTarget
+from barnabas.spark.tables.maintenance import Figures, Maintained, disk_bytes, maintained
+from barnabas.spark.tables.target import Conflict, Mark, TableTarget
+
+HOURS_PER_DAY = 24
 
 
 class DeltaStore:
@@ -50,11 +54,12 @@ class DeltaStore:
 
     def last_batch(self, query: str) -> int:
         table = self._table()
-        found = None if table is None else table.transaction_version(query)
-        return -1 if found is None else found
+        return -1 if table is None else _last_batch(table, query)
 
     def append(self, files: Sequence[DataFile], mark: Mark) -> None:
         table = self._existing()
+        if _last_batch(table, mark.query) >= mark.batch:
+            return
         now = int(time.time() * 1000)
         actions: list[AddAction | RemoveAction] = [
             AddAction(
@@ -67,23 +72,26 @@ class DeltaStore:
             )
             for file in files
         ]
-        table.create_write_transaction(
-            actions,
-            "append",
-            table.schema(),
-            list(self._target.partition_by) or None,
-            commit_properties=_marked(mark),
-        )
+        with _conflicts():
+            table.create_write_transaction(
+                actions,
+                "append",
+                table.schema(),
+                list(self._target.partition_by) or None,
+                commit_properties=_marked(mark),
+            )
 
     def upsert(self, rows: Any, deleted: Any, mark: Mark) -> None:
         table = self._existing()
+        if _last_batch(table, mark.query) >= mark.batch:
+            return
         marked = rows.append_column("_deleted", pyarrow.array([False] * rows.num_rows))
         if deleted.num_rows:
             gone = deleted.append_column("_deleted", pyarrow.array([True] * deleted.num_rows))
             marked = pyarrow.concat_tables([marked, gone], promote_options="default")
         names = {name: f"source.`{name}`" for name in rows.column_names}
         same = " AND ".join(f"target.`{name}` = source.`{name}`" for name in self._target.key)
-        (
+        merge = (
             table.merge(
                 marked, same, source_alias="source", target_alias="target", commit_properties=_marked(mark)
             )
@@ -94,8 +102,9 @@ class DeltaStore:
             .when_not_matched_insert(
                 {f"`{name}`": value for name, value in names.items()}, "NOT source.`_deleted`"
             )
-            .execute()
         )
+        with _conflicts():
+            merge.execute()
 
     def read(self) -> pyarrow.Table:
         return self._existing().to_pyarrow_table()
@@ -104,24 +113,47 @@ class DeltaStore:
         table = self._table()
         return 0 if table is None else table.count()
 
-    def maintain(self, keep_days: float) -> tuple[int, int]:
+    def maintain(self, keep_days: float) -> Maintained:
+        return maintained(self._figures, lambda: self._maintain(keep_days))
+
+    def _figures(self) -> Figures:
         table = self._existing()
-        before = len(table.file_uris())
-        table.optimize.compact()
-        kept = timedelta(days=keep_days)
-        # In full, so that files of failed tasks, which no commit ever named, go too.
-        table.vacuum(
-            retention_hours=int(kept.total_seconds() // 3600),
-            dry_run=False,
-            enforce_retention_duration=False,
-            full=True,
-        )
+        return Figures(len(table.file_uris()), disk_bytes(self._target.path), len(table.history()))
+
+    def _maintain(self, keep_days: float) -> int:
+        table = self._existing()
+        with _conflicts():
+            table.optimize.compact()
+            # In full, so that files of failed tasks, which no commit ever named, go too.
+            swept = table.vacuum(
+                retention_hours=math.ceil(keep_days * HOURS_PER_DAY),
+                dry_run=False,
+                enforce_retention_duration=False,
+                full=True,
+            )
+        # What stands before a checkpoint may go from the log, by the table's own delta.logRetentionDuration.
+        table.create_checkpoint()
         table.cleanup_metadata()
-        return before, len(table.file_uris())
+        return len(swept)
+
+
+@contextmanager
+def _conflicts() -> Iterator[None]:
+    try:
+        yield
+    except CommitFailedError as error:
+        raise Conflict(f"The Delta table was changed by somebody else: {error}") from error
+
+
+def _last_batch(table: DeltaTable, query: str) -> int:
+    found = table.transaction_version(query)
+    return -1 if found is None else found
 
 
 def _marked(mark: Mark) -> CommitProperties:
     return CommitProperties(
         custom_metadata={"query": mark.query, "batch": str(mark.batch)},
+        # Whether the batch is there already must be looked up again before another attempt.
+        max_commit_retries=0,
         app_transactions=[Transaction(mark.query, mark.batch)],
     )

@@ -3,8 +3,8 @@
 A batch is one transaction, in which the table's properties remember the query's mark."""
 
 import warnings
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -12,17 +12,30 @@ from typing import Any
 import pyarrow
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import NamespaceAlreadyExistsError, NoSuchTableError
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NoSuchTableError,
+    ValidationException,
+)
 from pyiceberg.expressions import And, BooleanExpression, EqualTo, In, Or
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.table import Table, Transaction
 
 from barnabas.spark.tables.files import DataFile
 from barnabas.spark.tables.fitting import Fitting
-from barnabas.spark.tables.target import Mark, TableTarget
+from barnabas.spark.tables.iceberg_maintenance import drop_snapshots, join_small_files, sweep_files
+from barnabas.spark.tables.maintenance import Figures, Maintained, disk_bytes, maintained
+from barnabas.spark.tables.target import Conflict, Mark, TableTarget
 
 NAMESPACE = "barnabas"
 CATALOG_FILE = "catalog.db"
+PROPERTIES = {
+    # Whether a batch is there already must be looked up again before another attempt.
+    "commit.retry.num-retries": "0",
+    # Else there would be one more manifest to read for each batch.
+    "commit.manifest-merge.enabled": "true",
+}
 
 
 def catalog_of(path: Path) -> Catalog:
@@ -65,7 +78,7 @@ class IcebergStore:
         if table is None:
             schema = pyarrow.schema([(column.target, column.type) for column in fitting.columns])
             table = self._catalog.create_table_if_not_exists(
-                self._name, schema, location=f"file://{self._location}"
+                self._name, schema, location=f"file://{self._location}", properties=PROPERTIES
             )
             if self._target.partition_by:
                 with table.update_spec() as change:
@@ -77,22 +90,27 @@ class IcebergStore:
 
     def last_batch(self, query: str) -> int:
         table = self._table()
-        return -1 if table is None else int(table.properties.get(_property(query), -1))
+        return -1 if table is None else _last_batch(table, query)
 
     def append(self, files: Sequence[DataFile], mark: Mark) -> None:
+        table = self._existing()
+        if _last_batch(table, mark.query) >= mark.batch:
+            return
         paths = [f"file://{self.staging}/{file.path}" for file in files]
-        with self._existing().transaction() as change:
+        with _conflicts(), table.transaction() as change:
             if paths:
                 change.add_files(paths, check_duplicate_files=False)
             change.set_properties({_property(mark.query): str(mark.batch)})
 
     def upsert(self, rows: Any, deleted: Any, mark: Mark) -> None:
         table = self._existing()
+        if _last_batch(table, mark.query) >= mark.batch:
+            return
         wanted = schema_to_pyarrow(table.schema(), include_field_ids=False)
         keys = pyarrow.concat_tables(
             [rows.select(list(self._target.key)), deleted.select(list(self._target.key))]
         )
-        with table.transaction() as change:
+        with _conflicts(), table.transaction() as change:
             if keys.num_rows:
                 _delete(change, _any_of(keys, self._target.key))
             if rows.num_rows:
@@ -106,18 +124,27 @@ class IcebergStore:
         table = self._table()
         return 0 if table is None else table.scan().count()
 
-    def maintain(self, keep_days: float) -> tuple[int, int]:
-        """Small files are joined through memory; files that no snapshot ever named stay, and do no harm."""
+    def maintain(self, keep_days: float) -> Maintained:
+        return maintained(self._figures, lambda: self._maintain(keep_days))
+
+    def _figures(self) -> Figures:
         table = self._existing()
-        before = len(list(table.scan().plan_files()))
-        if before > 1:
-            rows = table.scan().to_arrow()
-            table.overwrite(rows)
-        limit = datetime.now(UTC) - timedelta(days=keep_days)
-        table.refresh()
-        table.maintenance.expire_snapshots().older_than(limit.replace(tzinfo=None)).commit()
-        table.refresh()
-        return before, len(list(table.scan().plan_files()))
+        files = sum(1 for _ in table.scan().plan_files())
+        return Figures(files, disk_bytes(self._location), len(table.snapshots()))
+
+    def _maintain(self, keep_days: float) -> int:
+        with _conflicts():
+            join_small_files(self._existing(), self.staging, self._target.partition_by)
+            drop_snapshots(self._existing(), keep_days)
+        return sweep_files(self._existing(), Path(self._location), keep_days)
+
+
+@contextmanager
+def _conflicts() -> Iterator[None]:
+    try:
+        yield
+    except (CommitFailedException, ValidationException) as error:
+        raise Conflict(f"The Iceberg table was changed by somebody else: {error}") from error
 
 
 def _delete(change: Transaction, rows: BooleanExpression) -> None:
@@ -125,6 +152,10 @@ def _delete(change: Transaction, rows: BooleanExpression) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Delete operation did not match any records")
         change.delete(rows)
+
+
+def _last_batch(table: Table, query: str) -> int:
+    return int(table.properties.get(_property(query), -1))
 
 
 def _property(query: str) -> str:

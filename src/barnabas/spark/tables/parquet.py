@@ -2,12 +2,14 @@
 
 Tasks write below `_staged`, which readers of Parquet pass over. A commit first writes down, in one file
 under `_commits`, which files it takes and its mark; then it moves them to their places. Whoever comes next
-finishes a move that was cut short, so that a batch is there whole or will be."""
+finishes a move that was cut short, so that a batch is there whole or will be. Maintenance writes what all
+commits say into the newest, and removes the others; for a moment a file may be named twice."""
 
 import json
 import os
-import time
-from collections.abc import Iterator, Sequence
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,12 @@ from pyarrow import dataset
 
 from barnabas.spark.tables.files import DataFile
 from barnabas.spark.tables.fitting import Fitting
-from barnabas.spark.tables.target import Mark, TableError, TableTarget
+from barnabas.spark.tables.maintenance import Figures, Maintained, disk_bytes, maintained, sweep
+from barnabas.spark.tables.target import Conflict, Mark, TableError, TableTarget
 
 STAGED = "_staged"
 COMMITS = "_commits"
 SCHEMA = "_schema.arrow"
-DAY_SECONDS = 86_400
 
 
 class ParquetStore:
@@ -46,23 +48,32 @@ class ParquetStore:
         _write_whole(self._root / COMMITS / SCHEMA, schema.serialize().to_pybytes())
 
     def last_batch(self, query: str) -> int:
-        marks = [commit["batch"] for commit in self._commits() if commit["query"] == query]
-        return max(marks, default=-1)
+        return max((commit["marks"].get(query, -1) for commit in self._commits()), default=-1)
 
     def append(self, files: Sequence[DataFile], mark: Mark) -> None:
-        numbers = [int(path.stem) for path in (self._root / COMMITS).glob("*.json")]
-        taken = {"query": mark.query, "batch": mark.batch, "files": [file.path for file in files]}
-        place = self._root / COMMITS / f"{max(numbers, default=-1) + 1:020}.json"
-        _write_whole(place, json.dumps(taken).encode())
+        newest = max((int(path.stem) for path in self._commit_files()), default=-1)
+        # Looked up after the place was chosen: a batch that comes between takes it.
+        if self.last_batch(mark.query) >= mark.batch:
+            return
+        taken = {"marks": {mark.query: mark.batch}, "files": [file.path for file in files]}
+        place = self._root / COMMITS / f"{newest + 1:020}.json"
+        _write_whole(place, json.dumps(taken).encode(), is_new=True)
         self._move(taken["files"])
 
     def upsert(self, rows: Any, deleted: Any, mark: Mark) -> None:
         raise TableError("Plain Parquet cannot be upserted: choose delta or iceberg.")
 
-    def _commits(self) -> Iterator[dict[str, Any]]:
-        for path in sorted((self._root / COMMITS).glob("*.json")):
-            commit: dict[str, Any] = json.loads(path.read_text())
-            yield commit
+    def _commit_files(self) -> list[Path]:
+        return sorted((self._root / COMMITS).glob("*.json"))
+
+    def _commits(self) -> list[dict[str, Any]]:
+        while True:
+            # Where maintenance has removed one since they were listed, another has all that it said.
+            with suppress(FileNotFoundError):
+                return [json.loads(path.read_text()) for path in self._commit_files()]
+
+    def _named(self) -> list[str]:
+        return list(dict.fromkeys(name for commit in self._commits() for name in commit["files"]))
 
     def finish_moves(self) -> None:
         """Bring the files of all commits to their places."""
@@ -75,11 +86,13 @@ class ParquetStore:
             staged, place = self._root / STAGED / name, self._root / name
             if staged.exists():
                 place.parent.mkdir(parents=True, exist_ok=True)
-                staged.replace(place)
+                # Another may be faster.
+                with suppress(FileNotFoundError):
+                    staged.replace(place)
 
     def read(self) -> pyarrow.Table:
         self.finish_moves()
-        names = [name for commit in self._commits() for name in commit["files"]]
+        names = self._named()
         schema = self.schema()
         if schema is None or not names:
             return pyarrow.table([], names=[]) if schema is None else schema.empty_table()
@@ -99,27 +112,51 @@ class ParquetStore:
         rows: int = self.read().num_rows
         return rows
 
-    def maintain(self, keep_days: float) -> tuple[int, int]:
+    def maintain(self, keep_days: float) -> Maintained:
         """Files that no commit names are swept once they are old: younger ones may be of a task that runs."""
+        return maintained(self._figures, lambda: self._maintain(keep_days))
+
+    def _figures(self) -> Figures:
+        return Figures(len(self._named()), disk_bytes(str(self._root)), len(self._commit_files()))
+
+    def _maintain(self, keep_days: float) -> int:
         self.finish_moves()
-        named = {name for commit in self._commits() for name in commit["files"]}
-        found = list(self._root.rglob("*.parquet"))
-        limit = time.time() - keep_days * DAY_SECONDS
-        swept = [
-            path
-            for path in found
-            if str(path.relative_to(self._root)) not in named and path.stat().st_mtime <= limit
-        ]
-        for path in swept:
-            path.unlink()
-        return len(found), len(found) - len(swept)
+        self._join_commits()
+        return sweep(self._root, "*.parquet", {str(self._root / name) for name in self._named()}, keep_days)
+
+    def _join_commits(self) -> None:
+        """Into the newest: that of the next batch comes after it, whoever writes it meanwhile."""
+        paths = self._commit_files()
+        if len(paths) < 2:
+            return
+        marks: dict[str, int] = {}
+        files: dict[str, None] = {}
+        try:
+            commits = [json.loads(path.read_text()) for path in paths]
+        except FileNotFoundError as error:
+            raise Conflict(f"Somebody else looks after {self._root} as well.") from error
+        for commit in commits:
+            files.update(dict.fromkeys(commit["files"]))
+            for query, batch in commit["marks"].items():
+                marks[query] = max(batch, marks.get(query, -1))
+        _write_whole(paths[-1], json.dumps({"marks": marks, "files": list(files)}).encode())
+        for path in paths[:-1]:
+            path.unlink(missing_ok=True)
 
 
-def _write_whole(path: Path, data: bytes) -> None:
-    """A file that is there whole or not at all, also after a crash."""
-    partial = path.with_suffix(".partial")
+def _write_whole(path: Path, data: bytes, *, is_new: bool = False) -> None:
+    """A file that is there whole or not at all, also after a crash; Conflict where a new one is there."""
+    partial = path.with_suffix(f".{uuid.uuid4().hex}.partial")
     with partial.open("wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-    partial.replace(path)
+    if not is_new:
+        partial.replace(path)
+        return
+    try:
+        path.hardlink_to(partial)
+    except FileExistsError as error:
+        raise Conflict(f"Somebody else has written {path} just now.") from error
+    finally:
+        partial.unlink()

@@ -73,13 +73,10 @@ def _write(target: TableTarget, fitting: "Fitting", batches: "Iterator[RecordBat
 
 
 def _append(target: TableTarget, messages: list[Any], query: str, batch: int) -> None:
-    from barnabas.spark.tables.store import store_of
+    from barnabas.spark.tables.store import append, store_of
 
-    store = store_of(target)
-    if store.last_batch(query) >= batch:
-        return
     files = [file for message in messages if message is not None for file in message.files]
-    store.append(files, Mark(query, batch))
+    append(store_of(target), files, Mark(query, batch))
 
 
 class BatchTableWriter(DataSourceArrowWriter):

@@ -13,6 +13,10 @@ class TableError(Exception):
     """Rows cannot go into a table; the sentence says why and what to do."""
 
 
+class Conflict(TableError):
+    """Somebody else has changed the table meanwhile; nothing was done, and it may be tried again."""
+
+
 class Mark(NamedTuple):
     """A batch of a query. A table remembers the last of each query, and takes none twice."""
 

@@ -49,11 +49,11 @@ class Upsert:
 
 def upsert(frame: DataFrame, target: TableTarget, mark: Mark) -> None:
     """The newest row of each key replaces the table's; one that is marked deleted takes it away."""
+    from barnabas.spark.tables import store as stores
     from barnabas.spark.tables.fitting import fitting_of
     from barnabas.spark.tables.newest import newest_of_each_key
-    from barnabas.spark.tables.store import store_of
 
-    store = store_of(target)
+    store = stores.store_of(target)
     if store.last_batch(mark.query) >= mark.batch:
         return
     rows = newest_of_each_key(frame.toArrow(), target)
@@ -65,4 +65,4 @@ def upsert(frame: DataFrame, target: TableTarget, mark: Mark) -> None:
         rows, gone = rows.drop_columns([DELETED]), gone.drop_columns([DELETED])
     fitting = fitting_of(store.schema(), rows.schema, evolve=target.evolve)
     store.prepare(fitting)
-    store.upsert(fitting.fit(rows), fitting.fit(gone), mark)
+    stores.upsert(store, fitting.fit(rows), fitting.fit(gone), mark)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pyarrow
 import pytest
+from tests.unit.spark.tables.filling import append, orders, rows_of
 
-from barnabas.spark.tables.files import FileWriter, write_files
 from barnabas.spark.tables.fitting import fitting_of
 from barnabas.spark.tables.newest import newest_of_each_key
 from barnabas.spark.tables.store import Store, store_of
@@ -22,29 +22,6 @@ def _quiet_libraries() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
-
-
-def orders(*rows: tuple[int, str, float]) -> pyarrow.Table:
-    names = ["id", "category", "amount"]
-    return pyarrow.table([pyarrow.array(list(column)) for column in zip(*rows, strict=True)], names=names)
-
-
-def append(target: TableTarget, rows: pyarrow.Table, mark: Mark) -> None:
-    """As Spark's tasks and driver do it."""
-    store = store_of(target)
-    fitting = fitting_of(store.schema(), rows.schema, evolve=target.evolve)
-    store.prepare(fitting)
-    writer = FileWriter(
-        store.staging, target.partition_by, keep_partition_columns=store.keeps_partition_columns
-    )
-    files = write_files(writer, [fitting.fit(rows)])
-    if store.last_batch(mark.query) < mark.batch:
-        store.append(files, mark)
-
-
-def rows_of(target: TableTarget) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = store_of(target).read().to_pylist()
-    return sorted(rows, key=lambda row: str(row["id"]))
 
 
 @pytest.fixture(params=FORMATS)
@@ -144,34 +121,6 @@ def test_upserts_by_two_columns(tmp_path: Path, format_: str) -> None:
         ("coffee", 3.0),
         ("tea", 9.0),
     ]
-
-
-@pytest.mark.parametrize("format_", ["delta", "iceberg"])
-def test_small_files_are_joined(tmp_path: Path, format_: str) -> None:
-    target = TableTarget(str(tmp_path / "orders"), format=format_)
-    for batch in range(4):
-        append(target, orders((batch, "tea", 2.5)), Mark("query", batch))
-    before, after = store_of(target).maintain(keep_days=0)
-    assert (before, after) == (4, 1)
-    assert store_of(target).count() == 4
-    assert store_of(target).last_batch("query") == 3
-
-
-@pytest.mark.parametrize("format_", ["delta", "parquet"])
-def test_files_that_no_commit_names_are_swept_when_they_are_old(tmp_path: Path, format_: str) -> None:
-    target = TableTarget(str(tmp_path / "orders"), format=format_)
-    # The second is a batch that comes twice: its files are left behind.
-    for _ in range(2):
-        append(target, orders((1, "tea", 2.5)), Mark("query", 0))
-
-    def files() -> list[Path]:
-        return list((tmp_path / "orders").rglob("part-*.parquet"))
-
-    store_of(target).maintain(keep_days=1)
-    assert len(files()) == 2
-    store_of(target).maintain(keep_days=0)
-    assert len(files()) == 1
-    assert store_of(target).count() == 1
 
 
 def test_a_move_that_was_cut_short_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,62 @@
+"""What formats have in common when they look after their tables: figures, ages, files that nobody names.
+
+Lists and removes files of a table's directory."""
+
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import NamedTuple
+
+from pyarrow import fs
+
+from barnabas.spark.tables.files import filesystem_of
+
+DAY_SECONDS = 86_400
+
+
+class Maintained(NamedTuple):
+    """What was done. Files are those that readers see, bytes all that the table takes on the disk."""
+
+    files_before: int
+    files_after: int
+    bytes_before: int
+    bytes_after: int
+    snapshots_removed: int
+    files_swept: int
+
+
+class Figures(NamedTuple):
+    """Of a table as it is at a moment."""
+
+    files: int
+    bytes: int
+    snapshots: int
+
+
+def maintained(measure: Callable[[], Figures], work: Callable[[], int]) -> Maintained:
+    """Do the work, which says how many files it swept, and tell what has changed."""
+    before = measure()
+    swept = work()
+    after = measure()
+    return Maintained(
+        before.files, after.files, before.bytes, after.bytes, before.snapshots - after.snapshots, swept
+    )
+
+
+def disk_bytes(path: str) -> int:
+    """All that lies below a table's path."""
+    filesystem, root = filesystem_of(path)
+    return sum(info.size or 0 for info in filesystem.get_file_info(fs.FileSelector(root, recursive=True)))
+
+
+def sweep(root: Path, pattern: str, named: Collection[str], keep_days: float) -> int:
+    """Remove files below a directory that are not named and not young; how many there were."""
+    limit = time.time() - keep_days * DAY_SECONDS
+    old = [
+        path
+        for path in root.rglob(pattern)
+        if str(path) not in named and path.is_file() and path.stat().st_mtime <= limit
+    ]
+    for path in old:
+        path.unlink(missing_ok=True)
+    return len(old)
