@@ -1,12 +1,12 @@
 """A streaming query that copies numbers from topic to topic, exactly once; run by tests in a process group of
-its own, which they kill: python sink_job.py SERVERS SOURCE TARGET DIR ROWS-PER-BATCH"""
+its own, which they kill: python sink_job.py SERVERS SOURCE TARGET DIR ROWS-PER-BATCH STAGING-BYTES"""
 
 import sys
 
 from pyspark.sql import SparkSession
 
 
-def main(servers: str, source: str, target: str, folder: str, rows: str) -> None:
+def main(servers: str, source: str, target: str, folder: str, rows: str, staging: str) -> None:
     spark = (
         SparkSession.builder.master("local[2,4]")  # a task is tried four times
         .config("spark.ui.enabled", "false")
@@ -30,8 +30,7 @@ def main(servers: str, source: str, target: str, folder: str, rows: str) -> None
         .option("topic", target)
         .option("delivery", "exactly-once")
         .option("transactional.id", f"copy to {target}")
-        # Tasks with about half of the rows, or more, hand them over in files.
-        .option("stagingBytes", int(rows) * 5)
+        .option("stagingBytes", staging)
         .option("checkpointLocation", f"{folder}/checkpoint")
         .start()
     )

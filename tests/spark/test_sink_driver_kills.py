@@ -19,6 +19,8 @@ from barnabas.testing import Broker
 
 JOB = Path(__file__).with_name("sink_job.py")
 BATCH_ROWS = 100
+# How tasks hand their rows over: in messages, in files, or as it comes, for this is half of a batch.
+IN_MESSAGES, IN_FILES, EITHER = 1 << 20, 1, BATCH_ROWS * 5
 WAIT_SECONDS = 300
 SOURCE, TARGET = "numbers", "copy"
 # A query that fails because of a kill is started again; so often it fails for another reason.
@@ -38,6 +40,8 @@ class Stage:
         self._folder = folder
         self._log = folder / "driver.log"
         self._sessions: list[int] = []
+        self.staging_bytes = EITHER
+        self.has_staged = False
         self._driver: subprocess.Popen[bytes] | None = None
 
     def close(self) -> None:
@@ -54,7 +58,8 @@ class Stage:
         if self._driver is not None and self._driver.poll() is None:
             return
         self.starts += 1
-        command = [sys.executable, JOB, self.broker.bootstrap, SOURCE, TARGET, self._folder, str(BATCH_ROWS)]
+        command = [sys.executable, JOB, self.broker.bootstrap, SOURCE, TARGET, self._folder]
+        command += [str(BATCH_ROWS), str(self.staging_bytes)]
         environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
         with self._log.open("ab") as log:
             self._driver = subprocess.Popen(
@@ -82,6 +87,7 @@ class Stage:
         deadline = time.monotonic() + WAIT_SECONDS
         while not holds():
             self.ensure_driver()
+            self.has_staged |= any((self._folder / "checkpoint.staging").rglob("*.records"))
             if time.monotonic() > deadline:
                 raise AssertionError(f"{told} not within {WAIT_SECONDS} s:\n{self._log.read_text()[-6000:]}")
             time.sleep(0.05)
@@ -156,7 +162,10 @@ def test_every_row_is_there_once_whatever_is_killed(stage: Stage) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-def test_every_row_is_there_once_whatever_is_killed_how_often(stage: Stage) -> None:
-    kinds = ["driver", "worker", "broker", "driver only"] * 9
+@pytest.mark.parametrize("staging_bytes", [IN_MESSAGES, IN_FILES])
+def test_every_row_is_there_once_whatever_is_killed_how_often(stage: Stage, staging_bytes: int) -> None:
+    stage.staging_bytes = staging_bytes
+    kinds = ["driver", "worker", "broker", "driver only"] * (5 if staging_bytes == IN_MESSAGES else 4)
     random.shuffle(kinds)
     survive(stage, kinds)
+    assert stage.has_staged == (staging_bytes == IN_FILES)
