@@ -314,3 +314,41 @@ def scan_batches(buffer: cython.const[cython.uchar][::1], position: cython.Py_ss
         position += cython.cast(cython.Py_ssize_t, size)
         size = _batch_size(buffer, position)
     return found
+
+
+def plain_batch(
+    buffer: cython.const[cython.uchar][::1],
+    limits: tuple[cython.longlong, cython.longlong, cython.bint],
+    bytes_max: cython.Py_ssize_t,
+) -> object:
+    """What the one batch that fills the buffer says of itself, if there is nothing to refuse, decompress or
+    change: (CRC, count, last offset delta, base timestamp, highest timestamp, place of the first record that
+    has it, attributes, producer id, epoch, sequence). None for every other batch. The CRC is not checked."""
+    size: cython.Py_ssize_t = buffer.shape[0]
+    if size < 61 or size > bytes_max or _big_endian(buffer, 0, 8) != 0 or _batch_size(buffer, 0) != size:
+        return None
+    attributes: cython.longlong = _big_endian(buffer, 21, 2)
+    delta: cython.longlong = _big_endian(buffer, 23, 4)
+    base_timestamp: cython.longlong = _big_endian(buffer, 27, 8)
+    max_timestamp: cython.longlong = _big_endian(buffer, 35, 8)
+    producer_id: cython.longlong = _big_endian(buffer, 43, 8)
+    epoch: cython.longlong = _big_endian(buffer, 51, 2)
+    sequence: cython.longlong = _big_endian(buffer, 53, 4)
+    count: cython.longlong = _big_endian(buffer, 57, 4)
+    # Compressed, stamped by a broker, a marker: all but the bit of a transaction.
+    if (attributes | 0x10) != 0x10 or count <= 0 or delta != count - 1 or count > (size - 61) // 7:
+        return None
+    if producer_id >= 0 and (epoch < 0 or sequence < 0):
+        return None
+    result: tuple[cython.int, cython.Py_ssize_t, cython.Py_ssize_t, cython.longlong, cython.Py_ssize_t]
+    start: tuple[cython.Py_ssize_t, cython.Py_ssize_t] = (0, 61)
+    if size > 65536:
+        with cython.nogil:
+            result = _walk(buffer, start, count, base_timestamp, limits)
+    else:
+        result = _walk(buffer, start, count, base_timestamp, limits)
+    if result[0] != 0 or result[3] != max_timestamp:
+        return None
+    crc: cython.longlong = _big_endian(buffer, 17, 4) & 0xFFFFFFFF
+    place: cython.Py_ssize_t = result[4]
+    return crc, count, delta, base_timestamp, max_timestamp, place, attributes, producer_id, epoch, sequence

@@ -32,6 +32,7 @@ HELD_BYTES_MAX = 1024
 FRAME_BYTES_MIN = 8
 
 _SIZE = struct.Struct(">i")
+_BYTES = (bytearray, bytes, memoryview)
 
 
 class File(Protocol):
@@ -222,7 +223,7 @@ class Connection(asyncio.BufferedProtocol):
     def _hold(self, chunks: Sequence[Chunk]) -> bool:
         """Keep a small reply for the end of the turn; False if it has to go now."""
         chunk = chunks[0]
-        if len(chunks) > 1 or not isinstance(chunk, bytes | bytearray | memoryview):
+        if len(chunks) > 1 or not isinstance(chunk, _BYTES):
             return False
         if len(chunk) > HELD_BYTES_MAX or len(self._held) >= HELD_REPLIES_MAX:
             return False
@@ -244,7 +245,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             while self._output and not self.is_closed:
                 chunk = self._output[0]
-                if isinstance(chunk, bytes | bytearray | memoryview):
+                if isinstance(chunk, _BYTES):
                     self._send_bytes(chunk)
                 elif not self._send_range(chunk):
                     self._arm_writer()
@@ -325,7 +326,7 @@ def _coalesce(chunks: Sequence[Chunk]) -> Sequence[Chunk]:
     run: list[Bytes] = []
     copied = 0
     for chunk in chunks:
-        if not isinstance(chunk, bytes | bytearray | memoryview):
+        if not isinstance(chunk, _BYTES):
             copied += chunk.size
             if chunk.size >= SENDFILE_BYTES_MIN or copied > COPIED_BYTES_MAX:
                 if run:

@@ -6,14 +6,14 @@ its compression, its kind of timestamp, and a max timestamp that is true. Pure, 
 fields into the given data; may run in any thread."""
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from crc32c import crc32c
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.kernels.batches import walk_records
+from barnabas.kernels.batches import plain_batch, walk_records
 from barnabas.records.batch import (
     ATTRIBUTES_POSITION,
     COMPRESSION_MASK,
@@ -76,6 +76,12 @@ class BatchRules:
     target_compression: str = "producer"
     compression_level: int | None = None
     decompressed_bytes_max: int = DECOMPRESSED_BYTES_MIN
+    # Whether a plain batch is kept as it is: its records are not compressed here, nor given another time.
+    keeps_plain: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        keeps = not self.log_append_time and self.target_codec in (None, CODECS["none"])
+        object.__setattr__(self, "keeps_plain", keeps)
 
     @property
     def target_codec(self) -> int | None:
@@ -125,9 +131,27 @@ class InvalidRecordError(KafkaError):
         self.record_errors = record_errors
 
 
+def validate_plain(view: memoryview, rules: BatchRules, now_ms: int) -> CheckedBatch | None:
+    """The one batch in `view` if it is neither refused nor compressed nor to be changed: most are so, and it
+    is found out in one pass. None says nothing about any other batch; ask `validate`."""
+    if not rules.keeps_plain or view.readonly:
+        return None
+    latest = now_ms + rules.timestamp_after_max_ms
+    earliest = now_ms - rules.timestamp_before_max_ms
+    limits = (earliest, latest if latest < _LONG_MAX else _LONG_MAX, rules.compacted)
+    found = plain_batch(view, limits, rules.max_batch_bytes)
+    if found is None or crc32c(view[ATTRIBUTES_POSITION:]) != found[0]:
+        return None
+    # The constructors of named tuples are Python; this is theirs without the detour.
+    return tuple.__new__(CheckedBatch, (view, len(view), *found[1:]))
+
+
 def validate(data: Buffer, rules: BatchRules, now_ms: int) -> CheckedBatch:
     """The one batch in `data`, checked and made to fit the rules; KafkaError where it is refused."""
     view = memoryview(data)
+    plain = validate_plain(view, rules, now_ms)
+    if plain is not None:
+        return plain
     header = _checked_header(view, rules)
     if view.readonly:
         view = memoryview(bytearray(view))

@@ -1,0 +1,210 @@
+"""Reads and answers the commonest request: a Produce of one batch to one partition, outside transactions.
+
+`read_request` takes nothing for granted: whatever is not exactly such a frame gives None, and is read again
+by plan (kernels/codec.py), which knows all forms and says what is wrong. Both read and write the same."""
+
+import cython
+
+VERSION_MIN = cython.declare(cython.int, 3)
+FLEXIBLE_FROM = cython.declare(cython.int, 9)
+TOPIC_ID_FROM = cython.declare(cython.int, 13)
+VERSION_MAX = cython.declare(cython.int, 13)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.boundscheck(False)
+@cython.wraparound(False)
+def _number(
+    frame: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, width: cython.int
+) -> cython.longlong:
+    """The signed integer at `position`; the caller has checked that it is there."""
+    index: cython.Py_ssize_t
+    value: cython.longlong = frame[position]
+    if value >= 0x80:
+        value -= 0x100
+    for index in range(position + 1, position + width):
+        value = value * 256 + frame[index]
+    return value
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.boundscheck(False)
+@cython.wraparound(False)
+def _length(
+    frame: cython.const[cython.uchar][::1], position: cython.Py_ssize_t
+) -> tuple[cython.longlong, cython.Py_ssize_t]:
+    """The length of something compact and the position after it; -1 where it is null or no such length."""
+    raw: cython.longlong = 0
+    byte: cython.longlong
+    shift: cython.int = 0
+    while position < frame.shape[0] and shift < 35:
+        byte = frame[position]
+        position += 1
+        raw |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return raw - 1, position
+        shift += 7
+    return -1, position
+
+
+@cython.boundscheck(False)
+@cython.wraparound(False)
+def read_request(frame: cython.const[cython.uchar][::1]) -> object:
+    """(version, correlation id, acks, topic's name or id as bytes, partition, where the records begin, how
+    many bytes they are), or None where the frame is anything else."""
+    end: cython.Py_ssize_t = frame.shape[0]
+    if end < 36 or _number(frame, 0, 2) != 0:
+        return None
+    version: cython.longlong = _number(frame, 2, 2)
+    if version < VERSION_MIN or version > VERSION_MAX:
+        return None
+    client: cython.longlong = _number(frame, 8, 2)
+    position: cython.Py_ssize_t = 10 + (cython.cast(cython.Py_ssize_t, client) if client > 0 else 0)
+    if client < -1 or position > end - 25:
+        return None
+    if version < FLEXIBLE_FROM:
+        return _read_old(frame, version, position)
+    # No tags of the header, and no transactional id.
+    if frame[position] != 0 or frame[position + 1] != 0:
+        return None
+    return _read_flexible(frame, version, position + 2)
+
+
+@cython.cfunc
+@cython.boundscheck(False)
+@cython.wraparound(False)
+def _read_old(
+    frame: cython.const[cython.uchar][::1], version: cython.longlong, position: cython.Py_ssize_t
+) -> object:
+    end: cython.Py_ssize_t = frame.shape[0]
+    # A transactional id, acks, a timeout, one topic, the length of its name.
+    if end - position < 14 or _number(frame, position, 2) != -1 or _number(frame, position + 8, 4) != 1:
+        return None
+    acks: cython.longlong = _number(frame, position + 2, 2)
+    length: cython.longlong = _number(frame, position + 12, 2)
+    name: cython.Py_ssize_t = position + 14
+    # Behind the name: one partition, its number, the length of the records, which end the frame.
+    if length < 1 or length > end - name - 12:
+        return None
+    position = name + cython.cast(cython.Py_ssize_t, length)
+    records: cython.longlong = _number(frame, position + 8, 4)
+    if _number(frame, position, 4) != 1 or records < 0 or records != end - position - 12:
+        return None
+    topic: bytes = bytes(frame[name:position])
+    return (
+        version, _number(frame, 4, 4), acks, topic, _number(frame, position + 4, 4), position + 12, records
+    )  # fmt: skip
+
+
+@cython.cfunc
+@cython.boundscheck(False)
+@cython.wraparound(False)
+def _read_flexible(
+    frame: cython.const[cython.uchar][::1], version: cython.longlong, position: cython.Py_ssize_t
+) -> object:
+    end: cython.Py_ssize_t = frame.shape[0]
+    acks: cython.longlong = _number(frame, position, 2)
+    # Behind acks and a timeout: one topic.
+    if end - position < 23 or frame[position + 6] != 2:
+        return None
+    length: cython.longlong = 16
+    name: cython.Py_ssize_t = position + 7
+    if version < TOPIC_ID_FROM:
+        length, name = _length(frame, name)
+    # Behind the name: one partition, its number, the length of the records; at the end no tags, three times.
+    if length < 1 or length > end - name - 9:
+        return None
+    position = name + cython.cast(cython.Py_ssize_t, length)
+    if frame[position] != 2:
+        return None
+    topic: bytes = bytes(frame[name:position])
+    partition: cython.longlong = _number(frame, position + 1, 4)
+    length, position = _length(frame, position + 5)
+    if length < 0 or length != end - position - 3:
+        return None
+    if frame[end - 3] != 0 or frame[end - 2] != 0 or frame[end - 1] != 0:
+        return None
+    return version, _number(frame, 4, 4), acks, topic, partition, position, length
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.boundscheck(False)
+@cython.wraparound(False)
+def _put(
+    frame: cython.uchar[::1], position: cython.Py_ssize_t, width: cython.int, value: cython.longlong
+) -> cython.Py_ssize_t:
+    """Write a number, give the position after it; the caller has made room."""
+    index: cython.Py_ssize_t
+    for index in range(position + width - 1, position - 1, -1):
+        frame[index] = value & 0xFF
+        value >>= 8
+    return position + width
+
+
+@cython.boundscheck(False)
+@cython.wraparound(False)
+def write_response(
+    version: cython.int,
+    correlation_id: cython.longlong,
+    place: tuple[bytes, cython.longlong],
+    offsets: tuple[cython.longlong, cython.longlong, cython.longlong],
+) -> bytearray:
+    """The frame that says that a batch was appended: `place` is the topic's name or id and the partition,
+    `offsets` are its first offset, the time the broker gave it or -1, and the log's start."""
+    topic: bytes = place[0]
+    length: cython.Py_ssize_t = len(topic)
+    flexible: cython.bint = version >= FLEXIBLE_FROM
+    reply: bytearray = bytearray(length + 72)
+    frame: cython.uchar[::1] = reply
+    position: cython.Py_ssize_t = _put(frame, 4, 4, correlation_id)
+    if flexible:
+        # No tags of the header; one topic.
+        position = _put(frame, position, 2, 2)
+        if version < TOPIC_ID_FROM:
+            position = _put_length(frame, position, length + 1)
+    else:
+        position = _put(frame, position, 4, 1)
+        position = _put(frame, position, 2, length)
+    reply[position : position + length] = topic
+    position += length
+    position = _put(frame, position, 1, 2) if flexible else _put(frame, position, 4, 1)
+    position = _put(frame, position, 4, place[1])
+    position = _put(frame, position, 2, 0)
+    position = _put(frame, position, 8, offsets[0])
+    position = _put(frame, position, 8, offsets[1])
+    if version >= 5:
+        position = _put(frame, position, 8, offsets[2])
+    if flexible:
+        # No record errors, no message, no tags of partition and topic; then the throttle time and no tags.
+        position = _put(frame, position, 1, 1)
+        position = _put(frame, position, 3, 0)
+        position = _put(frame, position, 5, 0)
+    else:
+        if version >= 8:
+            position = _put(frame, position, 4, 0)
+            position = _put(frame, position, 2, -1)
+        position = _put(frame, position, 4, 0)
+    _put(frame, 0, 4, position - 4)
+    frame = None
+    del reply[position:]
+    return reply
+
+
+@cython.cfunc
+@cython.boundscheck(False)
+@cython.wraparound(False)
+def _put_length(
+    frame: cython.uchar[::1], position: cython.Py_ssize_t, value: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    while value >= 0x80:
+        frame[position] = (value & 0x7F) | 0x80
+        value >>= 7
+        position += 1
+    frame[position] = value
+    return position + 1

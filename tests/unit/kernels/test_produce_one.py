@@ -1,0 +1,153 @@
+"""The kernel of the commonest Produce: equal to the codec that reads and writes by plan, compiled or not."""
+
+import contextlib
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tests.unit.kernels.test_batches import Shaped, interpreted
+
+from barnabas.kernels import produce_one as compiled
+from barnabas.wire.codec import RequestHeader, WireError, decode_request, encode_request, encode_response
+from barnabas.wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+
+plain = interpreted(compiled)
+VERSIONS = st.integers(3, 13)
+INT32 = st.integers(-(1 << 31), (1 << 31) - 1)
+INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
+NAMES = st.text("abcXYZ._-", min_size=1, max_size=249)
+IDS = st.binary(min_size=16, max_size=16)
+
+
+def test_the_kernel_under_test_is_the_compiled_one():
+    assert str(compiled.__file__).endswith(".so")
+    assert str(plain.__file__).endswith(".py")
+
+
+def frame_of(version: int, client_id: str | None, request: ProduceRequest) -> bytes:
+    chunks = encode_request(RequestHeader(0, version, 77, client_id), request)
+    return b"".join(bytes(chunk) for chunk in chunks)[4:]  # type: ignore[arg-type]
+
+
+def one_batch(version: int, place: tuple[str, bytes, int], records: bytes) -> ProduceRequest:
+    name, topic_id, index = place
+    data = PartitionProduceData(index=index, records=records)
+    topic = TopicProduceData(name=name, topic_id=topic_id, partition_data=[data])
+    return ProduceRequest(transactional_id=None, acks=-1, timeout_ms=1500, topic_data=[topic])
+
+
+@given(
+    VERSIONS,
+    st.none() | st.text(max_size=20),
+    st.tuples(NAMES, IDS, INT32),
+    st.binary(min_size=61, max_size=300),
+    st.integers(-1, 1),
+)
+def test_reads_what_the_codec_reads(
+    version: int, client_id: str | None, place: tuple[str, bytes, int], records: bytes, acks: int
+):
+    request = one_batch(version, place, records)
+    request.acks = acks
+    frame = frame_of(version, client_id, request)
+    found = compiled.read_request(frame)
+    assert found == plain.read_request(Shaped(frame))
+    assert found is not None
+    read_version, correlation_id, read_acks, topic, index, start, size = found
+    assert (read_version, correlation_id, read_acks, index) == (version, 77, acks, place[2])
+    assert topic == (place[0].encode() if version < 13 else place[1])
+    assert frame[start : start + size] == records
+
+
+def other_requests() -> dict[str, ProduceRequest]:
+    """Requests of more than the one kind, made from one that is of it."""
+    found = {}
+    for what in ("transaction", "two topics", "two partitions", "no topic", "no partition", "no records"):
+        request = one_batch(9, ("topic", bytes(16), 0), b"records")
+        topics = request.topic_data
+        match what:
+            case "transaction":
+                request.transactional_id = "mine"
+            case "two topics":
+                topics.append(topics[0])
+            case "two partitions":
+                topics[0].partition_data.append(topics[0].partition_data[0])
+            case "no topic":
+                topics.clear()
+            case "no partition":
+                topics[0].partition_data.clear()
+            case "no records":
+                topics[0].partition_data[0].records = None
+        found[what] = request
+    return found
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+@pytest.mark.parametrize("what", list(other_requests()))
+def test_leaves_other_requests_to_the_codec(version: int, what: str):
+    frame = frame_of(version, "client", other_requests()[what])
+    assert compiled.read_request(frame) is None
+    assert plain.read_request(Shaped(frame)) is None
+
+
+def test_leaves_other_apis_and_versions_to_the_codec():
+    frame = bytearray(frame_of(9, "client", one_batch(9, ("topic", bytes(16), 0), b"records")))
+    assert compiled.read_request(bytes(frame)) is not None
+    for key, version in ((1, 9), (256, 9), (0, 2), (0, 14), (0, -1)):
+        frame[0:4] = key.to_bytes(2) + version.to_bytes(2, signed=True)
+        assert compiled.read_request(bytes(frame)) is None
+
+
+@given(
+    VERSIONS,
+    st.binary(max_size=60),
+    st.lists(st.tuples(st.integers(0, 200), st.integers(0, 255)), max_size=4),
+    st.integers(0, 200),
+)
+@example(9, b"", [(8, 0x7F), (9, 0xFF)], 0)
+@example(3, b"", [(8, 0x7F), (9, 0xFF)], 0)
+def test_hostile_bytes_are_read_alike_or_left_to_the_codec(
+    version: int, records: bytes, edits: list[tuple[int, int]], cut: int
+):
+    frame = bytearray(frame_of(version, "client", one_batch(version, ("topic", bytes(16), 3), records)))
+    for position, value in edits:
+        frame[position % len(frame)] = value
+    hostile = bytes(frame[: len(frame) - cut if cut < len(frame) else 0])
+    found = compiled.read_request(hostile)
+    assert found == plain.read_request(Shaped(hostile))
+    if found is None:
+        return
+    header, request = None, None
+    with contextlib.suppress(WireError):
+        header, request = decode_request(hostile)
+    if header is None or request is None:
+        # A name that is no text is all that the codec refuses and the kernel passes on.
+        with pytest.raises(UnicodeDecodeError):
+            hostile[10 : found[5]].decode()
+        return
+    data = request.topic_data[0].partition_data[0]
+    assert (header.api_version, header.correlation_id, request.acks, data.index) == (*found[:3], found[4])
+    assert bytes(data.records) == hostile[found[5] : found[5] + found[6]]
+
+
+@given(VERSIONS, INT32, NAMES, IDS, st.tuples(INT32, INT64, INT64, INT64))
+def test_writes_what_the_codec_writes(
+    version: int, correlation_id: int, name: str, topic_id: bytes, numbers: tuple[int, int, int, int]
+):
+    index, base_offset, append_time, log_start = numbers
+    answer = PartitionProduceResponse(
+        index=index, base_offset=base_offset, log_append_time_ms=append_time, log_start_offset=log_start
+    )
+    topic = TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=[answer])
+    expected = encode_response(0, version, correlation_id, ProduceResponse(responses=[topic]))
+    key = name.encode() if version < 13 else topic_id
+    written = compiled.write_response(
+        version, correlation_id, (key, index), (base_offset, append_time, log_start)
+    )
+    assert bytes(written) == b"".join(bytes(chunk) for chunk in expected)  # type: ignore[arg-type]
