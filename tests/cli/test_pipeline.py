@@ -1,9 +1,17 @@
-"""`barnabas pipeline` where no Spark is needed: mistakes with their lines, a status of what has not run."""
+"""`barnabas pipeline` where no Spark is needed: mistakes with their lines, a status of what has not run,
+tables that are looked after."""
 
+import json
+import sys
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Run
+from tests.unit.spark.tables.filling import append, orders
+
+from barnabas.cli.pipeline import TABLE_HEADERS
+from barnabas.spark.tables.store import store_of
+from barnabas.spark.tables.target import Mark, TableTarget
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "orders" / "pipeline.yaml"
 SMALL = """\
@@ -15,6 +23,17 @@ sources:
 sinks:
   - {{from: orders, topic: copies}}
 """
+TABLES = """\
+name: tables
+checkpoint: ./state
+sources:
+  orders: {topic: orders}
+sinks:
+  - {from: orders, table: {path: ./tables/of-delta, format: delta}}
+  - {from: orders, table: {path: ./tables/of-iceberg, format: iceberg, mode: upsert, key: [id]}}
+  - {from: orders, table: {path: ./tables/of-parquet, format: parquet}}
+"""
+BATCHES = 3
 
 
 @pytest.fixture
@@ -66,3 +85,103 @@ def test_nothing_to_replay(run: Run, file: Path) -> None:
     ran = run("pipeline", "replay-dlq", str(file))
     assert ran.code == 1
     assert "has no dead_letters" in ran.err
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> list[TableTarget]:
+    """A table of each format, with a small file for each batch."""
+    (tmp_path / "tables.yaml").write_text(TABLES)
+    targets = [
+        TableTarget(str(tmp_path / "tables" / f"of-{form}"), format=form)
+        for form in ("delta", "iceberg", "parquet")
+    ]
+    for target in targets:
+        for batch in range(BATCHES):
+            append(target, orders((batch, "tea", 2.5)), Mark("query", batch))
+    return targets
+
+
+LIBRARIES_WARN = pytest.mark.filterwarnings("ignore")
+
+
+@LIBRARIES_WARN
+def test_tables_are_looked_after(run: Run, tmp_path: Path, tables: list[TableTarget]) -> None:
+    ran = run("pipeline", "maintain", str(tmp_path / "tables.yaml"), "--keep-days", "0")
+    assert (ran.code, ran.err) == (0, "")
+    header, *lines = [line.split() for line in ran.lines]
+    assert header == TABLE_HEADERS
+    assert header[:4] == ["TABLE", "FORMAT", "FILES", "AFTER"]
+    assert [line[:4] for line in lines] == [
+        ["of-delta", "delta", "3", "1"],
+        ["of-iceberg", "iceberg", "3", "1"],
+        ["of-parquet", "parquet", "3", "3"],
+    ]
+    assert all(int(line[4]) > 0 and int(line[5]) > 0 for line in lines)
+    for target in tables:
+        assert sorted(store_of(target).read().column("id").to_pylist()) == [0, 1, 2]
+
+
+@LIBRARIES_WARN
+def test_what_was_done_as_json(run: Run, tmp_path: Path, tables: list[TableTarget]) -> None:
+    ran = run("pipeline", "maintain", str(tmp_path / "tables.yaml"), "--keep-days", "0", "--json")
+    told = json.loads(ran.out)
+    assert [each["table"] for each in told] == [target.path for target in tables]
+    assert [(each["files_before"], each["files_after"]) for each in told] == [(3, 1), (3, 1), (3, 3)]
+    assert {each["problem"] for each in told} == {None}
+
+
+@LIBRARIES_WARN
+def test_a_week_is_left_alone(run: Run, tmp_path: Path, tables: list[TableTarget]) -> None:
+    ran = run("pipeline", "maintain", str(tmp_path / "tables.yaml"), "--json")
+    assert {each["files_swept"] for each in json.loads(ran.out)} == {0}
+
+
+@LIBRARIES_WARN
+def test_a_table_that_is_not_there_does_not_keep_the_others_waiting(
+    run: Run, tmp_path: Path, tables: list[TableTarget]
+) -> None:
+    file = tmp_path / "tables.yaml"
+    file.write_text(TABLES.replace("of-delta", "of-nobody"))
+    ran = run("pipeline", "maintain", str(file))
+    assert ran.code == 1
+    path = tmp_path / "tables" / "of-nobody"
+    assert ran.err == f"Error: There is no delta table at {path} yet: run the pipeline first.\n"
+    assert ran.lines[1].split() == ["of-nobody", "delta", *["-"] * 6]
+    assert ran.lines[2].split()[:4] == ["of-iceberg", "iceberg", "3", "1"]
+
+
+@LIBRARIES_WARN
+def test_a_table_that_is_damaged_is_told_in_a_sentence(
+    run: Run, tmp_path: Path, tables: list[TableTarget]
+) -> None:
+    for path in Path(tables[0].path).rglob("_delta_log/*.json"):
+        path.write_text("{")
+    ran = run("pipeline", "maintain", str(tmp_path / "tables.yaml"))
+    assert ran.code == 1
+    assert ran.err.startswith(f"Error: {tables[0].path}: ")
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_no_table_to_look_after(run: Run, file: Path) -> None:
+    ran = run("pipeline", "maintain", str(file))
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == f"Error: {file} has no sink that is a table, so that there is nothing to look after.\n"
+
+
+@pytest.mark.parametrize("days", ["-1", "week", "inf", "nan"])
+def test_days_that_are_none(run: Run, file: Path, days: str) -> None:
+    ran = run("pipeline", "maintain", str(file), f"--keep-days={days}")
+    assert ran.code == 1
+    assert f"{days!r} is no number of days" in ran.err
+
+
+@LIBRARIES_WARN
+def test_no_spark_is_loaded(run_process: Run, tmp_path: Path, tables: list[TableTarget]) -> None:
+    script = tmp_path / "without_spark.py"
+    script.write_text(
+        "import sys\nsys.modules['pyspark'] = None\n"
+        "from barnabas.cli.main import main\nsys.exit(main(sys.argv[1:]))\n"
+    )
+    arguments = [str(script), "pipeline", "maintain", str(tmp_path / "tables.yaml")]
+    ran = run_process(*arguments, program=Path(sys.executable))
+    assert (ran.code, ran.err) == (0, "")

@@ -2,12 +2,14 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from barnabas.cli.main import main
 from barnabas.spark.pipeline.loading import load
 from barnabas.spark.pipeline.running import run
 from barnabas.spark.tables.store import store_of
@@ -15,7 +17,9 @@ from barnabas.spark.tables.target import TableTarget
 from barnabas.testing import Broker
 
 PAGE = Path(__file__).parents[2] / "docs" / "pipelines.md"
-(EXAMPLE,) = re.findall(r"<!-- example: pipeline -->\n```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+TEXT = PAGE.read_text()
+(EXAMPLE,) = re.findall(r"<!-- example: pipeline -->\n```yaml\n(.*?)```", TEXT, re.DOTALL)
+(MAINTAIN,) = re.findall(r"<!-- example: maintain -->\n```sh\nbarnabas (.*?)\n```", TEXT)
 
 
 def both_partitions(topics: Any, topic: str) -> list[Any]:
@@ -23,7 +27,12 @@ def both_partitions(topics: Any, topic: str) -> list[Any]:
 
 
 def test_the_example(
-    spark: SparkSession, broker: Broker, topics: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession,
+    broker: Broker,
+    topics: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("BARNABAS_BOOTSTRAP", broker.bootstrap)
     for name in ("orders", "large-orders", "orders-dead-letters"):
@@ -36,6 +45,11 @@ def test_the_example(
     ]
     topics.put("orders", [json.dumps(order).encode() for order in orders])
     run(spark, load(path), tmp_path, once=True, watch=lambda progress: None)
-    rows = store_of(TableTarget(str(tmp_path / "tables" / "orders"))).read()
-    assert sorted(rows.column("id").to_pylist()) == [1, 2, 3, 4]
+    table = store_of(TableTarget(str(tmp_path / "tables" / "orders")))
+    assert sorted(table.read().column("id").to_pylist()) == [1, 2, 3, 4]
     assert [len(both_partitions(topics, name)) for name in ("large-orders", "orders-dead-letters")] == [2, 1]
+    monkeypatch.chdir(tmp_path)
+    assert main(shlex.split(MAINTAIN)) == 0
+    told = [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:]]
+    assert told == [["orders", "delta"], ["revenue", "iceberg"]]
+    assert sorted(table.read().column("id").to_pylist()) == [1, 2, 3, 4]

@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.cli.failures import ToolError
-from barnabas.cli.output import columns, print_json
+from barnabas.cli.output import columns, print_json, progress
 from barnabas.cli.spark_session import add_spark, spark_session
 
 if TYPE_CHECKING:
     from barnabas.cli.pipeline_screen import Screen
     from barnabas.spark.pipeline.definition import Pipeline
+    from barnabas.spark.pipeline.maintaining import TableReport
     from barnabas.spark.pipeline.progress import QueryProgress
 
+TABLE_HEADERS = ["TABLE", "FORMAT", "FILES", "AFTER", "BYTES", "AFTER", "SNAPSHOTS-REMOVED", "FILES-SWEPT"]
 Verb = Callable[[argparse.Namespace], int]
 DESCRIPTION = """\
 Run a pipeline: a file that says which topics are read, what is done with the rows, and into which topics
@@ -28,7 +30,20 @@ EXAMPLES = """\
   barnabas pipeline run orders.yaml --master spark://host:7077
   barnabas pipeline status orders.yaml               how far it is, and how far behind
   barnabas pipeline replay-dlq orders.yaml           put aside once, tried again
+  barnabas pipeline maintain orders.yaml             join small files of its tables, drop old versions
 """
+MAINTAIN = """\
+Look after the tables that the pipeline writes into: join small files, drop versions that are older than
+--keep-days, sweep files that no version names, such as those of tasks that were killed. It needs no Spark,
+and may run while the pipeline does. docs/pipelines.md says what is done for which format."""
+MAINTAIN_EXAMPLES = """\
+examples:
+  barnabas pipeline maintain orders.yaml
+  barnabas pipeline maintain orders.yaml --keep-days 0.5 --json
+  0 3 * * *  barnabas pipeline maintain /srv/orders.yaml     a line for cron: every night at three
+"""
+KEEP_DAYS = 7
+DAYS_LIMIT = 36_500.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +59,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     replay = _verb(verbs, "replay-dlq", "send dead letters back to the topics they came from", _replay)
     replay.add_argument("--dry-run", action="store_true", help="only tell what would be sent")
     replay.add_argument("--step", help="only what this source or step has put aside")
+    maintain = _verb(verbs, "maintain", "look after the tables that the pipeline writes into", _maintain)
+    maintain.description = MAINTAIN
+    maintain.epilog = MAINTAIN_EXAMPLES
+    maintain.formatter_class = argparse.RawDescriptionHelpFormatter
+    maintain.add_argument(
+        "--keep-days",
+        type=_days,
+        default=KEEP_DAYS,
+        metavar="N",
+        help=f"leave alone what is younger, such as files that a query is just writing ({KEEP_DAYS})",
+    )
+    maintain.add_argument("--json", action="store_true", help="as JSON")
 
 
 def _verb(
@@ -53,6 +80,16 @@ def _verb(
     parser.add_argument("file", type=Path, metavar="FILE", help="the pipeline: .yaml, or a Python module")
     parser.set_defaults(verb=run)
     return parser
+
+
+def _days(text: str) -> float:
+    try:
+        days = float(text)
+    except ValueError:
+        days = -1.0
+    if not 0 <= days < DAYS_LIMIT:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of days: 0, 0.5, 7 and so on")
+    return days
 
 
 def run(options: argparse.Namespace) -> int:
@@ -158,3 +195,43 @@ def _replay(options: argparse.Namespace) -> int:
         print(f"{result.without_origin} left: they do not say which topic they came from.")
     print(f"{sum(result.sent.values())} dead letters {verb}.")
     return 0
+
+
+def _maintain(options: argparse.Namespace) -> int:
+    pipeline = _load(options.file)
+    from barnabas.spark.pipeline.maintaining import maintain_tables, tables_of
+
+    targets = tables_of(pipeline, options.file.parent)
+    if not targets:
+        raise ToolError(
+            f"{options.file} has no sink that is a table, so that there is nothing to look after."
+        )
+    reports: list[TableReport] = []
+    with progress("tables", len(targets)) as advance:
+        for report in maintain_tables(targets, options.keep_days):
+            reports.append(report)
+            advance(1)
+    if options.json:
+        print_json([_table_json(report) for report in reports])
+    else:
+        print(columns(TABLE_HEADERS, [_table_row(report) for report in reports]))
+    problems = [report.problem for report in reports if report.problem is not None]
+    for problem in problems:
+        print(f"Error: {problem}", file=sys.stderr)
+    return 1 if problems else 0
+
+
+def _table_json(report: "TableReport") -> dict[str, object]:
+    figures = {} if report.done is None else report.done._asdict()
+    return {
+        "table": report.target.path,
+        "format": report.target.format,
+        **figures,
+        "problem": report.problem,
+    }
+
+
+def _table_row(report: "TableReport") -> list[object]:
+    name = Path(report.target.path).name
+    figures = [None] * 6 if report.done is None else list(report.done)
+    return [name, report.target.format, *figures]

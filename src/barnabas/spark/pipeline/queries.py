@@ -15,8 +15,8 @@ from barnabas.spark.pipeline.dead_letters import rejected, undecodable
 from barnabas.spark.pipeline.definition import AVAILABLE_NOW, Pipeline, Sink, TableSink, TopicSink
 from barnabas.spark.pipeline.frames import WHOLE_RECORD, Frames
 from barnabas.spark.pipeline.names import Aside, asides
+from barnabas.spark.pipeline.places import path_in, table_of
 from barnabas.spark.pipeline.quality import quarantined
-from barnabas.spark.tables.target import TableTarget
 from barnabas.spark.tables.writing import write_stream
 
 EXACTLY_ONCE = "exactly-once"
@@ -36,12 +36,8 @@ class Place(NamedTuple):
     pipeline: Pipeline
     directory: Path
 
-    def path(self, text: str) -> str:
-        """A path of the file; one with a scheme (s3://...) is left as it is."""
-        return text if "://" in text else str((self.directory / text).resolve())
-
     def checkpoint(self, query: str) -> str:
-        return f"{self.path(self.pipeline.checkpoint)}/{query}"
+        return f"{path_in(self.directory, self.pipeline.checkpoint)}/{query}"
 
     def frames(self, query: str) -> Frames:
         return Frames(self.spark, self.pipeline, query, self.directory)
@@ -63,15 +59,7 @@ def _every(place: Place) -> dict[str, Any]:
 def _start_sink(place: Place, sink: Sink, trigger: dict[str, Any]) -> Any:
     frame = place.frames(sink.name)[sink.source]
     if isinstance(sink, TableSink):
-        target = TableTarget(
-            path=place.path(sink.path),
-            format=sink.format,
-            mode=sink.mode,
-            key=sink.key,
-            partition_by=sink.partition_by,
-            order_by=sink.order_by,
-            evolve=sink.evolve,
-        )
+        target = table_of(sink, place.directory)
         return write_stream(frame, target, place.checkpoint(sink.name), sink.name, trigger)
     records = _records(frame, sink)
     options = {

@@ -12,8 +12,9 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
+from pyarrow import fs
 
-from barnabas.spark.tables.files import DataFile
+from barnabas.spark.tables.files import DataFile, filesystem_of
 from barnabas.spark.tables.fitting import Fitting
 from barnabas.spark.tables.maintenance import Figures, Maintained, disk_bytes, maintained
 from barnabas.spark.tables.target import Conflict, Mark, TableTarget
@@ -118,7 +119,13 @@ class DeltaStore:
 
     def _figures(self) -> Figures:
         table = self._existing()
-        return Figures(len(table.file_uris()), disk_bytes(self._target.path), len(table.history()))
+        return Figures(len(table.file_uris()), disk_bytes(self._target.path), self._versions())
+
+    def _versions(self) -> int:
+        """How many commits the log has."""
+        filesystem, root = filesystem_of(self._target.path)
+        found = filesystem.get_file_info(fs.FileSelector(f"{root}/_delta_log"))
+        return sum(info.extension == "json" for info in found)
 
     def _maintain(self, keep_days: float) -> int:
         table = self._existing()
