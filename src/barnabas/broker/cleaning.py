@@ -29,6 +29,7 @@ class CleanerWorker:
 
     def __init__(self) -> None:
         self._process: asyncio.subprocess.Process | None = None
+        self._ending: asyncio.Task[int | None] | None = None
 
     @property
     def pid(self) -> int | None:
@@ -51,31 +52,46 @@ class CleanerWorker:
         return CleaningResult.from_json(line)
 
     async def _start(self) -> asyncio.subprocess.Process:
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-P",
-            "-m",
-            "barnabas.log.cleaner_worker",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            limit=RESULT_BYTES_MAX,
+        starting = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
+                sys.executable,
+                "-P",
+                "-m",
+                "barnabas.log.cleaner_worker",
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                limit=RESULT_BYTES_MAX,
+            )
         )
+        try:
+            self._process = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # asyncio leaves pipes open where it is cancelled between them; so the process is had first.
+            self._process = await starting
+            raise
         return self._process
 
     async def stop(self, *, kill: bool) -> int | None:
         """End the process; without `kill` by closing its stdin, upon which it ends by itself."""
-        process, self._process = self._process, None
+        process = self._process
         if process is None:
             return None
         if kill and process.returncode is None:
             # Not process.kill(): that reaps a process which has just died, and its exit status is lost.
             with suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGKILL)
+        if self._ending is None:
+            self._ending = asyncio.get_running_loop().create_task(self._end(process))
+        # It goes on when the caller is cancelled, and the next one who wants an end waits for it.
+        return await asyncio.shield(self._ending)
+
+    async def _end(self, process: asyncio.subprocess.Process) -> int | None:
         if process.stdin is not None:
             process.stdin.close()
             with suppress(ConnectionError):
                 await process.stdin.wait_closed()
         await process.communicate()
+        self._process = self._ending = None
         return process.returncode
 
 
