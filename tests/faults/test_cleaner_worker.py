@@ -207,6 +207,24 @@ def test_a_driver_that_is_stopped_leaves_nothing_behind(tmp_path: Path) -> None:
     run(story())
 
 
+@pytest.mark.parametrize("turns", range(1, 6))
+def test_a_stop_that_was_cancelled_can_be_followed_by_another(bench: CompactionBench, turns: int) -> None:
+    async def story() -> None:
+        worker = CleanerWorker()
+        job = bench.job()
+        assert job is not None
+        await worker.run(job)
+        stopping = asyncio.create_task(worker.stop(kill=False))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        stopping.cancel()
+        await asyncio.gather(stopping, return_exceptions=True)
+        await worker.stop(kill=True)
+        assert worker.pid is None
+
+    run(story())
+
+
 def test_a_driver_that_breaks_down_says_so(tmp_path: Path) -> None:
     async def story() -> None:
         shop = Story(tmp_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from barnabas.wire.codec import RequestHeader
+from barnabas.wire.codec import Chunk, RequestHeader
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -33,6 +33,15 @@ class Call:
     @property
     def version(self) -> int:
         return self.header.api_version
+
+
+class Encoded:
+    """An answer whose frame is written already, by a handler that has a shorter way than the codec."""
+
+    __slots__ = ("chunks",)
+
+    def __init__(self, chunks: list[Chunk]) -> None:
+        self.chunks = chunks
 
 
 class Api(NamedTuple):

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Mapping
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, cast
 
-from barnabas.broker.call import Api, Call
+from barnabas.broker.call import Api, Call, Encoded
 from barnabas.broker.handlers.api_versions import unsupported_version
 from barnabas.broker.handlers.produce_one import produce_one
 from barnabas.broker.later import Later
@@ -138,6 +138,8 @@ class Dispatcher:
         header = call.header
         if response is None:
             call.connection.reply(None)
+        elif type(response) is Encoded:
+            call.connection.reply(cast(list[Chunk], response.chunks))
         else:
             call.connection.reply(
                 _encode(header.api_key, header.api_version, header.correlation_id, response)
