@@ -9,6 +9,8 @@ Each answer has memory of its own, so record slices of it stay valid. Owned by t
 import asyncio
 import socket
 import struct
+import sys
+from asyncio.trsock import TransportSocket
 from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
@@ -31,6 +33,8 @@ from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsR
 SOFTWARE_NAME = "barnabas-python"
 SOFTWARE_VERSION = "0.1.0"
 CORRELATION_ID_MAX = 2**31 - 1
+# Linux makes the receive buffer large enough, and tells of the end of a connection all the same.
+CAN_AWAIT_BYTES = sys.platform == "linux"
 
 _ERROR_BEHIND_CORRELATION_ID = struct.Struct(">xxxxh")
 
@@ -62,6 +66,7 @@ class BrokerConnection(FrameReader):
         self._pending: deque[_Pending] = deque()
         self._correlation_id = 0
         self._transport: asyncio.Transport | None = None
+        self._socket: TransportSocket | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
         self._is_writable = asyncio.Event()
         self._is_writable.set()
@@ -107,18 +112,19 @@ class BrokerConnection(FrameReader):
         by default) the connection is given up: KafkaTimeoutError. Being cancelled leaves it open."""
         future = self.request(api_key, message, version_max=version_max)
         seconds = self._request_seconds if within is None else within
+        timer = self._loop.call_later(seconds, self._give_up, future, seconds)
         try:
-            done, _ = await asyncio.wait((future,), timeout=seconds)
-        except asyncio.CancelledError:
-            # The answer will come all the same, and nobody is there to take it.
-            future.cancel()
-            raise
-        if not done:
-            # As in Kafka: a broker that leaves one request unanswered will not answer those behind it.
-            future.cancel()
+            # Whoever is cancelled cancels the future: the answer will come, and nobody is there to take it.
+            return await future
+        finally:
+            timer.cancel()
+
+    def _give_up(self, future: asyncio.Future[Any], seconds: float) -> None:
+        """As in Kafka: a broker that leaves one request unanswered will not answer those behind it."""
+        if not future.done():
+            text = f"{self.host}:{self.port} gave no answer within {seconds:g} s"
+            future.set_exception(KafkaTimeoutError(text))
             self.close(f"no answer within {seconds:g} s")
-            raise KafkaTimeoutError(f"{self.host}:{self.port} gave no answer within {seconds:g} s")
-        return future.result()
 
     def request(
         self, api_key: int, message: Message, *, version_max: int | None = None
@@ -182,7 +188,7 @@ class BrokerConnection(FrameReader):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        plain = transport.get_extra_info("socket")
+        self._socket = plain = transport.get_extra_info("socket")
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for option, key in (
             (socket.SO_SNDBUF, "send.buffer.bytes"),
@@ -223,6 +229,10 @@ class BrokerConnection(FrameReader):
 
     def framing_broken(self, reason: str) -> None:
         self.close(reason)
+
+    def await_bytes(self, count: int) -> None:
+        if CAN_AWAIT_BYTES and self._socket is not None and not self.is_closed:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)
 
     # ---- requests
 

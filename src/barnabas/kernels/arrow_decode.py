@@ -10,7 +10,16 @@ from array import array
 import cython
 
 if cython.compiled:
-    from cython.cimports.cpython.bytearray import PyByteArray_Resize
+    from cython.cimports.cpython.array import array as c_array
+    from cython.cimports.cpython.array import resize_smart
+    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_Resize
+    from cython.cimports.libc.string import memcpy
+
+Size = cython.typedef(cython.Py_ssize_t)
+Long = cython.typedef(cython.longlong)
+Input = cython.typedef(cython.pointer[cython.const[cython.uchar]])
+Output = cython.typedef(cython.pointer[cython.uchar])
+Table = cython.typedef(cython.pointer[cython.longlong])
 
 LONG_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 # The end offsets of Arrow's binary columns are 32 bits wide.
@@ -41,12 +50,7 @@ ERRORS = (
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _varint(
-    data: cython.const[cython.uchar][::1],
-    position: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    bits: cython.int,
-) -> tuple[cython.longlong, cython.Py_ssize_t]:
+def _varint(data: Input, position: Size, end: Size, bits: cython.int) -> tuple[Long, Size]:
     """A zigzag varint of at most `bits` bits: (value, position after it), the position -1 where malformed."""
     byte: cython.ulonglong
     raw: cython.ulonglong = 0
@@ -71,15 +75,10 @@ def _varint(
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _length(
-    data: cython.const[cython.uchar][::1],
-    position: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    lowest: cython.int,
-) -> tuple[cython.longlong, cython.Py_ssize_t]:
+def _length(data: Input, position: Size, end: Size, lowest: cython.int) -> tuple[Long, Size]:
     """A length from `lowest` on that stays within `end`, and the position after it: below 0 where malformed,
     the negative of the error's number."""
-    length: cython.longlong
+    length: Long
     length, position = _varint(data, position, end, 32)
     if position < 0:
         return 0, -2
@@ -91,7 +90,7 @@ def _length(
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _overflows(base: cython.longlong, delta: cython.longlong) -> cython.bint:
+def _overflows(base: Long, delta: Long) -> cython.bint:
     if delta > 0:
         return base > LONG_MAX - delta
     return base < -LONG_MAX - 1 - delta
@@ -100,18 +99,12 @@ def _overflows(base: cython.longlong, delta: cython.longlong) -> cython.bint:
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _find_headers(
-    data: cython.const[cython.uchar][::1],
-    position: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    table: cython.longlong[::1],
-    row: cython.Py_ssize_t,
-) -> cython.int:
+def _find_headers(data: Input, position: Size, end: Size, table: Table, row: Size) -> cython.int:
     """Note the headers that lie between `position` and `end`, which they must reach; gives the error."""
-    _: cython.longlong
-    count: cython.longlong
-    length: cython.longlong
-    size: cython.longlong = 0
+    _: Long
+    count: Long
+    length: Long
+    size: Long = 0
     count, position = _length(data, position, end, 0)
     if position < 0:
         return cython.cast(cython.int, -position)
@@ -122,13 +115,13 @@ def _find_headers(
         if position < 0:
             return cython.cast(cython.int, -position)
         size += length
-        position += cython.cast(cython.Py_ssize_t, length)
+        position += cython.cast(Size, length)
         length, position = _length(data, position, end, -1)
         if position < 0:
             return cython.cast(cython.int, -position)
         if length > 0:
             size += length
-            position += cython.cast(cython.Py_ssize_t, length)
+            position += cython.cast(Size, length)
     table[row + HEADERS + 2] = size
     return 0 if position == end else 5
 
@@ -136,16 +129,10 @@ def _find_headers(
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _find_body(
-    data: cython.const[cython.uchar][::1],
-    position: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    table: cython.longlong[::1],
-    row: cython.Py_ssize_t,
-) -> cython.int:
+def _find_body(data: Input, position: Size, end: Size, table: Table, row: Size) -> cython.int:
     """Note the key, the value and the headers, which fill `position` to `end`; gives the error."""
-    field: cython.Py_ssize_t
-    length: cython.longlong
+    field: Size
+    length: Long
     for field in range(KEY, HEADERS, 2):
         length, position = _length(data, position, end, -1)
         if position < 0:
@@ -153,7 +140,7 @@ def _find_body(
         table[row + field] = position
         table[row + field + 1] = length
         if length > 0:
-            position += cython.cast(cython.Py_ssize_t, length)
+            position += cython.cast(Size, length)
     return _find_headers(data, position, end, table, row)
 
 
@@ -161,20 +148,18 @@ def _find_body(
 @cython.inline
 @cython.exceptval(check=False)
 def _find(
-    data: cython.const[cython.uchar][::1],
-    position: cython.Py_ssize_t,
-    table: cython.longlong[::1],
-    row: cython.Py_ssize_t,
-    bases: tuple[cython.longlong, cython.longlong, cython.longlong],
-) -> tuple[cython.int, cython.Py_ssize_t]:
-    """Note the record: (error, position after it). `bases` are offset, timestamp, lowest offset noted."""
-    length: cython.longlong
-    delta: cython.longlong
-    end: cython.Py_ssize_t
-    length, position = _length(data, position, data.shape[0], 6)
+    data: Input, place: tuple[Size, Size], table: Table, row: Size, bases: tuple[Long, Long, Long]
+) -> tuple[cython.int, Size]:
+    """Note the record that lies between the two of `place`: (error, position after it). `bases` are offset,
+    timestamp, and the lowest offset that is noted."""
+    length: Long
+    delta: Long
+    end: Size
+    position: Size
+    length, position = _length(data, place[0], place[1], 6)
     if position < 0:
         return cython.cast(cython.int, -position), 0
-    end = position + cython.cast(cython.Py_ssize_t, length)
+    end = position + cython.cast(Size, length)
     delta, position = _varint(data, position + 1, end, 64)
     if position < 0:
         return 2, 0
@@ -202,7 +187,7 @@ class BinaryColumn:
     ends = cython.declare(object, visibility="readonly")
     bits = cython.declare(bytearray, visibility="readonly")
     data = cython.declare(bytearray, visibility="readonly")
-    size: cython.Py_ssize_t
+    size: Size
 
     def __init__(self) -> None:
         self.rows = 0
@@ -217,88 +202,6 @@ class BinaryColumn:
         del self.ends[self.rows + 1 :]
         del self.bits[(self.rows + 7) // 8 :]
         del self.data[self.size :]
-
-
-@cython.cfunc
-def _grow(buffer: bytearray, size: cython.Py_ssize_t) -> object:
-    """Make the buffer larger. The new part is not cleared: the first touch of its pages is what is dear."""
-    if cython.compiled:
-        PyByteArray_Resize(buffer, size)
-    else:
-        buffer.extend(bytes(size - len(buffer)))
-
-
-@cython.cfunc
-def _lengthen(column: object, needed: cython.Py_ssize_t, width: cython.Py_ssize_t) -> object:
-    """Have at least so many numbers in the array; it doubles, so that they are moved once or so."""
-    if needed > len(column):
-        column.frombytes(bytes(width * (2 * needed - len(column))))
-
-
-@cython.cfunc
-def _reserve(column: BinaryColumn, rows: cython.Py_ssize_t, size: cython.Py_ssize_t) -> object:
-    """Have room for so many more rows and bytes."""
-    _lengthen(column.ends, column.rows + rows + 1, 4)
-    missing: cython.Py_ssize_t = (column.rows + rows + 7) // 8 - len(column.bits)
-    if missing > 0:
-        _grow(column.bits, len(column.bits) + missing + column.rows // 8)
-    missing = column.size + size - len(column.data)
-    if missing > 0:
-        _grow(column.data, len(column.data) + missing + column.size)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _copy(
-    source: cython.const[cython.uchar][::1],
-    start: cython.Py_ssize_t,
-    target: cython.uchar[::1],
-    position: cython.Py_ssize_t,
-    length: cython.Py_ssize_t,
-) -> cython.void:
-    index: cython.Py_ssize_t
-    for index in range(length):
-        target[position + index] = source[start + index]
-
-
-@cython.cfunc
-def _fill(
-    column: BinaryColumn,
-    data: cython.const[cython.uchar][::1],
-    table: cython.longlong[::1],
-    field: tuple[cython.Py_ssize_t, cython.Py_ssize_t],
-    rows: cython.Py_ssize_t,
-) -> object:
-    """Append a row for each of `rows` starts and lengths in the table, from field[0] on at every field[1]."""
-    index: cython.Py_ssize_t
-    start: cython.Py_ssize_t
-    length: cython.Py_ssize_t
-    row: cython.Py_ssize_t = column.rows
-    position: cython.Py_ssize_t = 0
-    for index in range(rows):
-        if table[field[0] + index * field[1] + 1] > 0:
-            position += cython.cast(cython.Py_ssize_t, table[field[0] + index * field[1] + 1])
-    _reserve(column, rows, position)
-    ends: cython.int[::1] = column.ends
-    bits: cython.uchar[::1] = column.bits
-    target: cython.uchar[::1] = column.data
-    position = column.size
-    for index in range(rows):
-        length = cython.cast(cython.Py_ssize_t, table[field[0] + index * field[1] + 1])
-        if row & 7 == 0:
-            bits[row >> 3] = 0
-        if length >= 0:
-            bits[row >> 3] |= 1 << (row & 7)
-            start = cython.cast(cython.Py_ssize_t, table[field[0] + index * field[1]])
-            _copy(data, start, target, position, length)
-            position += length
-        else:
-            column.nulls += 1
-        row += 1
-        ends[row] = cython.cast(cython.int, position)
-    column.rows = row
-    column.size = position
 
 
 @cython.cclass
@@ -317,8 +220,15 @@ class ColumnBuffers:
     header_values = cython.declare(BinaryColumn, visibility="readonly")
     offsets = cython.declare(object, visibility="readonly")
     timestamps = cython.declare(object, visibility="readonly")
-    table: cython.longlong[::1]
-    header_table: cython.longlong[::1]
+    table_memory: object
+    table: Table
+    header_table: Table
+    owner: object
+    view: cython.const[cython.uchar][::1]
+    data: Input
+    end: Size
+    # How much more of the data is still to come, as a multiple of what is being appended.
+    ahead: cython.double
 
     def __init__(self, wanted: frozenset) -> None:
         self.count = self.size = self.position = self.left = self.next_offset = 0
@@ -329,37 +239,44 @@ class ColumnBuffers:
         self.header_values = BinaryColumn()
         self.offsets = array("q") if "offset" in wanted else None
         self.timestamps = array("q") if "timestamp" in wanted else None
-        self.table = array("q", bytes(8 * FIELDS * STEP))
-        self.header_table = array("q", bytes(8 * 4 * STEP))
+        self.table_memory = (array("q", bytes(8 * FIELDS * STEP)), array("q", bytes(8 * 4 * STEP)))
+        self.table = _longs_of(self.table_memory[0])
+        self.header_table = _longs_of(self.table_memory[1])
+        self.owner = None
 
     def append_batch(
-        self,
-        data: cython.const[cython.uchar][::1],
-        position: cython.Py_ssize_t,
-        count: cython.Py_ssize_t,
-        facts: tuple,
-        bounds: tuple,
-        limits: tuple,
+        self, data: object, place: tuple, count: Size, facts: tuple, bounds: tuple, limits: tuple
     ) -> int:
         """Append the records of a batch whose offsets are within `bounds`; gives the offset to go on at."""
         state: cython.int = MORE
-        rows: cython.Py_ssize_t
-        bases: tuple[cython.longlong, cython.longlong] = (facts[0], facts[1])
-        last_offset: cython.longlong = bounds[1]
-        rows_max: cython.longlong = min(limits[0], INT_MAX - 1)
-        bytes_max: cython.longlong = min(limits[1], INT_MAX)
-        if position < 0 or count < 0 or bases[0] < 0:
-            raise ValueError("a position, count or base offset is negative")
-        self.position = position
+        rows: Size
+        bases: tuple[Long, Long] = (facts[0], facts[1])
+        last_offset: Long = bounds[1]
+        rows_max: Long = min(limits[0], INT_MAX - 1)
+        bytes_max: Long = min(limits[1], INT_MAX)
+        if data is not self.owner:
+            # Batches that lie in the same memory follow each other.
+            self.view = data if cython.compiled else memoryview(data)
+            self.owner = data
+        self.left = 0
+        self.position, self.end = place
+        if not 0 <= self.position <= self.end <= len(data) or count < 0 or bases[0] < 0:
+            raise ValueError("a position, count or base offset is out of bounds")
+        if cython.compiled:
+            self.data = cython.address(self.view[0])
+        else:
+            self.data = self.view
         self.left = count
         self.next_offset = bounds[0]
         while state == MORE:
-            state, rows = _find_some(self, data, bases, last_offset, (rows_max, bytes_max))
+            start: Size = self.position
+            state, rows = _find_some(self, bases, last_offset, (rows_max, bytes_max))
             if rows > 0:
-                _append(self, data, rows, facts[2])
+                self.ahead = min(len(data) / (self.position - start), (rows_max - self.count) / rows)
+                _append(self, rows, facts[2])
         if state != ENDED:
-            place = max(self.next_offset, bases[0])
-            raise ValueError(f"the record at or after offset {place}: {ERRORS[state]}")
+            where = max(self.next_offset, bases[0])
+            raise ValueError(f"the record at or after offset {where}: {ERRORS[state]}")
         return self.next_offset
 
     def trim(self) -> None:
@@ -375,9 +292,9 @@ class ColumnBuffers:
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _cost(columns: ColumnBuffers, row: cython.Py_ssize_t) -> cython.longlong:
+def _cost(columns: ColumnBuffers, row: Size) -> Long:
     """The bytes that a found record would add; a header counts as one more, so that they can be numbered."""
-    cost: cython.longlong = 0
+    cost: Long = 0
     if columns.keys is not None and columns.table[row + KEY + 1] > 0:
         cost += columns.table[row + KEY + 1]
     if columns.values is not None and columns.table[row + VALUE + 1] > 0:
@@ -390,25 +307,22 @@ def _cost(columns: ColumnBuffers, row: cython.Py_ssize_t) -> cython.longlong:
 @cython.cfunc
 @cython.exceptval(check=False)
 def _find_some(
-    columns: ColumnBuffers,
-    data: cython.const[cython.uchar][::1],
-    bases: tuple[cython.longlong, cython.longlong],
-    last_offset: cython.longlong,
-    limits: tuple[cython.longlong, cython.longlong],
-) -> tuple[cython.int, cython.Py_ssize_t]:
+    columns: ColumnBuffers, bases: tuple[Long, Long], last_offset: Long, limits: tuple[Long, Long]
+) -> tuple[cython.int, Size]:
     """Find the next records, at most STEP, and stand behind them: (MORE, ENDED or error, rows found)."""
     error: cython.int
-    position: cython.Py_ssize_t
-    cost: cython.longlong
-    rows: cython.Py_ssize_t = 0
-    row: cython.Py_ssize_t = 0
+    position: Size
+    cost: Long
+    rows: Size = 0
+    row: Size = 0
     while rows < STEP:
         if columns.left == 0:
-            return ENDED if columns.position == data.shape[0] else 6, rows
+            return ENDED if columns.position == columns.end else 6, rows
         if columns.count + rows >= limits[0]:
             return ENDED, rows
+        place: tuple[Size, Size] = (columns.position, columns.end)
         error, position = _find(
-            data, columns.position, columns.table, row, (bases[0], bases[1], columns.next_offset)
+            columns.data, place, columns.table, row, (bases[0], bases[1], columns.next_offset)
         )
         if error != 0:
             return error, rows
@@ -430,71 +344,149 @@ def _find_some(
 
 
 @cython.cfunc
-def _fill_numbers(
-    columns: ColumnBuffers, column: object, field: cython.Py_ssize_t, rows: cython.Py_ssize_t
-) -> object:
-    index: cython.Py_ssize_t
-    _lengthen(column, columns.count + rows, 8)
-    target: cython.longlong[::1] = column
-    for index in range(rows):
-        target[columns.count + index] = columns.table[index * FIELDS + field]
-
-
-@cython.cfunc
-def _append(
-    columns: ColumnBuffers,
-    data: cython.const[cython.uchar][::1],
-    rows: cython.Py_ssize_t,
-    append_time: object,
-) -> object:
+def _append(columns: ColumnBuffers, rows: Size, append_time: object) -> object:
     """Append the records that were found."""
-    index: cython.Py_ssize_t
+    index: Size
     if columns.keys is not None:
-        _fill(columns.keys, data, columns.table, (KEY, FIELDS), rows)
+        _fill(columns, columns.keys, columns.table, (KEY, FIELDS), rows)
     if columns.values is not None:
-        _fill(columns.values, data, columns.table, (VALUE, FIELDS), rows)
+        _fill(columns, columns.values, columns.table, (VALUE, FIELDS), rows)
     if columns.header_ends is not None:
-        _fill_headers(columns, data, rows)
+        _fill_headers(columns, rows)
     if columns.offsets is not None:
         _fill_numbers(columns, columns.offsets, OFFSET, rows)
     if append_time is not None:
-        for index in range(TIMESTAMP, rows * FIELDS, FIELDS):
-            columns.table[index] = append_time
+        for index in range(rows):
+            columns.table[index * FIELDS + TIMESTAMP] = append_time
     if columns.timestamps is not None:
         _fill_numbers(columns, columns.timestamps, TIMESTAMP, rows)
     columns.count += rows
 
 
 @cython.cfunc
-def _fill_headers(
-    columns: ColumnBuffers, data: cython.const[cython.uchar][::1], rows: cython.Py_ssize_t
+def _grow(columns: ColumnBuffers, buffer: bytearray, needed: Size, added: Size) -> object:
+    """Have room for `needed` bytes, of which `added` are new. What is to come is reckoned with, so that
+    little is moved; the new part is not cleared: the first touch of its pages is what is dear."""
+    if needed > len(buffer):
+        needed += max(needed // 2, cython.cast(Size, added * columns.ahead))
+        if cython.compiled:
+            PyByteArray_Resize(buffer, needed)
+        else:
+            buffer.extend(bytes(needed - len(buffer)))
+
+
+@cython.cfunc
+def _lengthen(columns: ColumnBuffers, numbers: object, needed: Size, added: Size) -> object:
+    """As _grow, for an array of numbers."""
+    if needed > len(numbers):
+        needed += max(needed // 2, cython.cast(Size, added * columns.ahead))
+        if cython.compiled:
+            resize_smart(cython.cast(c_array, numbers), needed)
+        else:
+            numbers.frombytes(bytes(numbers.itemsize * (needed - len(numbers))))
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _bytes_of(buffer: bytearray) -> Output:
+    return cython.cast(Output, PyByteArray_AS_STRING(buffer)) if cython.compiled else buffer
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _ints_of(numbers: object) -> cython.pointer[cython.int]:
+    return cython.cast(c_array, numbers).data.as_ints if cython.compiled else numbers
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _longs_of(numbers: object) -> Table:
+    return cython.cast(c_array, numbers).data.as_longlongs if cython.compiled else numbers
+
+
+@cython.cfunc
+def _fill(
+    columns: ColumnBuffers, column: BinaryColumn, table: Table, field: tuple[Size, Size], rows: Size
 ) -> object:
+    """Append a row for each of `rows` starts and lengths in the table, from field[0] on at every field[1]."""
+    index: Size
+    start: Size
+    length: Size
+    data: Input = columns.data
+    row: Size = column.rows
+    position: Size = 0
+    for index in range(rows):
+        if table[field[0] + index * field[1] + 1] > 0:
+            position += cython.cast(Size, table[field[0] + index * field[1] + 1])
+    _lengthen(columns, column.ends, row + rows + 1, rows)
+    _grow(columns, column.bits, (row + rows + 7) // 8, (rows + 7) // 8)
+    _grow(columns, column.data, column.size + position, position)
+    ends: cython.pointer[cython.int] = _ints_of(column.ends)
+    bits: Output = _bytes_of(column.bits)
+    target: Output = _bytes_of(column.data)
+    position = column.size
+    for index in range(rows):
+        length = cython.cast(Size, table[field[0] + index * field[1] + 1])
+        if row & 7 == 0:
+            bits[row >> 3] = 0
+        if length >= 0:
+            bits[row >> 3] |= 1 << (row & 7)
+            start = cython.cast(Size, table[field[0] + index * field[1]])
+            if cython.compiled:
+                memcpy(target + position, data + start, length)
+            else:
+                target[position : position + length] = data[start : start + length]
+            position += length
+        else:
+            column.nulls += 1
+        row += 1
+        ends[row] = cython.cast(cython.int, position)
+    column.rows = row
+    column.size = position
+
+
+@cython.cfunc
+def _fill_numbers(columns: ColumnBuffers, numbers: object, field: Size, rows: Size) -> object:
+    index: Size
+    _lengthen(columns, numbers, columns.count + rows, rows)
+    target: Table = _longs_of(numbers)
+    for index in range(rows):
+        target[columns.count + index] = columns.table[index * FIELDS + field]
+
+
+@cython.cfunc
+def _fill_headers(columns: ColumnBuffers, rows: Size) -> object:
     """Append the headers of the found records, whose lengths were checked when they were found."""
-    _: cython.longlong
-    row: cython.Py_ssize_t
-    field: cython.Py_ssize_t
-    position: cython.Py_ssize_t
-    length: cython.longlong
-    noted: cython.Py_ssize_t = 0
-    place: cython.Py_ssize_t = columns.count + 1
-    _lengthen(columns.header_ends, place + rows, 4)
-    ends: cython.int[::1] = columns.header_ends
-    for row in range(0, rows * FIELDS, FIELDS):
-        position = cython.cast(cython.Py_ssize_t, columns.table[row + HEADERS])
+    _: Long
+    index: Size
+    row: Size
+    field: Size
+    position: Size
+    length: Long
+    noted: Size = 0
+    place: Size = columns.count + 1
+    _lengthen(columns, columns.header_ends, place + rows, rows)
+    ends: cython.pointer[cython.int] = _ints_of(columns.header_ends)
+    for index in range(rows):
+        row = index * FIELDS
+        position = cython.cast(Size, columns.table[row + HEADERS])
         for _ in range(columns.table[row + HEADERS + 1]):
             for field in range(0, 4, 2):
-                length, position = _varint(data, position, data.shape[0], 32)
+                length, position = _varint(columns.data, position, columns.end, 32)
                 columns.header_table[4 * noted + field] = position
                 columns.header_table[4 * noted + field + 1] = length
                 if length > 0:
-                    position += cython.cast(cython.Py_ssize_t, length)
+                    position += cython.cast(Size, length)
             noted += 1
             if noted == STEP:
-                _fill(columns.header_names, data, columns.header_table, (0, 4), noted)
-                _fill(columns.header_values, data, columns.header_table, (2, 4), noted)
+                _fill(columns, columns.header_names, columns.header_table, (0, 4), noted)
+                _fill(columns, columns.header_values, columns.header_table, (2, 4), noted)
                 noted = 0
         ends[place] = cython.cast(cython.int, columns.header_names.rows + noted)
         place += 1
     if noted > 0:
-        _fill(columns.header_names, data, columns.header_table, (0, 4), noted)
-        _fill(columns.header_values, data, columns.header_table, (2, 4), noted)
+        _fill(columns, columns.header_names, columns.header_table, (0, 4), noted)
+        _fill(columns, columns.header_values, columns.header_table, (2, 4), noted)

@@ -33,17 +33,18 @@ class ColumnBuffers:
     def append_batch(
         self,
         data: bytes | bytearray | memoryview,
-        position: int,
+        place: tuple[int, int],
         count: int,
-        facts: tuple[int, int, int | None],
+        facts: tuple[int, int, int | None, int],
         bounds: tuple[int, int],
         limits: tuple[int, int],
     ) -> int:
         """Append the records of one batch, decompressed already; gives the offset to go on at.
 
-        `count` records lie from `position` to the end of `data`. `facts` are the batch's base offset, base
-        timestamp and append time (None where the records have their own). `bounds` are the first and the last
-        offset wanted, both included. `limits` are the rows and the bytes that the columns may hold in all;
-        one row fits always, and no column grows beyond Arrow's 32-bit offsets. ValueError where a record is
-        malformed: the rows before it are appended then, and next_offset says where."""
+        `count` records lie in `data` between the two positions of `place`. `facts` are the batch's base
+        offset, base timestamp, append time (None where the records have their own) and leader epoch. `bounds`
+        are the first and the last offset wanted, both included. `limits` are the rows and the bytes that the
+        columns may hold in all; one row fits always, and no column grows beyond Arrow's 32-bit offsets.
+        ValueError where a record is malformed: the rows before it are appended then, and next_offset says
+        where."""
     def trim(self) -> None: ...

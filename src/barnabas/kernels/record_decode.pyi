@@ -3,6 +3,7 @@ from typing import Any
 
 _Deserializer = Callable[[str, bytes | None], Any] | None
 _Source = tuple[str, int, _Deserializer, _Deserializer]
+_Buffer = bytes | bytearray | memoryview
 _Facts = tuple[int, int, int | None, int]
 
 _Row = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], int, int]
@@ -50,8 +51,9 @@ class BatchCursor:
     position: int
     left: int
     next_offset: int
-    def __init__(
-        self, data: bytes, position: int, count: int, source: _Source, facts: _Facts, first_offset: int
+    def __init__(self, source: _Source) -> None: ...
+    def open(
+        self, data: _Buffer, place: tuple[int, int], count: int, facts: _Facts, first_offset: int
     ) -> None: ...
     def take(self, out: list[ConsumerRecord], room: int) -> None: ...
 

@@ -6,6 +6,7 @@
 
 The rows are decoded by a kernel (kernels/arrow_decode.py): no Python object is made per record."""
 
+from array import array
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
@@ -113,16 +114,16 @@ class RecordColumns:
         """Append what there is room for of the batch's records up to `last_offset`, and tell the record set.
 
         CORRUPT_MESSAGE where a record is malformed; the rows before it are appended then."""
-        header, buffers = batch.header, self.buffers
-        kind = int(header.is_log_append_time)
+        buffers = self.buffers
+        kind = int(batch.append_time is not None)
         if not self._types or self._types[-1][0] != kind:
             self._types.append((kind, buffers.count))
         try:
             buffers.append_batch(
                 batch.data,
-                batch.position,
+                (batch.position, batch.end),
                 batch.left,
-                (header.base_offset, header.base_timestamp, batch.append_time),
+                batch.facts,
                 (records.next_offset, last_offset),
                 (self.rows_max, self.bytes_max),
             )
@@ -173,10 +174,15 @@ class RecordColumns:
         """A column that has the same value from one row to another."""
         arrow = pyarrow()
         if arrow.types.is_dictionary(kind):
-            numbers = {value: number for number, value in enumerate(dict.fromkeys(run[0] for run in runs))}
-            indices = self._runs([(numbers[value], row) for value, row in runs], kind.index_type)
-            return arrow.DictionaryArray.from_arrays(indices, arrow.array(list(numbers), kind.value_type))
+            places = {value: place for place, value in enumerate(dict.fromkeys(run[0] for run in runs))}
+            indices = self._runs([(places[value], row) for value, row in runs], kind.index_type)
+            return arrow.DictionaryArray.from_arrays(indices, arrow.array(list(places), kind.value_type))
         ends = [row for _, row in runs[1:]] + [self.count]
+        if arrow.types.is_int32(kind):
+            numbers = array("i")
+            for (value, row), end in zip(runs, ends, strict=False):
+                numbers.extend(array("i", (value,)) * (end - row))
+            return _fixed(kind, len(numbers), numbers)
         parts = [
             arrow.repeat(arrow.scalar(value, kind), end - row)
             for (value, row), end in zip(runs, ends, strict=False)
@@ -238,7 +244,7 @@ def _timestamps(buffers: ColumnBuffers, kind: Any) -> Any:
     arrow = pyarrow()
     found = _fixed(arrow.timestamp("ms", kind.tz), buffers.count, buffers.timestamps)
     try:
-        return found.cast(kind)
+        return found if found.type == kind else found.cast(kind)
     except arrow.ArrowInvalid:
         times = found.cast(arrow.int64()).to_pylist()
         fitting = [time if abs(time) <= _MILLISECONDS_MAX else None for time in times]
@@ -265,6 +271,8 @@ def _names(column: BinaryColumn) -> Any:
     """The headers' names. Kafka does not check that they are text: what is not UTF-8 is replaced."""
     arrow = pyarrow()
     names = _binary(column)
+    if not column.rows:
+        return arrow.array([], arrow.string())
     try:
         return names.cast(arrow.string())
     except arrow.ArrowInvalid:

@@ -9,24 +9,38 @@ from collections.abc import Iterable
 from crc32c import crc32c
 
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.kernels.batches import scan_batches
-from barnabas.records.batch import ATTRIBUTES_POSITION, HEADER_SIZE, BatchHeader, Buffer, iter_headers
+from barnabas.kernels.batches import next_batch, scan_batches
+from barnabas.records.batch import (
+    ATTRIBUTES_POSITION,
+    COMPRESSION_MASK,
+    CONTROL_FLAG,
+    HEADER_SIZE,
+    LOG_APPEND_TIME_FLAG,
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+    Buffer,
+    read_header,
+)
 from barnabas.records.builder import ABORT_MARKER, DECOMPRESSED_BYTES_MAX, read_marker
 from barnabas.records.compression import decompress
 
 
 class OpenBatch:
-    """A batch whose `left` records lie decompressed in `data`, from `position` to its end."""
+    """A batch whose `left` records lie decompressed in `data`, from `position` to `end`."""
 
-    __slots__ = ("append_time", "data", "header", "left", "position")
+    __slots__ = ("append_time", "data", "end", "facts", "left", "next_offset", "position")
 
-    def __init__(self, header: BatchHeader, data: Buffer, position: int) -> None:
-        self.header = header
+    def __init__(self, header: BatchHeader, data: Buffer, position: int, end: int) -> None:
         self.data = data
         self.position = position
+        self.end = end
         self.left = header.count
+        self.next_offset = header.base_offset + header.last_offset_delta + 1
         # The time of all records, where the broker gave them one.
-        self.append_time = header.max_timestamp if header.is_log_append_time else None
+        is_append_time = header.attributes & LOG_APPEND_TIME_FLAG
+        self.append_time = header.max_timestamp if is_append_time else None
+        # What a kernel wants to know of a batch.
+        self.facts = (header.base_offset, header.base_timestamp, self.append_time, header.leader_epoch)
 
 
 class RecordSet:
@@ -46,8 +60,8 @@ class RecordSet:
         source: str = "the partition",
     ) -> None:
         self._records = memoryview(records)
-        self._headers = iter_headers(self._records)
-        self._entry: tuple[int, BatchHeader] | None = None
+        self._batches = scan_batches(self._records, 0)
+        self._batches_read = 0
         self._opened: OpenBatch | None = None
         self._aborted = sorted(((offset, producer) for producer, offset in aborted), reverse=True)
         self._aborted_producers: set[int] = set()
@@ -60,60 +74,75 @@ class RecordSet:
 
     def end_offset(self) -> int:
         """Where the next fetch begins: behind the last whole batch."""
-        batches = scan_batches(self._records, 0)
-        if not batches:
+        if not self._batches:
             return self.next_offset
-        _, _, base_offset, last_offset_delta, _ = batches[-1]
+        _, _, base_offset, last_offset_delta, _ = self._batches[-1]
         return max(self.next_offset, base_offset + last_offset_delta + 1)
 
     def open_batch(self) -> OpenBatch | None:
         """The batch that still has records left, or the next one to hand out; None at the end.
 
         CORRUPT_MESSAGE where a batch is damaged; it is met again by the next call."""
-        if self._opened is not None and self._opened.left == 0:
-            self._opened = None
-        while self._opened is None:
-            # Kept until it is read: a batch that cannot be read is met again.
-            self._entry = self._entry or next(self._headers, None)
-            if self._entry is None:
-                self.is_done = True
-                return None
-            self._opened = self._open(*self._entry)
-            self._entry = None
-        return self._opened
+        opened = self._opened
+        if opened is not None and opened.left:
+            return opened
+        opened = self._opened = None
+        while opened is None and self._batches_read < len(self._batches):
+            opened = self._open(*self._batches[self._batches_read][:4])
+            # Only now: a batch that cannot be read is met again.
+            self._batches_read += 1
+        if opened is None:
+            self._check_end()
+            self.is_done = True
+        self._opened = opened
+        return opened
+
+    def _check_end(self) -> None:
+        """What follows the last whole batch is the beginning of one, or nothing."""
+        position = sum(self._batches[-1][:2]) if self._batches else 0
+        if next_batch(self._records, position)[0] < 0:
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE,
+                f"Behind offset {self.end_offset()} of {self.source} there is no record batch.",
+            )
 
     def moved(self, batch: OpenBatch, position: int, left: int, next_offset: int) -> None:
         """Records of the batch were taken: `left` of them begin at `position`, and reading goes on there."""
         batch.position, batch.left = position, left
         # Where compaction took the last records of a batch, its end is still behind them.
-        self.stopped(next_offset if left else batch.header.next_offset)
+        self.stopped(next_offset if left else batch.next_offset)
 
     def stopped(self, next_offset: int) -> None:
         """Reading came so far and not on: the same batch is handed out again, to fail again."""
         self.next_offset = max(self.next_offset, next_offset)
 
-    def _open(self, position: int, header: BatchHeader) -> OpenBatch | None:
-        is_passed = header.next_offset <= self.next_offset
+    def _open(self, position: int, size: int, base_offset: int, last_offset_delta: int) -> OpenBatch | None:
+        is_passed = base_offset + last_offset_delta < self.next_offset
         # A marker counts also where it was passed: a set that is read again must find the same.
-        if is_passed and not (header.is_control and self._read_committed):
+        if is_passed and not self._read_committed:
             return None
-        batch = self._records[position : position + header.size]
-        if self._check_crcs and crc32c(batch[ATTRIBUTES_POSITION:]) != header.crc:
+        header = read_header(self._records, position)
+        is_control = header.attributes & CONTROL_FLAG
+        if is_passed and not is_control:
+            return None
+        end = position + size
+        if self._check_crcs and crc32c(self._records[position + ATTRIBUTES_POSITION : end]) != header.crc:
             raise KafkaError(
                 ErrorCode.CORRUPT_MESSAGE,
                 f"The batch of {self.source} at offset {header.base_offset} does not match its checksum.",
             )
         self.leader_epoch = header.leader_epoch
-        if header.is_control or self._is_aborted(header):
-            self._pass(header, batch)
+        if is_control or (self._read_committed and self._is_aborted(header)):
+            self._pass(header, self._records[position:end])
             return None
-        if header.compression:
-            payload = decompress(header.compression, batch[HEADER_SIZE:], DECOMPRESSED_BYTES_MAX)
-            return OpenBatch(header, payload, 0)
-        return OpenBatch(header, batch, HEADER_SIZE)
+        codec = header.attributes & COMPRESSION_MASK
+        if codec:
+            payload = decompress(codec, self._records[position + HEADER_SIZE : end], DECOMPRESSED_BYTES_MAX)
+            return OpenBatch(header, payload, 0, len(payload))
+        return OpenBatch(header, self._records, position + HEADER_SIZE, end)
 
     def _is_aborted(self, header: BatchHeader) -> bool:
-        if not (self._read_committed and header.is_transactional):
+        if not header.attributes & TRANSACTIONAL_FLAG:
             return False
         self._note_aborted(header)
         return header.producer_id in self._aborted_producers

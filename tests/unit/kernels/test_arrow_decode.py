@@ -72,9 +72,8 @@ def append(columns: Any, data: bytes, count: int, **options: Any) -> Any:
     facts = options.get("facts", (100, 5, None))
     bounds, limits = options.get("bounds", NO_BOUNDS), options.get("limits", NO_LIMITS)
     try:
-        return columns.append_batch(
-            memoryview(data), options.get("position", 0), count, facts, bounds, limits
-        )
+        place = (options.get("position", 0), len(data))
+        return columns.append_batch(memoryview(data), place, count, facts, bounds, limits)
     except ValueError as error:
         return str(error)
 
@@ -196,8 +195,8 @@ def test_append_time_is_the_time_of_every_record(kernel: Any) -> None:
         (b"\x0c\x00\x02\x00\x01\x01\x00", 1, (7, (1 << 63) - 1, None), "is out of range"),
         (b"\x0c\x00\x00\x02\x01\x01\x00", 1, ((1 << 63) - 1, 0, None), "is out of range"),
         (b"", 1 << 62, (7, 0, None), "offset 7: a varint is malformed"),
-        (b"", -1, (7, 0, None), "is negative"),
-        (b"", 1, (-1, 0, None), "is negative"),
+        (b"", -1, (7, 0, None), "out of bounds"),
+        (b"", 1, (-1, 0, None), "out of bounds"),
     ],
 )
 def test_lies_are_refused_with_their_place(

@@ -48,7 +48,9 @@ FIELDS = (
 
 
 def cursor(kernel: Any, data: bytes, count: int, *, facts: Any = (100, 5, None, 7), first: int = 0) -> Any:
-    return kernel.BatchCursor(data, 0, count, ("topic", 3, None, None), facts, first)
+    found = kernel.BatchCursor(("topic", 3, None, None))
+    found.open(data, (0, len(data)), count, facts, first)
+    return found
 
 
 def fields(record: Any) -> tuple[Any, ...]:
@@ -108,7 +110,8 @@ def test_append_time_is_the_time_of_every_record(kernel: Any) -> None:
 @BOTH
 def test_a_deserializer_that_fails_leaves_the_cursor_before_the_record(kernel: Any) -> None:
     data = bytes(encode_records([(5, b"1", b"v", ()), (5, b"x", b"v", ()), (5, b"3", b"v", ())], 5))
-    reading = kernel.BatchCursor(data, 0, 3, ("t", 0, lambda _, key: int(key), None), (0, 5, None, -1), 0)
+    reading = kernel.BatchCursor(("t", 0, lambda _, key: int(key), None))
+    reading.open(data, (0, len(data)), 3, (0, 5, None, -1), 0)
     out: list[Any] = []
     for _ in range(2):
         with pytest.raises(ValueError, match="invalid literal"):

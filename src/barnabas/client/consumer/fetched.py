@@ -40,6 +40,8 @@ class Fetched:
             check_crcs=reading.check_crcs,
             source=str(partition),
         )
+        deserializers = (reading.key_deserializer, reading.value_deserializer)
+        self._cursor = BatchCursor((*partition, *deserializers))  # type: ignore[arg-type]
         self.size = len(data)
 
     @property
@@ -79,16 +81,9 @@ class Fetched:
                 raise self._explained(error) from error
 
     def _take_from(self, batch: OpenBatch, out: list[ConsumerRecord], room: int) -> None:
-        records, reading, header = self._records, self._reading, batch.header
-        batch.data = bytes(batch.data)
-        cursor = BatchCursor(
-            batch.data,
-            batch.position,
-            batch.left,
-            (*self._partition, reading.key_deserializer, reading.value_deserializer),  # type: ignore[arg-type]
-            (header.base_offset, header.base_timestamp, batch.append_time, header.leader_epoch),
-            records.next_offset,
-        )
+        records, cursor = self._records, self._cursor
+        place = (batch.position, batch.end)
+        cursor.open(batch.data, place, batch.left, batch.facts, records.next_offset)
         try:
             cursor.take(out, room)
         except Exception:

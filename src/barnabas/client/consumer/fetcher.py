@@ -12,13 +12,11 @@ from barnabas.client.config import ClientConfig
 from barnabas.client.consumer.fetched import Fetched, Reading
 from barnabas.client.consumer.network import Network
 from barnabas.client.consumer.positions import Positions
-from barnabas.client.consumer.state import Assignments, PartitionState
+from barnabas.client.consumer.state import BUFFERS_MAX, Assignments, PartitionState
 from barnabas.client.errors import ErrorCode, KafkaError, error_from
 from barnabas.client.types import TopicPartition
 from barnabas.wire.messages import fetch
 
-# Answers that wait for the user per partition: enough that the next one is there when one is used up.
-BUFFERS_MAX = 3
 # While some partitions have all the buffers they may have, the others must not hold up the broker for long:
 # its next fetch is theirs.
 HELD_BACK_WAIT_MS = 20
@@ -37,6 +35,7 @@ class Fetcher:
         self._busy: set[int] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._woken = asyncio.Event()
+        self._is_settled = False
         self._reading = Reading(
             deserializer(config["key.deserializer"]),
             deserializer(config["value.deserializer"]),
@@ -59,9 +58,11 @@ class Fetcher:
                     self._assignments.fail(error)
                 await self._network.recover()
                 continue
+            self._is_settled = True
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._nap_seconds()):
                     await self._woken.wait()
+            self._is_settled = False
 
     def _nap_seconds(self) -> float:
         """Until a partition that failed may be tried again."""
@@ -89,13 +90,14 @@ class Fetcher:
                 task.add_done_callback(self._tasks.discard)
 
     async def _fetch(self, node: int, states: list[PartitionState], has_held_back: bool) -> None:
+        is_smooth = False
         try:
             request, asked = self._request(states, has_held_back)
             timeout = self._config.seconds("request.timeout.ms")
             answer = await self._network.ask(node, fetch.API_KEY, request, within=timeout)
             if answer.error_code:
                 raise error_from(answer.error_code)
-            self._take(answer, asked)
+            is_smooth = self._take(answer, asked)
         except KafkaError as error:
             if not error.retriable:
                 self._assignments.fail(error)
@@ -106,7 +108,11 @@ class Fetcher:
             await self._network.recover()
         finally:
             self._busy.discard(node)
-            self._woken.set()
+            if is_smooth and self._is_settled and not self._woken.is_set():
+                # Nothing has changed since the positions were looked at: on to the next.
+                self._start_fetches()
+            else:
+                self._woken.set()
 
     def _request(
         self, states: list[PartitionState], has_held_back: bool
@@ -139,19 +145,22 @@ class Fetcher:
         )
         return request, asked
 
-    def _take(self, answer: fetch.FetchResponse, asked: _Asked) -> None:
+    def _take(self, answer: fetch.FetchResponse, asked: _Asked) -> bool:
+        """Whether all went well."""
+        is_smooth = True
         for topic in answer.responses:
             name = topic.topic or self._network.topic_name(topic.topic_id)
             for data in topic.partitions:
                 entry = asked.get(TopicPartition(name, data.partition_index))
-                if entry is not None:
+                if entry is not None and data.error_code:
+                    self._failed(entry, data.error_code)
+                    is_smooth = False
+                elif entry is not None:
                     self._take_partition(entry, data)
+        return is_smooth
 
     def _take_partition(self, entry: tuple[PartitionState, int, int], data: fetch.PartitionData) -> None:
         state, version, offset = entry
-        if data.error_code:
-            self._failed(entry, data.error_code)
-            return
         state.high_watermark = data.high_watermark
         state.last_stable_offset = data.last_stable_offset
         state.log_start_offset = data.log_start_offset

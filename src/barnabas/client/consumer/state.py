@@ -16,6 +16,9 @@ from barnabas.client.types import TopicPartition
 COMMITTED = "committed"
 RESET = "reset"
 
+# Answers that wait for the user per partition: enough that the next one is there when one is used up.
+BUFFERS_MAX = 3
+
 EARLIEST_TIMESTAMP = -2
 LATEST_TIMESTAMP = -1
 

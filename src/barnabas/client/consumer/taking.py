@@ -5,7 +5,7 @@ from typing import Any
 from barnabas.client.consumer.arrow import POLLED
 from barnabas.client.consumer.fetched import Fetched
 from barnabas.client.consumer.records import ConsumerRecord
-from barnabas.client.consumer.state import Assignments, PartitionState
+from barnabas.client.consumer.state import BUFFERS_MAX, Assignments, PartitionState
 from barnabas.client.types import TopicPartition
 from barnabas.records.arrow import RecordColumns
 
@@ -75,13 +75,16 @@ class Taking:
                 state.epoch = fetched.leader_epoch
             if not fetched.is_done:
                 return
+            was_full = len(state.buffers) >= BUFFERS_MAX
             state.buffers.popleft()
             self._bytes_total += fetched.size
             states = self._assignments.states
             # Its turn is over: the others come first now.
             if states.get(state.partition) is state:
                 states[state.partition] = states.pop(state.partition)
-        self._assignments.wake()
+        if was_full:
+            # Otherwise a fetch is under way, or will be begun by the one that is.
+            self._assignments.wake()
 
     def metrics(self, read_committed: bool) -> dict[str, Any]:
         states = list(self._assignments.states.values())
