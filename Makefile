@@ -37,7 +37,8 @@ test-spark-kafka: setup  ## Spark's own Kafka connector on our broker; needs Mav
 	$(PYTHON) -m pytest -m spark_kafka tests/spark_kafka
 
 test-long: setup      ## the long suite: more rounds, bigger files
-	$(PYTHON) -m pytest -m slow tests
+	$(PYTHON) -m pytest -m slow tests --ignore=tests/spark
+	$(PYTHON) -m pytest -m slow tests/spark
 
 bench: setup          ## one broker and the Python clients; PEER=kafka beside Apache Kafka, ROWS=p16k,e2e some rows, FULL=1 longer
 	$(PYTHON) -m tests.bench $(if $(PEER),--peer $(PEER)) $(if $(ROWS),--rows $(ROWS)) $(if $(FULL),--full)

@@ -1,25 +1,18 @@
 """A pipeline on a real standalone cluster: one master and two workers, started by PySpark's own script."""
 
-import os
-import re
-import signal
 import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyspark
 import pytest
 from tests.clients.broker_process import PROGRAM
+from tests.spark.daemons import Daemon
 
 from barnabas.spark.tables.store import store_of
 from barnabas.spark.tables.target import TableTarget
 from barnabas.testing import Broker
 
-SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
-PATIENCE_SECONDS = 120.0
 PIPELINE = """\
 name: {topic}
 bootstrap: {bootstrap}
@@ -33,55 +26,20 @@ sinks:
 """
 
 
-class Daemon:
-    """A process of Spark's, known by its log."""
-
-    def __init__(self, folder: Path, name: str, *arguments: str) -> None:
-        self._log = folder / f"{name}.log"
-        environment = {
-            **os.environ,
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_NO_DAEMONIZE": "1",
-            "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_WORKER_DIR": str(folder / f"{name}-work"),
-            "PYSPARK_PYTHON": sys.executable,
-        }
-        with self._log.open("wb") as output:
-            self._process = subprocess.Popen(
-                [SPARK_CLASS, *arguments],
-                stdout=output,
-                stderr=output,
-                env=environment,
-                start_new_session=True,
-            )
-
-    def said(self, pattern: str) -> str:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < deadline:
-            text = self._log.read_text(errors="replace")
-            found = re.search(pattern, text)
-            if found:
-                return found[1]
-            assert self._process.poll() is None, text[-3000:]
-            time.sleep(0.2)
-        raise AssertionError(f"{self._log.name} never said {pattern}:\n{self._log.read_text()[-3000:]}")
-
-    def stop(self) -> None:
-        # The script starts Java as its child: both are in a group of their own.
-        os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-
-
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[str]:
     """spark://host:port of a master with two workers."""
-    daemons = [Daemon(tmp_path, "master", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1")]
+    daemons = [
+        Daemon(
+            tmp_path, "master", "spark-class", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1"
+        )
+    ]
     try:
         url = daemons[0].said(r"Starting Spark master at (spark://\S+)")
         for name in ("worker1", "worker2"):
             kind = "org.apache.spark.deploy.worker.Worker"
             limits = ("--cores", "1", "--memory", "700m", "--webui-port", "0", "--host", "127.0.0.1")
-            daemons.append(Daemon(tmp_path, name, kind, *limits, url))
+            daemons.append(Daemon(tmp_path, name, "spark-class", kind, *limits, url))
         for worker in daemons[1:]:
             worker.said(r"(Successfully registered with master)")
         yield url

@@ -1,9 +1,7 @@
 """Real drivers, tasks and brokers are killed (SIGKILL) at random moments while a query copies a topic,
 exactly once. The judge reads the copy with read_committed: every number is there, once."""
 
-import os
 import random
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.spark.processes import kill, session_of
+from tests.spark.killing import Driver
 from tests.spark.topics import Topics
 from tests.spark.writing import committed_values
 
@@ -30,42 +28,22 @@ STARTS_BEYOND_KILLS_MAX = 5
 class Stage:
     """A broker, a topic that grows, and the driver of a query that copies it."""
 
-    def __init__(self, broker: Broker, folder: Path) -> None:
+    def __init__(self, broker: Broker, folder: Path, staging_bytes: int) -> None:
         self.broker = broker
         self.fed = 0
-        self.starts = 0
+        self.has_staged = False
         self._topics = Topics(broker.bootstrap)
         for name in (SOURCE, TARGET):
             self._topics.make(name)
         self._folder = folder
-        self._log = folder / "driver.log"
-        self._sessions: list[int] = []
-        self.staging_bytes = EITHER
-        self.has_staged = False
-        self._driver: subprocess.Popen[bytes] | None = None
+        command = [sys.executable, JOB, broker.bootstrap, SOURCE, TARGET, folder]
+        self.driver = Driver([*command, str(BATCH_ROWS), str(staging_bytes)], folder)
 
     def close(self) -> None:
-        for leader in self._sessions:
-            for process in session_of(leader):
-                kill(process)
-        if self._driver is not None:
-            self._driver.wait()
+        self.driver.close()
         self._topics.close()
 
     # ---- the query
-
-    def ensure_driver(self) -> None:
-        if self._driver is not None and self._driver.poll() is None:
-            return
-        self.starts += 1
-        command = [sys.executable, JOB, self.broker.bootstrap, SOURCE, TARGET, self._folder]
-        command += [str(BATCH_ROWS), str(self.staging_bytes)]
-        environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-        with self._log.open("ab") as log:
-            self._driver = subprocess.Popen(
-                command, stdout=log, stderr=log, env=environment, cwd=self._folder, start_new_session=True
-            )
-        self._sessions.append(self._driver.pid)
 
     def feed(self, batches: int) -> None:
         half = batches * BATCH_ROWS // 2
@@ -86,39 +64,13 @@ class Stage:
     def wait_until(self, told: str, holds: Callable[[], bool]) -> None:
         deadline = time.monotonic() + WAIT_SECONDS
         while not holds():
-            self.ensure_driver()
+            self.driver.ensure()
             self.has_staged |= any((self._folder / "checkpoint.staging").rglob("*.records"))
             if time.monotonic() > deadline:
-                raise AssertionError(f"{told} not within {WAIT_SECONDS} s:\n{self._log.read_text()[-6000:]}")
+                raise AssertionError(
+                    f"{told} not within {WAIT_SECONDS} s:\n{self.driver.log.read_text()[-6000:]}"
+                )
             time.sleep(0.05)
-
-    # ---- killing
-
-    def kill_driver(self) -> None:
-        """The driver and all of its processes at once."""
-        assert self._driver is not None
-        for process in session_of(self._driver.pid):
-            kill(process)
-        self._driver.wait()
-
-    def kill_driver_only(self) -> None:
-        """Its Python workers learn of it later, and may still be at work when the next driver is."""
-        assert self._driver is not None
-        for process, command in session_of(self._driver.pid).items():
-            if "pyspark.daemon" not in command:
-                kill(process)
-        self._driver.wait()
-
-    def kill_worker(self) -> None:
-        """Whatever it does: reads, encodes, or commits."""
-        assert self._driver is not None
-        workers = [
-            process
-            for process, command in session_of(self._driver.pid).items()
-            if "pyspark.daemon" in command
-        ]
-        if workers:
-            kill(random.choice(workers))
 
     def kill_broker(self) -> None:
         self.broker.kill()
@@ -126,18 +78,18 @@ class Stage:
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
+def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     with Broker(subprocess=True) as broker:
-        stage = Stage(broker, tmp_path)
+        stage = Stage(broker, tmp_path, request.param)
         yield stage
         stage.close()
 
 
 def survive(stage: Stage, kinds: Sequence[str]) -> None:
     kills: dict[str, Callable[[], None]] = {
-        "driver": stage.kill_driver,
-        "driver only": stage.kill_driver_only,
-        "worker": stage.kill_worker,
+        "driver": stage.driver.kill,
+        "driver only": stage.driver.kill_alone,
+        "worker": stage.driver.kill_worker,
         "broker": stage.kill_broker,
     }
     for kind in kinds:
@@ -148,12 +100,15 @@ def survive(stage: Stage, kinds: Sequence[str]) -> None:
         kills[kind]()
     stage.feed(1)
     stage.wait_until("all rows were seen", lambda: len(stage.seen()) >= stage.fed)
-    stage.kill_driver()
+    stage.driver.kill()
     assert stage.seen() == list(range(stage.fed))
-    assert stage.starts <= len(kinds) + STARTS_BEYOND_KILLS_MAX, "the query fails where nothing was killed"
+    assert stage.driver.starts <= len(kinds) + STARTS_BEYOND_KILLS_MAX, (
+        "the query fails where nothing was killed"
+    )
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.parametrize("stage", [EITHER], indirect=True)
 def test_every_row_is_there_once_whatever_is_killed(stage: Stage) -> None:
     kinds = [random.choice(("driver", "driver only")), "worker", "worker", "broker"]
     random.shuffle(kinds)
@@ -162,10 +117,13 @@ def test_every_row_is_there_once_whatever_is_killed(stage: Stage) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("staging_bytes", [IN_MESSAGES, IN_FILES])
-def test_every_row_is_there_once_whatever_is_killed_how_often(stage: Stage, staging_bytes: int) -> None:
-    stage.staging_bytes = staging_bytes
-    kinds = ["driver", "worker", "broker", "driver only"] * (5 if staging_bytes == IN_MESSAGES else 4)
+@pytest.mark.parametrize(
+    "stage, rounds, stages", [(IN_MESSAGES, 5, False), (IN_FILES, 4, True)], indirect=["stage"]
+)
+def test_every_row_is_there_once_whatever_is_killed_how_often(
+    stage: Stage, rounds: int, stages: bool
+) -> None:
+    kinds = ["driver", "worker", "broker", "driver only"] * rounds
     random.shuffle(kinds)
     survive(stage, kinds)
-    assert stage.has_staged == (staging_bytes == IN_FILES)
+    assert stage.has_staged == stages
