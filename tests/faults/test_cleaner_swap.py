@@ -37,6 +37,7 @@ class StoppingDisk(RealDisk):
     """Stops the process in place of an operation that changes something on disk."""
 
     def __init__(self, stop_after: int) -> None:
+        super().__init__()
         self.armed = False
         self._left = stop_after
 

@@ -102,6 +102,7 @@ def test_the_answers_are_the_same_without_the_file(
     bench = _busy_log(tmp_path)
     before = _answers(bench)
     assert before["aborted"] and len(bench.log.segments) == 4
+    bench.log.leader_epochs.save()
     bench.close() if clean else bench.crash()
     spoiled = [path for path in bench.directory.iterdir() if path.name.endswith(kind)]
     assert spoiled

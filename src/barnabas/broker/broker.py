@@ -91,7 +91,8 @@ class Broker:
         return self.id if self.controller.active else -1
 
     async def start(self) -> None:
-        _raise_file_limit()
+        # The other half is for connections.
+        self._disk.open_files.most = _raise_file_limit() // 2
         await self._bind()
         await self._join()
         await self._open_logs()
@@ -219,7 +220,9 @@ class Broker:
         self.server.reconfigure(self.config)
 
 
-def _raise_file_limit() -> None:
-    """Every segment and connection is a file; the soft limit of most systems is far too low for that."""
+def _raise_file_limit() -> int:
+    """Every segment in use and every connection is a file; the soft limit of most systems is far too low for
+    that. How many there may be."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from barnabas.ids import TopicPartition, Uuid, uuid_from_string, uuid_to_string
 from barnabas.log import names
-from barnabas.log.disk import Disk, read_file, replace_file
+from barnabas.log.disk import Disk, put_file, read_file, replace_file
 
 logger = logging.getLogger(__name__)
 
@@ -21,10 +21,10 @@ META_PROPERTIES_VERSION = 1
 
 
 def write_checkpoint(disk: Disk, path: Path, lines: Iterable[str]) -> None:
-    replace_file(disk, path, _checkpoint_bytes(lines))
+    replace_file(disk, path, checkpoint_bytes(lines))
 
 
-def _checkpoint_bytes(lines: Iterable[str]) -> bytes:
+def checkpoint_bytes(lines: Iterable[str]) -> bytes:
     entries = list(lines)
     text = "".join(f"{line}\n" for line in (CHECKPOINT_VERSION, len(entries), *entries))
     return text.encode()
@@ -55,7 +55,7 @@ def write_offsets(disk: Disk, path: Path, offsets: Mapping[TopicPartition, int])
 
 
 def offsets_bytes(offsets: Mapping[TopicPartition, int]) -> bytes:
-    return _checkpoint_bytes(f"{tp.topic} {tp.partition} {offset}" for tp, offset in offsets.items())
+    return checkpoint_bytes(f"{tp.topic} {tp.partition} {offset}" for tp, offset in offsets.items())
 
 
 def read_offsets(disk: Disk, path: Path) -> dict[TopicPartition, int]:
@@ -115,8 +115,9 @@ def take_clean_shutdown(disk: Disk, directory: Path) -> bool:
 
 
 def write_partition_metadata(disk: Disk, directory: Path, topic_id: Uuid) -> None:
+    """It is not synced: whoever makes many logs does that for all of them."""
     content = f"version: 0\ntopic_id: {uuid_to_string(topic_id)}"
-    replace_file(disk, directory / names.PARTITION_METADATA, content.encode())
+    put_file(disk, directory / names.PARTITION_METADATA, content.encode())
 
 
 def read_partition_metadata(disk: Disk, directory: Path) -> Uuid | None:

@@ -6,10 +6,15 @@ Touches the file system and nothing else. Data calls take a file descriptor and 
 import errno
 import os
 import shutil
+import sys
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+from barnabas.log.open_files import OpenFiles
+
 COPY_CHUNK_BYTES = 1 << 20
+# Of a file that is written beside the one whose place it takes; a crash may leave it.
+TEMPORARY = ".tmp"
 
 Data: TypeAlias = bytes | bytearray | memoryview
 
@@ -37,8 +42,16 @@ class FileHandle:
         self.close()
 
 
+def is_held_by_others(file: FileHandle) -> bool:
+    """For the attribute that keeps a file: does anybody else refer to it, such as a reader's slice?"""
+    # References that are no reader's: the attribute, the parameter here, and getrefcount's own.
+    return sys.getrefcount(file) > 3
+
+
 class Disk(Protocol):
     """What the log asks of a file system. Failures are OSError; writes may be short, as in POSIX."""
+
+    open_files: OpenFiles
 
     def open(self, path: Path, *, write: bool = False, create: bool = False) -> FileHandle: ...
     def pwrite(self, fd: int, data: Data, position: int, /) -> int: ...
@@ -47,6 +60,7 @@ class Disk(Protocol):
     def truncate(self, fd: int, size: int, /) -> None: ...
     def allocate(self, fd: int, size: int, /) -> None: ...
     def size(self, fd: int, /) -> int: ...
+    def size_of(self, path: Path) -> int: ...
     def fsync_dir(self, path: Path) -> None: ...
     def rename(self, source: Path, target: Path) -> None: ...
     def unlink(self, path: Path) -> None: ...
@@ -63,6 +77,9 @@ class RealDisk:
     fsync = staticmethod(os.fsync)
     truncate = staticmethod(os.ftruncate)
 
+    def __init__(self) -> None:
+        self.open_files = OpenFiles()
+
     def open(self, path: Path, *, write: bool = False, create: bool = False) -> FileHandle:
         flags = os.O_CLOEXEC | (os.O_RDWR if write else os.O_RDONLY) | (os.O_CREAT if create else 0)
         return FileHandle(os.open(path, flags, 0o644))
@@ -72,6 +89,9 @@ class RealDisk:
 
     def size(self, fd: int, /) -> int:
         return os.fstat(fd).st_size
+
+    def size_of(self, path: Path) -> int:
+        return path.stat().st_size
 
     def fsync_dir(self, path: Path) -> None:
         handle = FileHandle(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
@@ -88,7 +108,8 @@ class RealDisk:
         path.mkdir(parents=True, exist_ok=True)
 
     def listdir(self, path: Path) -> list[str]:
-        return sorted(entry.name for entry in path.iterdir())
+        with os.scandir(path) as entries:
+            return sorted(entry.name for entry in entries)
 
     def rmtree(self, path: Path) -> None:
         shutil.rmtree(path)
@@ -117,9 +138,18 @@ def read_file(disk: Disk, path: Path) -> bytes | None:
         handle.close()
 
 
+def put_file(disk: Disk, path: Path, data: bytes) -> None:
+    """As replace_file for a process that is killed; a power failure may leave nothing, or an empty file."""
+    temporary = path.with_name(path.name + TEMPORARY)
+    handle = disk.open(temporary, write=True, create=True)
+    disk.truncate(handle.fd, 0)
+    write_fully(disk, handle.fd, data, 0)
+    disk.rename(temporary, path)
+
+
 def replace_file(disk: Disk, path: Path, data: bytes) -> None:
     """Replace a small file so that a crash leaves the old content or the new, never a mixture."""
-    temporary = path.with_name(path.name + ".tmp")
+    temporary = path.with_name(path.name + TEMPORARY)
     write_durably(disk, temporary, data)
     disk.rename(temporary, path)
     disk.fsync_dir(path.parent)

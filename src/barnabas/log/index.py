@@ -1,10 +1,10 @@
 """The sparse indexes beside a segment: .index (relative offset, position) and .timeindex (timestamp,
 relative offset), in Kafka's binary forms.
 
-The active segment's entries live in memory and reach the file in chunks; a mapped file is never written,
-since a full disk under a mapping is a SIGBUS. An inactive index stays on disk and is searched with pread.
-An index is only a hint: the segment believes an entry when the batch it points at agrees, and rebuilds the
-file otherwise."""
+The active segment's entries live in memory and reach the file in chunks, for which it is opened each time; a
+mapped file is never written, since a full disk under a mapping is a SIGBUS. An inactive index stays on disk,
+is opened by the first search and searched with pread. An index is only a hint: the segment believes an entry
+when the batch it points at agrees, and rebuilds the file otherwise."""
 
 import logging
 import struct
@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from pathlib import Path
 from typing import ClassVar
 
-from barnabas.log.disk import Disk, FileHandle, write_fully
+from barnabas.log.disk import Disk, FileHandle, read_file, write_fully
 from barnabas.log.errors import DamagedIndexError
 
 logger = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ class SparseIndex:
     entry: ClassVar[struct.Struct]
     key_type: ClassVar[str]
 
-    __slots__ = ("_count", "_disk", "_file", "_keys", "_path", "_values", "_written", "entries_max")
+    __slots__ = ("_count", "_disk", "_file", "_keys", "_path", "_torn", "_values", "_written", "entries_max")
 
     def __init__(self, disk: Disk, path: Path, bytes_max: int) -> None:
         self._disk = disk
@@ -38,9 +38,18 @@ class SparseIndex:
         self._values: array[int] = array("i")
         self._count = 0
         self._written = 0
+        # Whether the file may hold something else after the entries that were written.
+        self._torn = False
 
     def __len__(self) -> int:
-        return len(self._keys) if self._keys is not None else self._count
+        if self._keys is not None:
+            return len(self._keys)
+        self._ready()
+        return self._count
+
+    def _ready(self) -> None:
+        if self._file is None:
+            self.open()
 
     def open(self) -> bool:
         """Open for searching on disk; False when the file is missing or not a whole number of entries."""
@@ -54,22 +63,24 @@ class SparseIndex:
 
     def open_active(self) -> bool:
         """Take all entries into memory and be ready to append; False as for open()."""
-        sound = self.open()
-        data = (
-            b"" if self._file is None else self._disk.pread(self._file.fd, self._count * self.entry.size, 0)
-        )
-        self._fill(list(self.entry.iter_unpack(data[: len(data) - len(data) % self.entry.size])))
+        data = read_file(self._disk, self._path)
+        self.release()
+        whole = len(data) - len(data) % self.entry.size if data else 0
+        self._fill(list(self.entry.iter_unpack(data[:whole])) if data else [])
         self._written = len(self)
-        self._file = self._disk.open(self._path, write=True, create=True)
-        return sound
+        self._torn = data is None or whole < len(data)
+        return not self._torn
 
     def replace(self, entries: list[tuple[int, int]]) -> None:
         """Become these entries, in memory and on disk; the index is active afterwards."""
-        self._file = self._disk.open(self._path, write=True, create=True)
-        self._disk.truncate(self._file.fd, 0)
-        self._fill(entries)
-        self._written = 0
+        self.adopt(entries)
         self.write_pending()
+
+    def adopt(self, entries: list[tuple[int, int]]) -> None:
+        """Become these entries in memory; what the file holds is replaced when something is next written."""
+        self.release()
+        self._fill(entries)
+        self._torn = True
 
     def append(self, key: int, value: int) -> None:
         if self._keys is None:
@@ -97,6 +108,7 @@ class SparseIndex:
         if self._keys is not None:
             slot = bisect_right(self._keys, key)
             return (self._keys[slot - 1], self._values[slot - 1]) if slot else None
+        self._ready()
         found: tuple[int, int] | None = None
         low, high = 0, self._count
         while low < high:
@@ -128,38 +140,51 @@ class SparseIndex:
         self._keep(bisect_left(self._values, value))
 
     def _keep(self, entries: int) -> None:
-        if self._keys is None or self._file is None:
+        if self._keys is None:
             raise RuntimeError(f"{self._path} is not active")
         del self._keys[entries:], self._values[entries:]
         if self._written > entries:
-            self._disk.truncate(self._file.fd, entries * self.entry.size)
-            self._written = entries
+            self._torn, self._written = True, entries
+            self._cut_file()
+
+    def _cut_file(self) -> FileHandle:
+        """The file, for writing, with nothing in it but the entries that were written."""
+        file = self._disk.open(self._path, write=True, create=True)
+        if self._torn:
+            self._disk.truncate(file.fd, self._written * self.entry.size)
+            self._torn = False
+        return file
 
     def write_pending(self) -> None:
-        if self._keys is None or self._file is None or self._written == len(self._keys):
+        if self._keys is None or (self._written == len(self._keys) and not self._torn):
             return
+        file = self._cut_file()
         pairs = zip(self._keys[self._written :], self._values[self._written :], strict=True)
         data = b"".join([self.entry.pack(key, value) for key, value in pairs])
-        write_fully(self._disk, self._file.fd, data, self._written * self.entry.size)
-        self._written = len(self._keys)
+        self._torn = True
+        write_fully(self._disk, file.fd, data, self._written * self.entry.size)
+        self._written, self._torn = len(self._keys), False
 
     def seal(self) -> None:
         """Write all, then give the memory back: from now on the index is searched on disk."""
-        if self._keys is None or self._file is None:
+        if self._keys is None:
             return
         self.write_pending()
-        self._disk.truncate(self._file.fd, self._written * self.entry.size)
-        self._count, self._keys, self._values = self._written, None, array("i")
+        self.release()
 
     def handle(self) -> FileHandle | None:
-        return self._file
+        """The file, to be synced; None when there is none."""
+        if self._file is not None:
+            return self._file
+        try:
+            return self._disk.open(self._path)
+        except FileNotFoundError:
+            return None
 
     def release(self) -> None:
         """Let go of the file and of entries not written."""
-        self._file, self._keys, self._values, self._count, self._written = None, None, array("i"), 0, 0
-
-    def moved_to(self, path: Path) -> None:
-        self._path = path
+        self._file, self._keys, self._values, self._count = None, None, array("i"), 0
+        self._written, self._torn = 0, False
 
     def _fill(self, entries: list[tuple[int, int]]) -> None:
         self._keys = array(self.key_type, [entry[0] for entry in entries])

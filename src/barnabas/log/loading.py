@@ -2,14 +2,18 @@
 
 After a clean stop only the end of the last segment is looked at. After an unclean one every batch from the
 recovery point on is checked: a torn tail is cut, damage with good data after it is kept and marked, and
-all that stands beside those segments is made anew. Side files that are missing are always rebuilt."""
+all that stands beside those segments is made anew; what belongs to the last one is only kept in mind, since
+it would not be trusted after another unclean stop. Side files that are missing are always rebuilt. Nothing is
+synced, and no file stays open."""
 
 import logging
 from dataclasses import dataclass
+from pathlib import Path
 
 from barnabas.config.topic import TopicConfig
 from barnabas.log import names
 from barnabas.log.checkpoints import read_checkpoint, read_partition_metadata, write_partition_metadata
+from barnabas.log.disk import Disk
 from barnabas.log.leader_epochs import LeaderEpochs
 from barnabas.log.log import Log
 from barnabas.log.producer_state import ProducerState
@@ -19,6 +23,7 @@ from barnabas.log.segment import Segment
 from barnabas.log.state import Identity, Services
 from barnabas.log.swapping import finish_interrupted_swaps
 from barnabas.log.transactions import rebuild_transaction_index
+from barnabas.log.txn_index import AbortedTransaction
 
 logger = logging.getLogger(__name__)
 
@@ -37,23 +42,36 @@ class Marks:
 def open_log(identity: Identity, services: Services, config: TopicConfig, marks: Marks) -> Log:
     """Open the log in `identity.directory`, or begin a new one there. OSError when the disk fails."""
     disk, directory = services.disk, identity.directory
-    disk.mkdir(directory)
-    finish_interrupted_swaps(disk, directory)
-    stored_id = read_partition_metadata(disk, directory)
+    listing = finish_interrupted_swaps(disk, directory, _listing(disk, directory))
+    stored_id = read_partition_metadata(disk, directory) if names.PARTITION_METADATA in listing else None
     if stored_id is None and identity.topic_id is not None:
         write_partition_metadata(disk, directory, identity.topic_id)
     identity = identity._replace(topic_id=identity.topic_id or stored_id)
-    log = Log(identity, services, config, LeaderEpochs(disk, directory), ProducerState(disk, directory))
-    _Loader(log, marks).load()
+    producers = ProducerState(disk, directory, listing)
+    log = Log(identity, services, config, LeaderEpochs(disk, directory), producers)
+    _Loader(log, marks, listing).load()
+    for segment in log.segments:
+        segment.close_files()
     return log
 
 
+def _listing(disk: Disk, directory: Path) -> list[str]:
+    try:
+        return disk.listdir(directory)
+    except FileNotFoundError:
+        disk.mkdir(directory)
+        return []
+
+
 class _Loader:
-    def __init__(self, log: Log, marks: Marks) -> None:
+    def __init__(self, log: Log, marks: Marks, listing: list[str]) -> None:
         self._log = log
         self._marks = marks
+        self._listing = listing
         # The first segment that was examined byte by byte, in the list of segments.
         self._examined_from: int | None = None
+        # Bases of segments that were examined and hold no batch of a producer with an id.
+        self._without_producers: set[int] = set()
         self._changed = False
 
     def load(self) -> None:
@@ -83,9 +101,7 @@ class _Loader:
 
     def _existing_segments(self) -> list[Segment]:
         log = self._log
-        files = [
-            parsed for name in log.disk.listdir(log.directory) if (parsed := names.parse_offset_file(name))
-        ]
+        files = [parsed for name in self._listing if (parsed := names.parse_offset_file(name))]
         bases = sorted(offset for offset, kind, pending in files if kind == names.LOG and not pending)
         for offset, kind, pending in files:
             if kind in names.SEGMENT_SUFFIXES and not pending and offset not in bases:
@@ -100,6 +116,8 @@ class _Loader:
 
     def _load_corrupt_ranges(self) -> None:
         log = self._log
+        if names.CORRUPT_RANGES not in self._listing:
+            return
         rows = read_checkpoint(log.disk, log.directory / names.CORRUPT_RANGES, fields=5) or []
         for row in rows:
             corrupt = CorruptRange(*map(int, row))
@@ -119,12 +137,15 @@ class _Loader:
         segment = log.segments[place]
         last = place == len(log.segments) - 1
         limit = segment.offset_limit + 1 if last else log.bases[place + 1]
+        segment.active = last
         # In an older segment the next one's base confirms its last batch.
         found = examine(segment, limit, gaps=log.config.cleanup_compact or not last, last=last)
         self._report(segment, found)
         if found.bad != segment.bad:
             self._changed = True
         install(segment, found)
+        if not found.has_producers:
+            self._without_producers.add(segment.base_offset)
         if not last:
             segment.next_offset = limit
         for epoch, start in found.epochs:
@@ -152,18 +173,13 @@ class _Loader:
             )
 
     def _activate_last(self) -> None:
+        """A segment that was just recovered is active already."""
         log = self._log
         segment = log.active
-        segment.release()
-        if not segment.activate():
-            if self._examined_from is not None:
-                raise RuntimeError(f"{segment} cannot be opened although it was just recovered")
+        if not segment.active and not segment.activate():
             logger.error("%s: the end of %s is not as it was closed; it is recovered", log.partition, segment)
             segment.release()
-            segment.active = False
             self._recover(len(log.segments) - 1)
-            segment.release()
-            segment.activate()
 
     def _drop_all(self) -> None:
         """Files were removed by hand: what is left ends before the log start."""
@@ -182,16 +198,24 @@ class _Loader:
         log = self._log
         epochs = log.leader_epochs
         if not epochs.loaded:
-            for segment in log.segments:
-                self._changed |= make_walkable(segment)
-                for _, header in segment.headers():
-                    if header.leader_epoch > epochs.latest:
-                        epochs.assign(header.leader_epoch, header.base_offset, save=False)
-            if epochs.entries:
-                epochs.save()
+            self._find_epochs()
+        if epochs.entries and not epochs.loaded and not log.unflushed:
+            # Otherwise the next flush does it.
+            epochs.save()
         # An epoch that begins exactly at the end is kept: its leader has not written yet.
         epochs.truncate_from_end(log.log_end_offset + 1)
         epochs.truncate_from_start(log.log_start_offset)
+
+    def _find_epochs(self) -> None:
+        if self._examined_from == 0:
+            return
+        epochs = self._log.leader_epochs
+        epochs.forget()
+        for segment in self._log.segments:
+            self._changed |= make_walkable(segment)
+            for _, header in segment.headers():
+                if header.leader_epoch > epochs.latest:
+                    epochs.assign(header.leader_epoch, header.base_offset)
 
     def _load_producers(self) -> None:
         """Load the newest snapshot that can be trusted and replay what came after it.
@@ -206,12 +230,14 @@ class _Loader:
         for segment in log.segments[log.segment_for(start) :] if start < end else []:
             if segment.base_offset > start:
                 producers.take_snapshot(segment.base_offset, replace=True)
-            self._changed |= make_walkable(segment)
-            aborted = producers.replay(segment, start, end)
+            aborted: list[AbortedTransaction] = []
+            if segment.base_offset not in self._without_producers:
+                self._changed |= make_walkable(segment)
+                aborted = producers.replay(segment, start, end)
             if segment.base_offset >= examined_base:
                 segment.txn_index.start(aborted)
         if start < end:
-            producers.take_snapshot(end, replace=True)
+            producers.distrust_snapshot(end)
         producers.end_offset = end
         producers.expire(log.clock.now_ms(), self._marks.producer_expiration_ms)
         producers.keep_snapshots(set(log.bases), log.log_start_offset, end)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.log import names, reading, retention, timestamps, transactions, truncation
 from barnabas.log.errors import UnexpectedOffsetError
+from barnabas.log.flushing import FlushTask
 from barnabas.log.producer_state import aborted_transaction
 from barnabas.log.producers import Origin
 from barnabas.log.reading import LogSlice
@@ -207,21 +208,28 @@ class Log(LogState):
 
     def close(self) -> None:
         """Write all down, so that the next start needs no recovery."""
-        if self.closed:
-            return
-        if not self.offline:
-            self._close_files()
+        task = self.plan_close()
+        if task is not None:
+            problem = task.problem()
+            if problem is not None:
+                raise self.storage_error(problem, fatal=True) from problem
+            self.finish_flush(task)
         self.abandon()
 
-    def _close_files(self) -> None:
-        self.producers.take_snapshot(self.log_end_offset)
+    def plan_close(self) -> FlushTask | None:
+        """Write all down but for a flush; once that has been run, the log can be abandoned.
+
+        What lies beside the records needs no sync: an index is checked at use, a snapshot has a checksum."""
+        if self.offline:
+            return None
+        if self.log_end_offset > self.log_start_offset:
+            self.producers.take_snapshot(self.log_end_offset)
         try:
+            task = self.plan_flush() if self.unflushed else None
             self.active.finish()
         except OSError as problem:
             raise self.storage_error(problem) from problem
-        # What lies beside the records needs no sync: an index is checked at use, a snapshot has a checksum.
-        if self.unflushed:
-            self.flush()
+        return task
 
     def abandon(self) -> None:
         """Let go of the files without writing anything, as a killed process does."""

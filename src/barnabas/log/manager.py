@@ -20,13 +20,16 @@ from barnabas.log.checkpoints import offsets_bytes
 from barnabas.log.directories import LogDirectory
 from barnabas.log.disk import Disk
 from barnabas.log.errors import LogDirError
-from barnabas.log.flushing import FlushTask
+from barnabas.log.flushing import FlushTask, run_together
 from barnabas.log.loading import Marks, open_log
 from barnabas.log.log import Log
 from barnabas.log.state import Identity, LogState, Services
 from barnabas.log.trash import Trash
 
 logger = logging.getLogger(__name__)
+
+# So many logs have files open at once while they are closed.
+CLOSED_TOGETHER = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ class LogManager:
         self.directories = [LogDirectory(self._disk, Path(path)) for path in log_dirs]
         # Partitions that have no log any more and may still be in the checkpoints; and how often a log went.
         self._still_marked: set[TopicPartition] = set()
+        # New logs whose directories a power failure might take.
+        self._unsynced: list[Log] = []
         self._deletions = 0
 
     # -- starting and stopping
@@ -109,13 +114,10 @@ class LogManager:
     def shutdown(self, broker_epoch: int = -1) -> None:
         """Close everything; directories in which all went well need no recovery at the next start."""
         failed: set[Path] = set()
-        for partition, log in self._logs.items():
-            try:
-                log.close()
-            except KafkaError as problem:
-                failed.add(self._home[partition].path)
-                log.abandon()
-                logger.error("%s could not be closed in order: %s", log, problem)
+        logs = list(self._logs.values())
+        for start in range(0, len(logs), CLOSED_TOGETHER):
+            for log in self._close(logs[start : start + CLOSED_TOGETHER]):
+                failed.add(self._home[log.partition].path)
         self._trash.empty(all_now=True)
         self.checkpoint()
         for directory in self.directories:
@@ -123,6 +125,29 @@ class LogManager:
                 directory.mark_clean(broker_epoch)
             directory.release()
         self._logs.clear()
+
+    def _close(self, logs: list[Log]) -> list[Log]:
+        """Close these logs, with their flushes at once; those that could not be closed in order."""
+        failed: list[Log] = []
+        planned: list[tuple[Log, FlushTask]] = []
+        for log in logs:
+            try:
+                task = log.plan_close()
+            except KafkaError as problem:
+                logger.error("%s could not be closed in order: %s", log, problem)
+                failed.append(log)
+                continue
+            if task is not None:
+                planned.append((log, task))
+        for (log, task), trouble in zip(planned, run_together([task for _, task in planned]), strict=True):
+            if trouble is None:
+                log.finish_flush(task)
+            else:
+                log.storage_error(trouble, fatal=True)
+                failed.append(log)
+        for log in logs:
+            log.abandon()
+        return failed
 
     @property
     def were_clean(self) -> bool:
@@ -154,7 +179,9 @@ class LogManager:
         )
 
     def get_or_create(self, partition: TopicPartition, topic_id: Uuid | None, config: TopicConfig) -> Log:
-        """The partition's log; a new one goes to the directory that has the fewest."""
+        """The partition's log; a new one goes to the directory that has the fewest.
+
+        What is made is not safe from a power failure before sync_created."""
         log = self._logs.get(partition)
         if log is not None:
             return log
@@ -164,15 +191,41 @@ class LogManager:
         if partition in self._still_marked:
             # The marks of a former log of this name, found after a crash, would be taken for the new one's.
             self.checkpoint()
-        homes = list(self._home.values())
+        homes = list(self._home.values()) if len(online) > 1 else []
         directory = min(online, key=homes.count)
         try:
             log = self._open(directory, partition, topic_id, config, Marks())
-            self._disk.fsync_dir(directory.path)
         except OSError as problem:
             self._home.pop(partition, None)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition}: {problem.strerror}") from problem
+        self._unsynced.append(log)
         return log
+
+    def sync_created(self) -> None:
+        """Have the directories of new logs on stable storage, with what tells whose they are."""
+        created, self._unsynced = [log for log in self._unsynced if not log.offline], []
+        for start in range(0, len(created), CLOSED_TOGETHER):
+            self._sync(created[start : start + CLOSED_TOGETHER])
+        homes = {self._home[log.partition] for log in created if not log.offline}
+        for directory in homes:
+            try:
+                self._disk.fsync_dir(directory.path)
+            except OSError as problem:
+                self._directory_failed(directory, problem)
+
+    def _sync(self, logs: list[Log]) -> None:
+        planned: list[tuple[Log, FlushTask]] = []
+        for log in logs:
+            path = log.directory / names.PARTITION_METADATA
+            try:
+                files = [] if log.topic_id is None else [self._disk.open(path)]
+            except OSError as problem:
+                log.storage_error(problem, fatal=True)
+            else:
+                planned.append((log, FlushTask(self._disk, log.directory, 0, files)))
+        for (log, _), trouble in zip(planned, run_together([task for _, task in planned]), strict=True):
+            if trouble is not None:
+                log.storage_error(trouble, fatal=True)
 
     def delete(self, partition: TopicPartition) -> None:
         """Take the log away now; its files go after file.delete.delay.ms."""

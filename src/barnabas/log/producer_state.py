@@ -22,22 +22,27 @@ logger = logging.getLogger(__name__)
 
 
 class ProducerState(ProducerTable):
-    def __init__(self, disk: Disk, directory: Path) -> None:
+    def __init__(self, disk: Disk, directory: Path, listing: list[str] | None = None) -> None:
+        """`listing` is what is in the directory, where that is known."""
         super().__init__()
         self._disk = disk
         self._directory = directory
         self.end_offset = 0
         self.snapshots = sorted(
             parsed[0]
-            for parsed in map(names.parse_offset_file, disk.listdir(directory))
+            for parsed in map(
+                names.parse_offset_file, disk.listdir(directory) if listing is None else listing
+            )
             if parsed and parsed[1:] == (names.SNAPSHOT, "")
         )
 
-    def moved_to(self, directory: Path) -> None:
-        self._directory = directory
-
     def snapshot_path(self, offset: int) -> Path:
         return names.segment_file(self._directory, offset, names.SNAPSHOT)
+
+    def distrust_snapshot(self, offset: int) -> None:
+        """What the snapshot at `offset` says may not be true: the next one taken there replaces it."""
+        if offset in self.snapshots:
+            self.snapshots.remove(offset)
 
     def take_snapshot(self, offset: int, *, replace: bool = False) -> None:
         """Write down the state, which is that of all batches below `offset`, unless that was done before."""

@@ -27,6 +27,7 @@ class Examination:
     time_entries: list[tuple[int, int]] = field(default_factory=list)
     epochs: list[tuple[int, int]] = field(default_factory=list)
     bad: list[CorruptRange] = field(default_factory=list)
+    has_producers: bool = False
 
 
 def examine(segment: Segment, limit: int, *, gaps: bool, last: bool) -> Examination:
@@ -35,6 +36,8 @@ def examine(segment: Segment, limit: int, *, gaps: bool, last: bool) -> Examinat
     Damage with good batches after it is a corrupt range. Damage up to the end is a torn tail if this is the
     last segment of the log (the caller cuts it), and a corrupt range otherwise."""
     found = Examination(next_offset=segment.base_offset, max_timestamp_offset=segment.base_offset)
+    if segment.size == 0:
+        return found
     indexed_at = 0
     pending: Damaged | None = None
     for item in Verifier(segment.window(WINDOW_BYTES), segment.base_offset, limit, gaps=gaps).walk():
@@ -63,6 +66,8 @@ def _range(segment: Segment, damaged: Damaged, end: int, next_offset: int) -> Co
 
 
 def _note_batch(found: Examination, segment: Segment, header: BatchHeader) -> None:
+    if header.producer_id >= 0:
+        found.has_producers = True
     if found.first_timestamp is None:
         found.first_timestamp = header.max_timestamp
     if header.max_timestamp > found.max_timestamp:

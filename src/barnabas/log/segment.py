@@ -1,17 +1,17 @@
 """One segment of a log: appending to it, rolling, cutting, and being rebuilt. Searching is in StoredSegment.
 
 Holds: offsets rise; the file never ends in a torn batch while the process lives. The last segment of a log is
-active: its file is open for writing and its index entries are in memory. Owned by one Log."""
+active: its file is opened for writing and its index entries are in memory. Owned by one Log."""
 
 import errno
 import os
-import sys
+import weakref
 from pathlib import Path
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import KafkaError
 from barnabas.log import names
-from barnabas.log.disk import Data, Disk, replace_by_prefix
+from barnabas.log.disk import Data, Disk, FileHandle, is_held_by_others, replace_by_prefix
 from barnabas.log.errors import DamagedIndexError, TornWriteError
 from barnabas.log.scan import CorruptRange
 from barnabas.log.stored_segment import LONG_MAX, StoredSegment
@@ -24,6 +24,8 @@ ALWAYS_CHECK = -2
 class Segment(StoredSegment):
     __slots__ = (
         "_bytes_since_index",
+        "_lent",
+        "_preallocated",
         "_pwrite",
         "created_ms",
         "first_timestamp",
@@ -44,6 +46,9 @@ class Segment(StoredSegment):
         super().__init__(disk, directory, base_offset, config)
         self._pwrite = disk.pwrite
         self._bytes_since_index = 0
+        self._preallocated = False
+        # The file as it was opened for reading, before the segment became active: a reader may have it.
+        self._lent: weakref.ref[FileHandle] | None = None
         self.index_interval = config.index_interval_bytes
         self.created_ms = now_ms
         self.roll_ms = config.segment_ms
@@ -61,31 +66,29 @@ class Segment(StoredSegment):
 
     def create(self, *, preallocate: bool) -> None:
         """Make the files of a new, empty, active segment."""
-        self._open_for_writing(create=True)
+        self.active = self.timestamps_known = True
+        self._keep_open(self._disk.open(self.path(names.LOG), write=True, create=True))
         self._disk.truncate(self._fd, 0)
         if preallocate:
             self._disk.allocate(self._fd, self.size_limit)
+        self._preallocated = preallocate
         self.index.replace([])
         self.time_index.replace([])
         self.txn_index.start([])
-        self.active = self.timestamps_known = True
         self.trusted_from = 0
 
     def activate(self) -> bool:
         """Make an existing segment the active one; False when it does not end in a whole batch as indexed."""
-        self._open_for_writing(create=False)
+        self._lent = None if self._file is None else weakref.ref(self._file)
+        self._let_go()
+        self.active = True
         sound = self.index.open_active()
         sound = self.time_index.open_active() and sound
-        self.active = True
         self.trusted_from = min(self.trusted_from, self.size)
         try:
             return sound and self._read_tail()
         except (KafkaError, DamagedIndexError):
             return False
-
-    def _open_for_writing(self, *, create: bool) -> None:
-        self._file = self._disk.open(self.path(names.LOG), write=True, create=create)
-        self._fd = self._file.fd
 
     def _read_tail(self) -> bool:
         """Find the end offset and the highest timestamp from the last index entries on; False if they lie."""
@@ -111,10 +114,14 @@ class Segment(StoredSegment):
     def finish(self) -> None:
         """Stop being active: the highest timestamp is written down for retention and searches."""
         self.write_indexes()
-        self._disk.truncate(self._fd, self.size)
+        if self._preallocated:
+            self._disk.truncate(self.file().fd, self.size)
+            self._preallocated = False
         self.index.seal()
         self.time_index.seal()
         self.active = False
+        if self._file is not None:
+            self._keep_open(self._file)
 
     def write_indexes(self) -> None:
         self.add_time_entry()
@@ -128,6 +135,8 @@ class Segment(StoredSegment):
         """Write one batch at the end and index it; its position. On failure the segment is as before."""
         position = self.size
         size = len(data)
+        if self._fd < 0:
+            self._open_file()
         try:
             written = self._pwrite(self._fd, data, position)
         except OSError:
@@ -208,11 +217,7 @@ class Segment(StoredSegment):
     def adopt(self, size: int, next_offset: int, bad: list[CorruptRange]) -> None:
         """Take the bounds that an examination found; bytes past `size` are cut."""
         if size < self.size:
-            file = (
-                self._file
-                if self.active and self._file
-                else self._disk.open(self.path(names.LOG), write=True)
-            )
+            file = self.file() if self.active else self._disk.open(self.path(names.LOG), write=True)
             self._disk.truncate(file.fd, size)
         self.size, self.next_offset, self.bad = size, next_offset, bad
         self.trusted_from = 0
@@ -226,9 +231,12 @@ class Segment(StoredSegment):
             self._start_roll_timer(first)
 
     def adopt_indexes(self, entries: list[tuple[int, int]], time_entries: list[tuple[int, int]]) -> None:
-        self.index.replace(entries)
-        self.time_index.replace(time_entries)
-        if not self.active:
+        self.index.adopt(entries)
+        self.time_index.adopt(time_entries)
+        if self.active:
+            # Written when more entries have come, or at the end: after a crash they are made anew once more.
+            self._bytes_since_index = self.size - (entries[-1][1] if entries else 0)
+        else:
             self.index.seal()
             self.time_index.seal()
 
@@ -239,11 +247,11 @@ class Segment(StoredSegment):
 
         A reader may hold a slice of the bytes that go; then it keeps the old file and a copy takes its
         place."""
-        file = self.file()
-        # Two references are ours: the attribute and this variable; the third is getrefcount's own.
-        if sys.getrefcount(file) > 3:
-            self._file = replace_by_prefix(self._disk, file, self.path(names.LOG), position)
-            self._fd = self._file.fd
+        self.file()
+        if self._file is None:
+            raise RuntimeError(f"{self} has just been opened and is not open")
+        if is_held_by_others(self._file) or (self._lent is not None and self._lent() is not None):
+            self._keep_open(replace_by_prefix(self._disk, self._file, self.path(names.LOG), position))
         else:
             self._disk.truncate(self._fd, position)
         self.size, self.next_offset = position, next_offset

@@ -29,8 +29,9 @@ from barnabas.log.trash import Trash
 
 logger = logging.getLogger(__name__)
 
-# A disk that is full can be emptied; the log goes on by itself once that was done.
-PASSING_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
+# A disk that is full can be emptied, and descriptors are given back when connections are closed; the log goes
+# on by itself once that was done.
+PASSING_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE})
 
 
 class Identity(NamedTuple):
@@ -79,7 +80,6 @@ class LogState:
         self.offline = False
         self.closed = False
         self.flush_at = config.flush_messages - 1
-        self._jitter = random.Random()
 
     def __repr__(self) -> str:
         return f"Log({self.partition}, {self.log_start_offset}..{self.log_end_offset}, {self.directory})"
@@ -184,8 +184,8 @@ class LogState:
     def new_segment(self, base_offset: int) -> Segment:
         segment = Segment(self.disk, self.directory, base_offset, self.config, self.clock.now_ms())
         segment.roll_ms = self._roll_ms()
+        # That the directory knows of the files is made sure by the first flush of what is in them.
         segment.create(preallocate=self.config.preallocate)
-        self.disk.fsync_dir(self.directory)
         return segment
 
     def add_segment(self, segment: Segment) -> None:
@@ -204,14 +204,13 @@ class LogState:
             else config.segment_ms
         )
         jitter = min(config.segment_jitter_ms, limit)
-        return limit - (self._jitter.randrange(jitter) if jitter > 0 else 0)
+        return limit - (random.randrange(jitter) if jitter > 0 else 0)
 
     def release_idle(self) -> None:
-        """Close the files of inactive segments that nobody has read since the last call."""
-        for segment in self.segments[:-1]:
-            if not segment.touched:
-                segment.release()
-            segment.touched = False
+        """Close the files of segments that nobody has used since the last call."""
+        for segment in self.segments:
+            if not segment.was_used():
+                segment.close_files()
 
     # -- flushing
 
@@ -233,7 +232,7 @@ class LogState:
                     files += segment.handles()
         except OSError as problem:
             raise self.storage_error(problem) from problem
-        return FlushTask(self.disk, self.directory, upto, files)
+        return FlushTask(self.disk, self.directory, upto, files, self.leader_epochs.unsaved())
 
     def finish_flush(self, task: FlushTask) -> None:
         if task.upto > self.recovery_point:

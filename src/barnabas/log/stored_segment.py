@@ -1,7 +1,8 @@
 """The files of one segment and how they are searched: <base>.log with its sparse indexes beside it.
 
-An index entry is believed only if the batch it points at agrees. Files are opened when they are first read
-and stay open until release()."""
+An index entry is believed only if the batch it points at agrees. Files are opened when they are first used
+and stay open until close_files(), which the disk calls when too many are open (open_files.py). So whoever
+uses `_fd` calls file() first, and no other segment between the two."""
 
 import struct
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.kernels.index import CORRUPT, FOUND, find_batch
 from barnabas.log import names
-from barnabas.log.disk import Disk, FileHandle
+from barnabas.log.disk import Disk, FileHandle, is_held_by_others
 from barnabas.log.errors import DamagedIndexError
 from barnabas.log.index import OffsetIndex, TimeIndex
 from barnabas.log.scan import HEADER_WINDOW_BYTES, CorruptRange, Window, headers
@@ -20,6 +21,9 @@ from barnabas.records.batch import BatchHeader, crc_is_valid
 
 LONG_MAX = 2**63 - 1
 LOCATE_CHUNK_BYTES = 4096 + 128
+# The active segment's indexes are in memory; the others are read from their files.
+ACTIVE_DESCRIPTORS = 1
+INACTIVE_DESCRIPTORS = 3
 
 _ENDS_AT = struct.Struct(">q15xi")
 
@@ -30,6 +34,7 @@ class StoredSegment:
         "_disk",
         "_fd",
         "_file",
+        "_size_seen",
         "active",
         "bad",
         "base_offset",
@@ -57,8 +62,9 @@ class StoredSegment:
         self.txn_index = TransactionIndex(disk, self.path(names.TXN_INDEX))
         self.active = False
         self.bad: list[CorruptRange] = []
-        # Whether the files were used since somebody last looked; see LogState.release_idle.
+        # Whether the files were used since somebody last looked, and the size at that time; see was_used.
         self.touched = False
+        self._size_seen = 0
         # A batch boundary that the next fetch is likely to ask for: (offset, position).
         self.hint = (base_offset, 0)
         # Bytes whose headers are known to be in order: what this process wrote or examined, and one range.
@@ -74,37 +80,59 @@ class StoredSegment:
     # -- files
 
     def open(self) -> None:
-        """Learn the size of an existing segment; nothing stays open."""
-        file = self._disk.open(self.path(names.LOG))
-        self.size = self._disk.size(file.fd)
+        """Learn the size of an existing segment."""
+        self.size = self._size_seen = self._disk.size_of(self.path(names.LOG))
 
     def file(self) -> FileHandle:
         self.touched = True
-        if self._file is None:
-            self._file = self._disk.open(self.path(names.LOG))
-            self._fd = self._file.fd
-            if not self.active:
-                self.index.open()
-                self.time_index.open()
-        return self._file
+        return self._file or self._open_file()
+
+    def _open_file(self) -> FileHandle:
+        file = self._disk.open(self.path(names.LOG), write=self.active)
+        self._keep_open(file)
+        return file
+
+    def _keep_open(self, file: FileHandle) -> None:
+        self._file, self._fd = file, file.fd
+        self._disk.open_files.opened(self, ACTIVE_DESCRIPTORS if self.active else INACTIVE_DESCRIPTORS)
 
     def handles(self) -> list[FileHandle]:
-        """All files of the segment that a flush has to sync."""
-        opened = (self.file(), self.index.handle(), self.time_index.handle(), self.txn_index.handle())
-        return [handle for handle in opened if handle is not None]
+        """All files of the segment that a flush has to sync. After a crash the indexes of the last segment
+        are made anew, whatever is in them."""
+        found = [self.file()]
+        if not self.active:
+            found += [handle for index in (self.index, self.time_index) if (handle := index.handle())]
+        if self.txn_index.entries():
+            found.append(self.txn_index.handle())
+        return found
+
+    def was_used(self) -> bool:
+        """Whether something was read or written since this was last asked."""
+        used = self.touched or self.size != self._size_seen
+        self.touched, self._size_seen = False, self.size
+        return used
+
+    def close_files(self) -> None:
+        """Let go of the files until they are needed again; a log file that a reader holds stays.
+
+        It would stay open anyway, and a truncation has to know of the reader."""
+        if self._file is not None and is_held_by_others(self._file):
+            return
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self._file, self._fd = None, -1
+        if not self.active:
+            self.index.release()
+            self.time_index.release()
+        self._disk.open_files.closed(self)
 
     def release(self) -> None:
-        """Let go of the files. Readers that hold slices keep theirs."""
-        self._file, self._fd = None, -1
-        self.index.release()
-        self.time_index.release()
+        """Let go of the files and of what is known of them; the segment is inactive afterwards. Readers that
+        hold slices keep theirs."""
+        self.active = False
+        self._let_go()
         self.txn_index.release()
-
-    def moved_to(self, directory: Path) -> None:
-        self._directory = directory
-        self.index.moved_to(self.path(names.INDEX))
-        self.time_index.moved_to(self.path(names.TIME_INDEX))
-        self.txn_index.moved_to(self.path(names.TXN_INDEX))
 
     # -- contents
 

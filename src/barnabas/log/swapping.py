@@ -10,12 +10,14 @@ import logging
 from pathlib import Path
 
 from barnabas.log import names
-from barnabas.log.disk import Disk
+from barnabas.log.disk import TEMPORARY, Disk
 from barnabas.log.scan import Window, headers
 from barnabas.log.segment import Segment
 from barnabas.log.state import LogState
 
 logger = logging.getLogger(__name__)
+
+_PASSING_SUFFIXES = (names.DELETED, names.CLEANED, names.SWAP, TEMPORARY)
 
 
 def replace_segments(log: LogState, new: list[Segment], old: list[Segment]) -> None:
@@ -54,9 +56,13 @@ def _rename_all(log: LogState, segments: list[Segment], old: str, new: str) -> N
     log.disk.fsync_dir(log.directory)
 
 
-def finish_interrupted_swaps(disk: Disk, directory: Path) -> None:
-    """Bring a directory back to one consistent set of segments; also removes what was being deleted."""
-    files = {name: parsed for name in disk.listdir(directory) if (parsed := names.parse_offset_file(name))}
+def finish_interrupted_swaps(disk: Disk, directory: Path, listing: list[str]) -> list[str]:
+    """Bring a directory back to one consistent set of segments; also removes what was being deleted.
+
+    `listing` is what is in the directory; what is in it afterwards is given back."""
+    if not any(name.endswith(_PASSING_SUFFIXES) for name in listing):
+        return listing
+    files = {name: parsed for name in listing if (parsed := names.parse_offset_file(name))}
     cleaned = [parsed[0] for parsed in files.values() if parsed[2] == names.CLEANED]
     unfinished_from = min(cleaned, default=None)
     swaps: list[str] = []
@@ -70,9 +76,10 @@ def finish_interrupted_swaps(disk: Disk, directory: Path) -> None:
                 swaps.append(name)
     if swaps:
         _install_swaps(disk, directory, swaps, list(files.items()))
-    for name in disk.listdir(directory):
-        if name.endswith(".tmp"):
+    for name in listing:
+        if name.endswith(TEMPORARY):
             disk.unlink(directory / name)
+    return disk.listdir(directory)
 
 
 def _install_swaps(

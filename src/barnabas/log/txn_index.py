@@ -3,7 +3,7 @@ committed.
 
 Kafka makes the file with the first abort; here every segment has one, if empty, so that a missing file is
 known to be lost and is rebuilt from the log. A failed write leaves the entry pending and never fails the
-append."""
+append. The file is open only while it is read or written."""
 
 import logging
 import struct
@@ -26,14 +26,13 @@ class AbortedTransaction(NamedTuple):
 
 
 class TransactionIndex:
-    __slots__ = ("_disk", "_entries", "_file", "_path", "_written", "verified")
+    __slots__ = ("_disk", "_entries", "_path", "_written", "verified")
 
     def __init__(self, disk: Disk, path: Path) -> None:
         self._disk = disk
         self._path = path
         self._entries: list[AbortedTransaction] | None = None
         self._written = 0
-        self._file: FileHandle | None = None
         # Whether somebody compared what was loaded with the log; see transactions.py.
         self.verified = False
 
@@ -45,8 +44,9 @@ class TransactionIndex:
 
     def start(self, entries: list[AbortedTransaction]) -> None:
         """Become these entries, in memory and on disk."""
-        self._file = self._disk.open(self._path, write=True, create=True)
-        self._disk.truncate(self._file.fd, 0)
+        if self._size() != 0:
+            file = self.handle()
+            self._disk.truncate(file.fd, 0)
         self._entries = entries
         self.verified = True
         self._written = 0
@@ -71,23 +71,27 @@ class TransactionIndex:
         if self._entries is None or self._written == len(self._entries):
             return
         data = b"".join([_ENTRY.pack(VERSION, *entry) for entry in self._entries[self._written :]])
-        write_fully(self._disk, self.handle().fd, data, self._written * _ENTRY.size)
+        file = self.handle()
+        write_fully(self._disk, file.fd, data, self._written * _ENTRY.size)
         self._written = len(self._entries)
 
     def handle(self) -> FileHandle:
-        """The file, for a flush."""
-        if self._file is None:
-            self._file = self._disk.open(self._path, write=True, create=True)
-        return self._file
+        """The file, to be written or synced."""
+        return self._disk.open(self._path, write=True, create=True)
 
     def release(self) -> None:
-        self._entries, self._written, self._file, self.verified = None, 0, None, False
+        self._entries, self._written, self.verified = None, 0, False
 
-    def moved_to(self, path: Path) -> None:
-        self._path = path
+    def _size(self) -> int | None:
+        """The bytes of the file; None when there is none."""
+        try:
+            return self._disk.size_of(self._path)
+        except FileNotFoundError:
+            return None
 
     def _load(self) -> None:
-        data = read_file(self._disk, self._path)
+        # Most are empty, which their size tells.
+        data = b"" if self._size() == 0 else read_file(self._disk, self._path)
         if data is None or len(data) % _ENTRY.size:
             return
         rows = list(_ENTRY.iter_unpack(data))

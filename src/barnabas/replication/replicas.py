@@ -67,6 +67,7 @@ class Replicas:
             elif partition.log.config != config:
                 partition.update_config(config)
             partition.follow(placed)
+        self._logs.sync_created()
 
     def _open(self, topic: TopicImage, index: int, config: TopicConfig) -> Partition | None:
         topic_partition = TopicPartition(topic.name, index)

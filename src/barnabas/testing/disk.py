@@ -35,6 +35,7 @@ class Fault:
 
 class FaultyDisk(RealDisk):
     def __init__(self) -> None:
+        super().__init__()
         self.faults: list[Fault] = []
         self.calls: dict[str, int] = {}
         self._paths: dict[int, Path] = {}
@@ -83,6 +84,10 @@ class FaultyDisk(RealDisk):
     def truncate(self, fd: int, size: int, /) -> None:
         self._call("truncate", self._paths.get(fd))
         os.ftruncate(fd, size)
+
+    def size_of(self, path: Path) -> int:
+        self._call("size_of", path)
+        return super().size_of(path)
 
     def fsync_dir(self, path: Path) -> None:
         self._call("fsync_dir", path)

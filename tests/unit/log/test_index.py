@@ -84,6 +84,7 @@ def test_a_file_that_shrinks_under_a_search_is_damaged(tmp_path: Path) -> None:
     path = tmp_path / "i"
     index = _index(path, [(1, 10), (5, 50), (9, 90)])
     index.seal()
+    assert index.floor(9) == (9, 90)
     path.write_bytes(b"")
     with pytest.raises(DamagedIndexError):
         index.floor(9)

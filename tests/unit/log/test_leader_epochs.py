@@ -19,9 +19,29 @@ def _epochs(directory: Path, *entries: tuple[int, int]) -> LeaderEpochs:
 
 def test_the_checkpoint_is_kafkas(tmp_path: Path) -> None:
     epochs = _epochs(tmp_path, (0, 0), (3, 17))
+    assert not (tmp_path / "leader-epoch-checkpoint").exists()
+    epochs.save()
+    assert epochs.unsaved() is None
     assert (tmp_path / "leader-epoch-checkpoint").read_bytes() == b"0\n2\n0 0\n3 17\n"
     again = LeaderEpochs(RealDisk(), tmp_path)
     assert again.loaded and again.entries == epochs.entries
+
+
+def test_a_save_that_comes_late_does_not_undo_a_later_one(tmp_path: Path) -> None:
+    """A flush writes the file in a thread, while a truncation writes it here."""
+    epochs = _epochs(tmp_path, (0, 0), (3, 17))
+    late = epochs.unsaved()
+    assert late is not None
+    epochs.truncate_from_end(17)
+    late.run()
+    assert LeaderEpochs(RealDisk(), tmp_path).entries == [(0, 0)]
+    epochs.assign(4, 20)
+    assert LeaderEpochs(RealDisk(), tmp_path).entries == [(0, 0)]
+    again = epochs.unsaved()
+    assert again is not None
+    again.run()
+    assert LeaderEpochs(RealDisk(), tmp_path).entries == [(0, 0), (4, 20)]
+    assert epochs.unsaved() is None
 
 
 def test_a_new_epoch_drops_what_it_contradicts(tmp_path: Path) -> None:
