@@ -1,7 +1,8 @@
-"""A compaction, and acknowledgements of another topic beside it; runs in the driver's process.
+"""A compaction by itself, and one beside the acknowledgements of another topic; run in the driver's process.
 
 A topic is filled with keyed records, each key many times over, under the policy `delete`; then the policy
-becomes `compact`, and while the cleaner works another topic's acknowledgements are timed."""
+becomes `compact`. Beside acknowledgements that come as fast as they can, a cleaner with a low priority gets
+what the processors have left, so its speed is that of the one by itself."""
 
 import threading
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 from tests.bench import frames
 from tests.bench.connection import Connection, check_produced
 from tests.bench.loads import Target, time_acknowledgements
+from tests.bench.usage import Load, Meter
 
 KEYS_IN_A_BATCH = 9000
 COPIES = 10
@@ -30,6 +32,15 @@ class BesideCompaction:
     bytes_before: int
 
 
+def compact(target: Target, dirty: str, directory: Path, bytes_dirty: int) -> Load:
+    """The requests of the load are nothing; its bytes are those of the log as it was."""
+    _fill(target, dirty, bytes_dirty)
+    before = _size_below(directory)
+    with Connection(target.bootstrap) as connection, Meter(target.pid) as meter:
+        seconds = _await_policy(connection, dirty, directory, bytes_dirty)
+    return meter.load(1, before, seconds)
+
+
 def segment_bytes(bytes_dirty: int) -> int:
     return max(1 << 20, bytes_dirty // 10)
 
@@ -40,16 +51,18 @@ def compact_beside(
     """`directory` is the dirty partition's, where the peer keeps its files."""
     _fill(target, dirty, bytes_dirty)
     before = _size_below(directory)
-    with Connection(target.bootstrap) as connection, ThreadPoolExecutor(1) as threads:
+    with (
+        Connection(target.bootstrap) as connection,
+        Connection(target.bootstrap) as other,
+        ThreadPoolExecutor(1) as threads,
+    ):
         alone = time_acknowledgements(connection, clean, ALONE_COUNT, 5.0)
-        connection.ask(frames.set_topic_config_request(dirty, "cleanup.policy", "compact"))
         is_done = threading.Event()
         acknowledging = threads.submit(
             time_acknowledgements, connection, clean, 1 << 40, PATIENCE_SECONDS, is_done
         )
         try:
-            # What stays: one copy of each key, and the active segment as it is.
-            seconds = _await_compacted(directory, before / COPIES * 2 + 2 * segment_bytes(bytes_dirty))
+            seconds = _await_policy(other, dirty, directory, bytes_dirty)
         finally:
             is_done.set()
         return BesideCompaction(alone, acknowledging.result(), seconds, before)
@@ -69,6 +82,14 @@ def _fill(target: Target, topic: str, bytes_dirty: int) -> None:
         for request in requests * COPIES:
             check_produced(connection.ask(request), error_position, expected)
             expected += KEYS_IN_A_BATCH
+
+
+def _await_policy(connection: Connection, dirty: str, directory: Path, bytes_dirty: int) -> float:
+    """Seconds from the change of the policy until all is compacted."""
+    # What stays: one copy of each key, and the active segment as it is.
+    near = bytes_dirty / COPIES * 2 + 2 * segment_bytes(bytes_dirty)
+    connection.ask(frames.set_topic_config_request(dirty, "cleanup.policy", "compact"))
+    return _await_compacted(directory, near)
 
 
 def _await_compacted(directory: Path, near: float) -> float:

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator
 
 from tests.bench import frames, loads
-from tests.bench.compaction import compact_beside, segment_bytes
+from tests.bench.compaction import compact, compact_beside, segment_bytes
 from tests.bench.figures import Sample, percentile
 from tests.bench.goals import Goal
 from tests.bench.growth_starts import START_ROWS
@@ -116,12 +116,16 @@ def _compaction(stage: Stage, idle: Peer) -> Iterator[Round]:
     configs = {"segment.bytes": str(segment_bytes(size)), "min.cleanable.dirty.ratio": "0.01"}
 
     def measure() -> Sample:
+        with topic_on(peer, "bench-dirty", configs=configs) as dirty:
+            load = stage.driver.run(compact, peer.target, dirty, peer.partition_directory(dirty), size)
         with topic_on(peer, "bench-dirty", configs=configs) as dirty, topic_on(peer, "bench-clean") as clean:
             directory = peer.partition_directory(dirty)
             found = stage.driver.run(compact_beside, peer.target, dirty, clean, directory, size)
         return Sample(
             {
-                "megabytes_per_second": found.bytes_before / 1e6 / max(found.seconds, 0.001),
+                "megabytes_per_second": load.megabytes_per_second,
+                "cpu_seconds_per_gigabyte": load.cpu_seconds / (load.bytes / 1e9),
+                "beside_megabytes_per_second": found.bytes_before / 1e6 / max(found.seconds, 0.001),
                 "alone_p99_us": _us(found.alone_seconds, 0.99),
                 "beside_p50_us": _us(found.beside_seconds, 0.5),
                 "beside_p99_us": _us(found.beside_seconds, 0.99),

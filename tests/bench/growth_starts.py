@@ -12,7 +12,7 @@ from tests.bench.goals import OURS
 from tests.bench.peers import PEERS, Peer
 from tests.bench.rows import Round, Rounds, Row, beside
 from tests.bench.stage import Stage, filled_topic, topic_on
-from tests.bench.usage import resident_bytes
+from tests.bench.usage import cpu_seconds, descriptors, resident_bytes
 
 TOPIC_PARTITIONS_MAX = 1000
 
@@ -41,17 +41,16 @@ def _many_partitions(stage: Stage, like: Peer) -> Iterator[Round]:
         def measure() -> Sample:
             write()
             peer.stop()
-            clean = _started(peer, names, share)
-            resident = resident_bytes(peer.target.pid)
+            values = {"clean_start_seconds": _started(peer, names, share)}
+            values["clean_start_cpu_seconds"] = cpu_seconds(peer.target.pid)
+            values["resident_megabytes"] = resident_bytes(peer.target.pid) / 1e6
+            values["idle_descriptors"] = descriptors(peer.target.pid)
             write()
+            values["busy_descriptors"] = descriptors(peer.target.pid)
             peer.kill()
-            return Sample(
-                {
-                    "clean_start_seconds": clean,
-                    "unclean_start_seconds": _started(peer, names, share),
-                    "resident_megabytes": resident / 1e6,
-                }
-            )
+            values["unclean_start_seconds"] = _started(peer, names, share)
+            values["unclean_start_cpu_seconds"] = cpu_seconds(peer.target.pid)
+            return Sample(values)
 
         yield measure
 

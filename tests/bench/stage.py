@@ -43,7 +43,7 @@ class Size:
     lookups: int = 2000
     session_partitions: int = 1000
     session_rounds: int = 200
-    compacted_bytes: int = 200_000_000
+    compacted_bytes: int = 400_000_000
     recovered_bytes: int = GIGABYTE
     silent_connections: int = 5000
     soak_bytes: int = 2 * GIGABYTE

@@ -52,6 +52,11 @@ def resident_bytes(pid: int) -> int:
     return found
 
 
+def descriptors(pid: int) -> int:
+    """Files and sockets that the process has open."""
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
 def _resident(pid: int) -> int:
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a child that has just ended has none
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
