@@ -6,6 +6,20 @@ checked against the bytes it points into."""
 
 import cython
 
+if cython.compiled:
+    from cython.cimports.cpython.bytearray import (
+        PyByteArray_AS_STRING,
+        PyByteArray_FromStringAndSize,
+        PyByteArray_Resize,
+    )
+    from cython.cimports.libc.string import memcpy, memset
+
+Size = cython.typedef(cython.Py_ssize_t)
+Long = cython.typedef(cython.longlong)
+Input = cython.typedef(cython.pointer[cython.const[cython.uchar]])
+Ends = cython.typedef(cython.pointer[cython.const[cython.longlong]])
+Output = cython.typedef(cython.pointer[cython.uchar])
+
 HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
 # More than a record's five varints and its attributes can take.
 RECORD_OVERHEAD = cython.declare(cython.Py_ssize_t, 40)
@@ -15,48 +29,80 @@ RECORD_OVERHEAD = cython.declare(cython.Py_ssize_t, 40)
 class BytesInput:
     """A column of bytes: row `i` is at place `first` + i of the buffers. No `bits` means no nulls."""
 
-    ends: cython.const[cython.longlong][::1]
-    data: cython.const[cython.uchar][::1]
-    bits: cython.const[cython.uchar][::1]
+    ends_memory: cython.const[cython.longlong][::1]
+    data_memory: cython.const[cython.uchar][::1]
+    bits_memory: cython.const[cython.uchar][::1]
+    ends: Ends
+    data: Input
+    bits: Input
+    ends_count: Size
+    data_size: Size
+    bits_size: Size
     has_bits: cython.bint
-    first: cython.Py_ssize_t
+    first: Size
 
-    def __init__(self, first: cython.Py_ssize_t, bits: object, ends: object, data: object) -> None:
+    def __init__(self, first: Size, bits: object, ends: object, data: object) -> None:
         self.first = first
         self.has_bits = bits is not None
-        self.bits = b"" if bits is None else bits
-        self.ends = ends
-        self.data = data
+        self.bits_memory = b"" if bits is None else bits
+        self.ends_memory = ends
+        self.data_memory = data
+        self.bits_size = len(self.bits_memory)
+        self.ends_count = len(self.ends_memory)
+        self.data_size = len(self.data_memory)
+        if cython.compiled:
+            self.bits = cython.address(self.bits_memory[0])
+            self.ends = cython.address(self.ends_memory[0])
+            self.data = cython.address(self.data_memory[0])
+        else:
+            self.bits, self.ends, self.data = self.bits_memory, self.ends_memory, self.data_memory
 
 
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _bounds(column: BytesInput, row: cython.Py_ssize_t) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
+def _bounds(column: BytesInput, row: Size) -> tuple[Size, Size]:
     """(start, length) of a row; the length is -1 for null and -2 where the buffers do not hold it."""
-    place: cython.Py_ssize_t = column.first + row
-    start: cython.longlong
-    end: cython.longlong
+    place: Size = column.first + row
+    start: Long
+    end: Long
+    if place < 0 or place + 1 >= column.ends_count:
+        return 0, -2
     if column.has_bits:
-        if place >> 3 >= column.bits.shape[0]:
+        if place >> 3 >= column.bits_size:
             return 0, -2
         if not column.bits[place >> 3] >> (place & 7) & 1:
             return 0, -1
-    if place < 0 or place + 1 >= column.ends.shape[0]:
-        return 0, -2
     start = column.ends[place]
     end = column.ends[place + 1]
-    if start < 0 or end < start or end > column.data.shape[0]:
+    if start < 0 or end < start or end > column.data_size:
         return 0, -2
-    return cython.cast(cython.Py_ssize_t, start), cython.cast(cython.Py_ssize_t, end - start)
+    return cython.cast(Size, start), cython.cast(Size, end - start)
+
+
+def largest_row(values: BytesInput, keys: BytesInput | None, rows: Size) -> int:
+    """The bytes of key and value in the row that has most of them."""
+    row: Size
+    length: Size
+    size: Size
+    found: Size = 0
+    for row in range(rows):
+        size = _bounds(values, row)[1]
+        if size < 0:
+            size = 0
+        if keys is not None:
+            length = _bounds(keys, row)[1]
+            if length > 0:
+                size += length
+        if size > found:
+            found = size
+    return found
 
 
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _murmur2(
-    data: cython.const[cython.uchar][::1], start: cython.Py_ssize_t, length: cython.Py_ssize_t
-) -> cython.ulonglong:
+def _murmur2(data: Input, start: Size, length: Size) -> cython.ulonglong:
     """The 32-bit murmur2 hash by which Kafka's clients spread keys, without its sign bit."""
     position: cython.Py_ssize_t = start
     end: cython.Py_ssize_t = start + length
@@ -89,19 +135,23 @@ def _murmur2(
 
 @cython.cclass
 class OpenBatch:
-    """A batch that grows: room for its header, then records."""
+    """A batch that grows: room for its header, then records. What is not written yet is not cleared."""
 
     data: bytearray
-    view: cython.uchar[::1]
-    capacity: cython.Py_ssize_t
-    size: cython.Py_ssize_t
-    count: cython.Py_ssize_t
-    base_timestamp: cython.longlong
-    max_timestamp: cython.longlong
+    target: Output
+    capacity: Size
+    size: Size
+    count: Size
+    base_timestamp: Long
+    max_timestamp: Long
 
-    def __init__(self, capacity: cython.Py_ssize_t, timestamp: cython.longlong) -> None:
-        self.data = bytearray(capacity)
-        self.view = self.data
+    def __init__(self, capacity: Size, timestamp: Long) -> None:
+        if cython.compiled:
+            self.data = PyByteArray_FromStringAndSize(cython.NULL, capacity)
+            self.target = cython.cast(Output, PyByteArray_AS_STRING(self.data))
+            memset(self.target, 0, HEADER_SIZE)
+        else:
+            self.data = self.target = bytearray(capacity)
         self.capacity = capacity
         self.size = HEADER_SIZE
         self.count = 0
@@ -128,46 +178,34 @@ def _varint_size(value: cython.longlong) -> cython.Py_ssize_t:
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _put_varint(batch: OpenBatch, value: cython.longlong) -> cython.void:
+def _put_varint(target: Output, position: Size, value: Long) -> Size:
+    """Write a number; gives the position after it."""
     raw: cython.ulonglong
     if value < 0:
         raw = cython.cast(cython.ulonglong, -1 - value) * 2 + 1
     else:
         raw = cython.cast(cython.ulonglong, value) * 2
     while raw >= 0x80:
-        batch.view[batch.size] = (raw & 0x7F) | 0x80
+        target[position] = (raw & 0x7F) | 0x80
         raw >>= 7
-        batch.size += 1
-    batch.view[batch.size] = raw
-    batch.size += 1
+        position += 1
+    target[position] = raw
+    return position + 1
 
 
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _copy(
-    source: cython.const[cython.uchar][::1],
-    start: cython.Py_ssize_t,
-    target: cython.uchar[::1],
-    position: cython.Py_ssize_t,
-    length: cython.Py_ssize_t,
-) -> cython.void:
-    index: cython.Py_ssize_t
-    for index in range(length):
-        target[position + index] = source[start + index]
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _put_bytes(
-    batch: OpenBatch, column: BytesInput, start: cython.Py_ssize_t, length: cython.Py_ssize_t
-) -> cython.void:
-    """A length, -1 for null, and the bytes."""
-    _put_varint(batch, length)
-    if length > 0:
-        _copy(column.data, start, batch.view, batch.size, length)
-        batch.size += length
+def _put_bytes(target: Output, position: Size, column: BytesInput, place: tuple[Size, Size]) -> Size:
+    """Write a length, -1 for null, and the bytes at that start; gives the position after them."""
+    position = _put_varint(target, position, place[1])
+    if place[1] <= 0:
+        return position
+    if cython.compiled:
+        memcpy(target + position, column.data + place[0], place[1])
+    else:
+        target[position : position + place[1]] = column.data[place[0] : place[0] + place[1]]
+    return position + place[1]
 
 
 @cython.cclass
@@ -178,6 +216,7 @@ class TableEncoder:
     open_batches: list
     spread: list
     turn: cython.Py_ssize_t
+    whose_turn: cython.Py_ssize_t
     finished_bytes: cython.Py_ssize_t
     partitions: cython.Py_ssize_t
     batch_bytes: cython.Py_ssize_t
@@ -207,6 +246,7 @@ class TableEncoder:
         self.open_batches = [None] * partitions
         self.spread = list(spread)
         self.turn = 0
+        self.whose_turn = spread[0]
         self.finished_bytes = 0
         self.partitions = partitions
         self.batch_bytes = batch_bytes
@@ -260,12 +300,15 @@ def _close(encoder: TableEncoder, partition: cython.Py_ssize_t) -> cython.int:
     batch: OpenBatch = encoder.open_batches[partition]
     data: bytearray = batch.data
     encoder.open_batches[partition] = None
-    batch.view = None
-    del data[batch.size :]
+    if cython.compiled:
+        PyByteArray_Resize(data, batch.size)
+    else:
+        del data[batch.size :]
     encoder.finished_bytes += batch.size
     encoder.finished.append((partition, data, batch.count, batch.base_timestamp, batch.max_timestamp))
-    if encoder.spread[encoder.turn] == partition:
+    if encoder.whose_turn == partition:
         encoder.turn = (encoder.turn + 1) % len(encoder.spread)
+        encoder.whose_turn = encoder.spread[encoder.turn]
     return 0
 
 
@@ -318,7 +361,7 @@ def _partition(
             return number
     if length >= 0 and not encoder.ignores_keys:
         return cython.cast(cython.Py_ssize_t, _murmur2(encoder.keys.data, start, length)) % encoder.partitions
-    return encoder.spread[encoder.turn]
+    return encoder.whose_turn
 
 
 @cython.cfunc
@@ -391,31 +434,31 @@ def _write(
     ],
 ) -> cython.void:
     """Append the record to the batch, which has room for it."""
-    start: cython.Py_ssize_t
-    length: cython.Py_ssize_t
-    index: cython.longlong
-    delta: cython.longlong = timestamp - batch.base_timestamp
-    size: cython.Py_ssize_t = found[5] + 1 + _varint_size(delta) + _varint_size(batch.count)
+    start: Size
+    length: Size
+    index: Long
+    target: Output = batch.target
+    position: Size = batch.size
+    delta: Long = timestamp - batch.base_timestamp
+    size: Size = found[5] + 1 + _varint_size(delta) + _varint_size(batch.count)
     size += _varint_size(found[1]) + _varint_size(found[3]) + _varint_size(found[4])
-    _put_varint(batch, size)
-    batch.view[batch.size] = 0
-    batch.size += 1
-    _put_varint(batch, delta)
-    _put_varint(batch, batch.count)
+    position = _put_varint(target, position, size)
+    target[position] = 0
+    position = _put_varint(target, position + 1, delta)
+    position = _put_varint(target, position, batch.count)
     if found[1] < 0:
-        _put_varint(batch, -1)
+        position = _put_varint(target, position, -1)
     else:
-        _put_bytes(batch, encoder.keys, found[0], found[1])
-    _put_bytes(batch, encoder.values, found[2], found[3])
-    _put_varint(batch, found[4])
+        position = _put_bytes(target, position, encoder.keys, (found[0], found[1]))
+    position = _put_bytes(target, position, encoder.values, (found[2], found[3]))
+    position = _put_varint(target, position, found[4])
     for index in range(found[4]):
-        row_of_header: cython.Py_ssize_t = cython.cast(
-            cython.Py_ssize_t, encoder.header_ends[encoder.first_header + row] + index
-        )
+        row_of_header: Size = cython.cast(Size, encoder.header_ends[encoder.first_header + row] + index)
         start, length = _bounds(encoder.names, row_of_header)
-        _put_bytes(batch, encoder.names, start, length)
+        position = _put_bytes(target, position, encoder.names, (start, length))
         start, length = _bounds(encoder.header_values, row_of_header)
-        _put_bytes(batch, encoder.header_values, start, length)
+        position = _put_bytes(target, position, encoder.header_values, (start, length))
+    batch.size = position
     batch.count += 1
     if timestamp > batch.max_timestamp:
         batch.max_timestamp = timestamp

@@ -3,6 +3,8 @@ from typing import Any
 class BytesInput:
     def __init__(self, first: int, bits: Any, ends: Any, data: Any) -> None: ...
 
+def largest_row(values: BytesInput, keys: BytesInput | None, rows: int) -> int: ...
+
 class TableEncoder:
     """Batches that grow by rows, one per partition; those that are full, or ended by finish(), are in
     `finished` for the caller to take: (partition, room for a header and the records, count, base timestamp,

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
-from barnabas.kernels.arrow_encode import BytesInput, TableEncoder
+from barnabas.kernels.arrow_encode import BytesInput, TableEncoder, largest_row
 from barnabas.records.arrow_module import compute, pyarrow
 from barnabas.records.batch import (
     HEADER_SIZE,
@@ -79,10 +79,16 @@ def encoded(batches: Sequence[Any], encoding: Encoding) -> Iterator[list[Finishe
         encoding.ignore_keys,
     )
     now_ms = time.time_ns() // 1_000_000
-    for batch in batches:
-        _check_sizes(batch, encoding.record_bytes_max)
-    for batch in batches:
-        _load(encoder, batch, now_ms)
+    inputs = [_inputs(batch, encoding.record_bytes_max) for batch in batches]
+    for batch, (values, keys) in zip(batches, inputs, strict=True):
+        names = batch.schema.names
+        encoder.load(
+            values,
+            keys,
+            _headers(batch.column("headers")) if "headers" in names else None,
+            _numbers(batch),
+            _times(batch.column("timestamp"), now_ms) if "timestamp" in names else now_ms,
+        )
         row = 0
         while row < batch.num_rows:
             row = encoder.encode(row, batch.num_rows, PORTION_BYTES)
@@ -139,27 +145,14 @@ def _sealed(data: bytearray, facts: list[int], codec: int) -> bytearray:
     return seal(header, compress(codec, records) if codec else records)
 
 
-def _check_sizes(batch: Any, record_bytes_max: int) -> None:
-    functions = compute()
-    sizes = None
-    for name in ("key", "value"):
-        if name in batch.schema.names:
-            found = functions.binary_length(_binary(batch.column(name), name)).fill_null(0)
-            sizes = found if sizes is None else functions.add(sizes, found)
-    largest = functions.max(sizes).as_py()
-    if largest is not None and largest > record_bytes_max - HEADER_SIZE:
+def _inputs(batch: Any, record_bytes_max: int) -> tuple[BytesInput, BytesInput | None]:
+    """The values and the keys, if there are any; OverflowError where a row has too much of them."""
+    values = _input(_binary(batch.column("value"), "value"))
+    keys = _input(_binary(batch.column("key"), "key")) if "key" in batch.schema.names else None
+    largest = largest_row(values, keys, batch.num_rows)
+    if largest > record_bytes_max - HEADER_SIZE:
         raise OverflowError(f"a row has {largest} bytes of key and value")
-
-
-def _load(encoder: TableEncoder, batch: Any, now_ms: int) -> None:
-    names = batch.schema.names
-    encoder.load(
-        _input(_binary(batch.column("value"), "value")),
-        _input(_binary(batch.column("key"), "key")) if "key" in names else None,
-        _headers(batch.column("headers")) if "headers" in names else None,
-        _numbers(batch),
-        _times(batch.column("timestamp"), now_ms) if "timestamp" in names else now_ms,
-    )
+    return values, keys
 
 
 def _binary(column: Any, name: str) -> Any:

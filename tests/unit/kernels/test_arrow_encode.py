@@ -85,6 +85,17 @@ def encoded(kernel: Any, rows: list[Row], step: int = UNLIMITED, **options: Any)
     return found + encoder.finished
 
 
+@BOTH
+@given(rows=rows, first=st.integers(0, 9))
+def test_the_largest_row_is_that_with_most_bytes_of_key_and_value(kernel: Any, rows: Any, first: int) -> None:
+    keys, values = ([row[place] for row in rows] for place in (1, 2))
+    sizes = [len(key or b"") + len(value or b"") for key, value in zip(keys, values, strict=True)]
+    values_given = column(kernel, values, first)
+    assert kernel.largest_row(values_given, column(kernel, keys, first), len(rows)) == max(sizes)
+    assert kernel.largest_row(values_given, None, len(rows)) == max(len(value or b"") for value in values)
+    assert kernel.largest_row(values_given, None, 0) == 0
+
+
 @given(rows=rows, batch_bytes=st.integers(0, 400), first=st.integers(0, 9), step=st.integers(1, 300))
 def test_both_forms_give_the_same_batches(rows: Any, batch_bytes: int, first: int, step: int) -> None:
     found = [
