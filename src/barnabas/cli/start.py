@@ -101,8 +101,8 @@ async def _serve(config: "BrokerConfig", ready_file: Path | None) -> None:
 
 
 async def _start(broker: "Broker") -> None:
-    """A start makes much that stays and hardly any garbage. To look for cycles in it would cost a quarter of a
-    start with many partitions, and pauses for as long as the broker runs."""
+    """A start makes much that stays and hardly any garbage. To look for cycles in it would cost a quarter of
+    a start with many partitions, and pauses for as long as the broker runs."""
     gc.disable()
     try:
         await broker.start()
