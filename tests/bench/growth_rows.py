@@ -43,8 +43,8 @@ def _partitions(stage: Stage, idle: Peer) -> Iterator[Round]:
         names = {count: topics.enter_context(topic_on(peer, "bench-wide", count)) for count in counts}
 
         def cost(count: int) -> float:
-            requests = stage.size.growth_requests
-            load = stage.driver.run(loads.produce_in_turns, peer.target, names[count], count, 1, requests)
+            turns, requests = loads.Ring(count, 1), stage.size.growth_requests
+            load = stage.driver.run(loads.produce_in_turns, peer.target, names[count], turns, requests)
             return load.cpu_us_per_request
 
         yield lambda: _grown("partitions", [(count, cost(count)) for count in counts])
@@ -56,8 +56,10 @@ def _connections(stage: Stage, idle: Peer) -> Iterator[Round]:
     with topic_on(peer, "bench-connections") as topic:
 
         def cost(count: int) -> float:
-            requests = stage.size.growth_requests
-            load = stage.driver.run(loads.produce_in_turns, peer.target, topic, 1, count, requests)
+            # One under way in all: several on one connection would be read and answered together, which
+            # several connections cannot be.
+            turns, requests = loads.Ring(1, count, 1), stage.size.growth_requests
+            load = stage.driver.run(loads.produce_in_turns, peer.target, topic, turns, requests)
             return load.cpu_us_per_request
 
         counts = _points(stage.size.connections_max)

@@ -36,7 +36,7 @@ def _many_partitions(stage: Stage, like: Peer) -> Iterator[Round]:
 
         def write() -> None:
             for name in names:
-                stage.driver.run(loads.produce_in_turns, peer.target, name, share, 1, share)
+                stage.driver.run(loads.produce_in_turns, peer.target, name, loads.Ring(share, 1), share)
 
         def measure() -> Sample:
             write()

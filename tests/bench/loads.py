@@ -184,21 +184,31 @@ def end_to_end(target: Target, topic: str, count: int) -> Load:
     return meter.load(2 * count, count * frames.RECORD_BYTES, seconds, tuple(found))
 
 
-def produce_in_turns(target: Target, topic: str, partitions: int, connections: int, count: int) -> Load:
-    """So many requests of one record, each to the next partition on the next connection, IN_FLIGHT in all."""
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """Partitions and connections that are used by turns, and how many requests are under way in all."""
+
+    partitions: int
+    connections: int
+    in_flight: int = IN_FLIGHT
+
+
+def produce_in_turns(target: Target, topic: str, turns: Ring, count: int) -> Load:
+    """So many requests of one record, each to the next partition on the next connection."""
     batch = frames.value_batch(1)
-    requests = [frames.produce_request(topic, partition, batch) for partition in range(partitions)]
+    requests = [frames.produce_request(topic, partition, batch) for partition in range(turns.partitions)]
     error_position = frames.produce_error_position(topic)
+    in_flight = turns.in_flight
     with contextlib.ExitStack() as opened:
-        ring = [opened.enter_context(Connection(target.bootstrap)) for _ in range(connections)]
+        ring = [opened.enter_context(Connection(target.bootstrap)) for _ in range(turns.connections)]
         for turn in range(max(len(ring), len(requests))):  # every connection and partition has its first
             connection = ring[turn % len(ring)]
             check_produced(connection.ask(requests[turn % len(requests)]), error_position)
         with Meter(target.pid) as meter:
             start = time.perf_counter()
-            for turn in range(count + IN_FLIGHT):
-                if turn >= IN_FLIGHT:
-                    check_produced(ring[(turn - IN_FLIGHT) % len(ring)].receive(), error_position)
+            for turn in range(count + in_flight):
+                if turn >= in_flight:
+                    check_produced(ring[(turn - in_flight) % len(ring)].receive(), error_position)
                 if turn < count:
                     ring[turn % len(ring)].send(requests[turn % len(requests)])
             seconds = time.perf_counter() - start
