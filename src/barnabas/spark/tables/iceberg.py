@@ -24,7 +24,12 @@ from pyiceberg.table import Table, Transaction
 
 from barnabas.spark.tables.files import DataFile
 from barnabas.spark.tables.fitting import Fitting
-from barnabas.spark.tables.iceberg_maintenance import drop_snapshots, join_small_files, sweep_files
+from barnabas.spark.tables.iceberg_maintenance import (
+    check_place,
+    drop_snapshots,
+    join_small_files,
+    sweep_files,
+)
 from barnabas.spark.tables.maintenance import Figures, Maintained, disk_bytes, maintained
 from barnabas.spark.tables.target import Conflict, Mark, TableTarget
 
@@ -133,6 +138,7 @@ class IcebergStore:
         return Figures(files, disk_bytes(self._location), len(table.snapshots()))
 
     def _maintain(self, keep_days: float) -> int:
+        check_place(self._existing(), Path(self._location))
         with _conflicts():
             join_small_files(self._existing(), self.staging, self._target.partition_by)
             drop_snapshots(self._existing(), keep_days)

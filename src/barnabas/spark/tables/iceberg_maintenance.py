@@ -15,6 +15,7 @@ from pyiceberg.table import FileScanTask, Table
 
 from barnabas.spark.tables.files import DataFile, FileWriter, write_files
 from barnabas.spark.tables.maintenance import sweep
+from barnabas.spark.tables.target import TableError
 
 SCHEME = "file://"
 # A file of this size is large enough to be left alone; smaller ones are joined up to it.
@@ -65,9 +66,19 @@ def drop_snapshots(table: Table, keep_days: float) -> None:
     table.maintenance.expire_snapshots().older_than(limit.replace(tzinfo=None)).commit()
 
 
+def check_place(table: Table, root: Path) -> None:
+    """A copy of a table names the files of the first: what is beside the copy would seem to be of nobody."""
+    said = Path(table.location().removeprefix(SCHEME))
+    if said.resolve() != root.resolve():
+        raise TableError(
+            f"The Iceberg table at {root} says it is at {said}: it was copied or moved, and is not touched."
+        )
+
+
 def sweep_files(table: Table, root: Path, keep_days: float) -> int:
     """Files of data and metadata that nothing names any more; how many there were."""
-    return sweep(root, "*", {path.removeprefix(SCHEME) for path in _named(table)}, keep_days)
+    named = [path.removeprefix(SCHEME) for path in _named(table)]
+    return sum(sweep(root / folder, "*", named, keep_days) for folder in ("data", "metadata"))
 
 
 def _named(table: Table) -> Iterator[str]:

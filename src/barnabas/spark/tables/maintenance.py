@@ -2,8 +2,9 @@
 
 Lists and removes files of a table's directory."""
 
+import os
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,13 +50,16 @@ def disk_bytes(path: str) -> int:
     return sum(info.size or 0 for info in filesystem.get_file_info(fs.FileSelector(root, recursive=True)))
 
 
-def sweep(root: Path, pattern: str, named: Collection[str], keep_days: float) -> int:
-    """Remove files below a directory that are not named and not young; how many there were."""
+def sweep(root: Path, pattern: str, named: Iterable[str], keep_days: float) -> int:
+    """Remove files below a directory that are not named and not young; how many there were.
+
+    A table may have been written by way of a link, so that files are known by where they really are."""
     limit = time.time() - keep_days * DAY_SECONDS
+    kept = {os.path.realpath(path) for path in named}
     old = [
         path
         for path in root.rglob(pattern)
-        if str(path) not in named and path.is_file() and path.stat().st_mtime <= limit
+        if os.path.realpath(path) not in kept and path.is_file() and path.stat().st_mtime <= limit
     ]
     for path in old:
         path.unlink(missing_ok=True)

@@ -122,7 +122,7 @@ class ParquetStore:
     def _maintain(self, keep_days: float) -> int:
         self.finish_moves()
         self._join_commits()
-        return sweep(self._root, "*.parquet", {str(self._root / name) for name in self._named()}, keep_days)
+        return sweep(self._root, "*.parquet", [str(self._root / name) for name in self._named()], keep_days)
 
     def _join_commits(self) -> None:
         """Into the newest: that of the next batch comes after it, whoever writes it meanwhile."""

@@ -1,6 +1,7 @@
 """Tables of each format looked after: nothing that a reader or a query needs is lost, also while they are
 written into."""
 
+import shutil
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -98,6 +99,27 @@ def test_files_that_no_commit_names_are_swept_when_they_are_old(target: TableTar
     assert maintain(target, keep_days=0).files_swept >= 1
     assert len(list(Path(target.path).rglob("part-*.parquet"))) == 1
     assert store_of(target).count() == 1
+
+
+def test_a_table_that_was_written_by_way_of_a_link(target: TableTarget, tmp_path: Path) -> None:
+    (tmp_path / "really").mkdir()
+    (tmp_path / "link").symlink_to("really")
+    written = TableTarget(str(tmp_path / "link" / "orders"), format=target.format)
+    fill(written, 3)
+    really = TableTarget(str(tmp_path / "really" / "orders"), format=target.format)
+    for place in (really, written):
+        maintain(place, keep_days=0)
+        assert [row["id"] for row in rows_of(place)] == [0, 1, 2]
+
+
+def test_a_copy_of_an_iceberg_table_is_not_swept(tmp_path: Path) -> None:
+    fill(TableTarget(str(tmp_path / "first" / "orders"), format="iceberg"), 3)
+    shutil.copytree(tmp_path / "first", tmp_path / "copy")
+    copy = TableTarget(str(tmp_path / "copy" / "orders"), format="iceberg")
+    before = data_files(copy)
+    with pytest.raises(TableError, match=r"says it is at .*first/orders: it was copied or moved"):
+        maintain(copy, keep_days=0)
+    assert data_files(copy) == before
 
 
 def test_there_is_no_table_yet(target: TableTarget) -> None:
