@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.conftest import MakeTopic
@@ -17,6 +18,7 @@ from barnabas.client.consumer import ConsumerRecord
 from barnabas.client.errors import (
     ClosedError,
     ConcurrentAccessError,
+    ErrorCode,
     KafkaError,
     KafkaTimeoutError,
     ProducerFencedError,
@@ -75,6 +77,65 @@ def test_what_was_sent_is_read(quick_bootstrap: str, make_quick_topic: MakeTopic
             assert await consumer.position(TopicPartition(topic, 0)) == 40
             assert topic in await consumer.list_topics()
             assert await consumer.poll() is not None
+
+    asyncio.run(scene())
+
+
+def test_a_partition_that_is_added_later_is_found(quick_bootstrap: str, make_quick_topic: MakeTopic) -> None:
+    topic = make_quick_topic(partitions=1)
+
+    async def scene() -> None:
+        async with (
+            AsyncAdmin(bootstrap_servers=quick_bootstrap) as admin,
+            AsyncProducer(bootstrap_servers=quick_bootstrap) as producer,
+        ):
+            await producer.send_and_wait(topic, b"before", partition=0)
+            await admin.create_partitions({topic: 2})
+            assert (await producer.send_and_wait(topic, b"after", partition=1)).partition == 1
+        async with AsyncProducer(bootstrap_servers=quick_bootstrap, max_block_ms=2000) as producer:
+            await producer.send_and_wait(topic, b"known", partition=0)
+            with pytest.raises(KafkaTimeoutError, match=r"has 2 partitions, and no partition 7 came"):
+                await producer.send(topic, b"", partition=7)
+
+    asyncio.run(scene())
+
+
+def test_tables_are_sent_and_read(quick_bootstrap: str, make_quick_topic: MakeTopic) -> None:
+    topic = make_quick_topic(partitions=2)
+    count = 20_000
+    table = pa.table({"value": [b"%06d" % number for number in range(count)]})
+    told: list[tuple[Any, Any, int]] = []
+
+    async def scene() -> None:
+        # Far less memory than the table takes: the loop goes on while it waits.
+        how: dict[str, Any] = {"batch_size": 4000, "buffer_memory": 40_000, "linger_ms": 0}
+        async with AsyncProducer(bootstrap_servers=quick_bootstrap, **how) as producer:
+            sending = asyncio.create_task(
+                producer.send_batch(topic, table, lambda *facts: told.append((*facts, threading.get_ident())))
+            )
+            turns = 0
+            while not sending.done():
+                turns += 1
+                await asyncio.sleep(0)
+            result = await (await sending)
+            assert result.count == count
+            assert {partition.partition for partition in result.partitions} == {0, 1}
+            assert turns > 10
+            pairs = await (await producer.send_batch(topic, [(b"k", b"pair")]))
+            assert pairs.count == 1
+            nothing = await (await producer.send_batch(topic, table.slice(0, 0)))
+            assert nothing.count == 0
+            with pytest.raises(KafkaError) as caught:
+                await producer.send_batch(topic, [(None, b"x" * 50_000)])
+            assert caught.value.code is ErrorCode.MESSAGE_TOO_LARGE
+        assert told == [(result, None, threading.get_ident())]
+        async with AsyncConsumer(bootstrap_servers=quick_bootstrap, auto_offset_reset="earliest") as consumer:
+            consumer.assign([TopicPartition(topic, 0), TopicPartition(topic, 1)])
+            values: list[bytes] = []
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while len(values) <= count:
+                    values += (await consumer.poll_arrow(1.0)).column("value").to_pylist()
+        assert sorted(values) == [*table.column("value").to_pylist(), b"pair"]
 
     asyncio.run(scene())
 

@@ -11,10 +11,12 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.confluent_client import ConfluentAdmin
 
+from barnabas.client.admin import Admin
 from barnabas.client.errors import (
     ClosedError,
     ErrorCode,
     KafkaError,
+    KafkaTimeoutError,
     ProducerFencedError,
     TransactionAbortableError,
 )
@@ -168,6 +170,31 @@ def test_acks_zero_gives_no_offset(bootstrap: str, topic: str) -> None:
         while not (rows := read(bootstrap, topic)) and time.monotonic() < deadline:
             time.sleep(0.01)
     assert [row[2] for row in rows] == [b"v"]
+
+
+def test_a_partition_that_is_added_later_is_found(bootstrap: str, make_topic: MakeTopic) -> None:
+    """As Java's producer: a partition that the metadata does not have is waited for, max.block.ms at most."""
+    topic = make_topic(partitions=1)
+    with Producer(bootstrap_servers=bootstrap) as producer, Admin(bootstrap_servers=bootstrap) as admin:
+        producer.send(topic, b"before", partition=0).result(20)
+        admin.create_partitions({topic: 3})
+        assert producer.send(topic, b"after", partition=2).result(20).partition == 2
+        assert producer.send(topic, b"between", partition=1).result(20).partition == 1
+    assert sorted(row[:3:2] for row in read(bootstrap, topic, partitions=3)) == [
+        (0, b"before"),
+        (1, b"between"),
+        (2, b"after"),
+    ]
+
+
+def test_a_partition_that_never_comes_is_a_timeout(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = make_topic(partitions=2)
+    with Producer(bootstrap_servers=bootstrap, max_block_ms=2000) as producer:
+        producer.send(topic, b"", partition=1).result(20)
+        with pytest.raises(KafkaTimeoutError, match=r"has 2 partitions, and no partition 2 came within max"):
+            producer.send(topic, b"", partition=2)
+        with pytest.raises(KafkaError, match="no -1"):
+            producer.send(topic, b"", partition=-1)
 
 
 def test_a_closed_producer_refuses(bootstrap: str, topic: str) -> None:

@@ -167,16 +167,17 @@ class Cluster:
         self._wants_all = True
         self.request_update()
 
-    async def topic(self, name: str) -> TopicMetadata:
+    async def topic(self, name: str, partitions_min: int = 1) -> TopicMetadata:
         """What is known of a topic, asked for and waited for if need be; an error that time does not heal
-        is raised, a missing topic is waited for."""
+        is raised, a missing topic is waited for, and so are partitions up to that number."""
         self._wanted.add(name)
         failures = 0
         while True:
             known = self.metadata.topics.get(name)
-            if known is not None and known.error is ErrorCode.NONE and known.partitions:
+            has_error = known is not None and known.error is not ErrorCode.NONE
+            if known is not None and not has_error and len(known.partitions) >= partitions_min:
                 return known
-            if failures and known is not None and not known.error.retriable:
+            if failures and known is not None and has_error and not known.error.retriable:
                 raise error_from(known.error, f"topic {name!r}: {known.error.text}")
             await asyncio.sleep(self.backoff.seconds(failures))
             await self._refresh_with_patience()

@@ -12,13 +12,15 @@ from functools import partial
 from typing import Any, TypeVar
 
 from barnabas.client.errors import ClosedError, KafkaError, KafkaTimeoutError
-from barnabas.client.producer.batch import Callback
+from barnabas.client.producer.tables import BatchFuture
 from barnabas.client.runtime import STOP_SECONDS_MAX, IoThread
 from barnabas.client.types import RecordMetadata
 from barnabas.kernels.record_append import RecordFuture
 
 _T = TypeVar("_T")
 Delivery = asyncio.Future[RecordMetadata]
+# on_delivery: called with the result or None, and the error or None.
+Tell = Callable[[Any, KafkaError | None], object]
 
 
 def running_loop(what: str) -> asyncio.AbstractEventLoop:
@@ -96,24 +98,22 @@ class Deliveries:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._arrived: deque[tuple[Delivery, Callback | None, RecordMetadata | None, KafkaError | None]] = (
-            deque()
-        )
+        self._arrived: deque[tuple[asyncio.Future[Any], Tell | None, Any, KafkaError | None]] = deque()
         self._is_told = False
 
-    def future_of(self, sent: RecordFuture, on_delivery: Callback | None) -> Delivery:
-        future: Delivery = self._loop.create_future()
+    def future_of(self, sent: RecordFuture | BatchFuture, on_delivery: Tell | None) -> asyncio.Future[Any]:
+        future: asyncio.Future[Any] = self._loop.create_future()
         sent.add_callback(partial(self._arrive, future, on_delivery))
         return future
 
     def _arrive(
         self,
-        future: Delivery,
-        on_delivery: Callback | None,
-        metadata: RecordMetadata | None,
+        future: asyncio.Future[Any],
+        on_delivery: Tell | None,
+        result: Any,
         error: KafkaError | None,
     ) -> None:
-        self._arrived.append((future, on_delivery, metadata, error))
+        self._arrived.append((future, on_delivery, result, error))
         if not self._is_told:
             self._is_told = True
             with contextlib.suppress(RuntimeError):
@@ -122,29 +122,26 @@ class Deliveries:
     def _hand_out(self) -> None:
         self._is_told = False
         while self._arrived:
-            future, on_delivery, metadata, error = self._arrived.popleft()
-            _settle(future, metadata, error)
+            future, on_delivery, result, error = self._arrived.popleft()
+            _settle(future, result, error)
             if on_delivery is not None:
                 # Whoever is told here need not look at the future.
                 if error is not None and not future.cancelled():
                     future.exception()
-                self._tell(on_delivery, metadata, error)
+                self._tell(on_delivery, result, error)
 
-    def _tell(
-        self, on_delivery: Callable[..., object], metadata: RecordMetadata | None, error: KafkaError | None
-    ) -> None:
+    def _tell(self, on_delivery: Tell, result: Any, error: KafkaError | None) -> None:
         try:
-            on_delivery(metadata, error)
+            on_delivery(result, error)
         except Exception as failure:
             self._loop.call_exception_handler({"message": "on_delivery failed", "exception": failure})
 
 
-def _settle(future: Delivery, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+def _settle(future: asyncio.Future[Any], result: Any, error: KafkaError | None) -> None:
     # It may have been cancelled: the record is sent all the same, nobody wants to know.
     if future.done():
         return
     if error is not None:
         future.set_exception(error)
     else:
-        assert metadata is not None
-        future.set_result(metadata)
+        future.set_result(result)

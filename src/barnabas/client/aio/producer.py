@@ -11,20 +11,29 @@ it waits has sent nothing; one that has returned is under way, whatever becomes 
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from time import time_ns
-from typing import Any, Self, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
 from barnabas.client.aio.bridge import Bell, Deliveries, Delivery, run_on, running_loop, stop, within
 from barnabas.client.errors import KafkaError, KafkaTimeoutError
-from barnabas.client.producer.accumulator import LOOK_AGAIN_SECONDS, PartitionQueue, Record, TopicQueues
+from barnabas.client.producer.accumulator import LOOK_AGAIN_SECONDS, TopicQueues
 from barnabas.client.producer.batch import ProducerBatch
 from barnabas.client.producer.core import ProducerCore
 from barnabas.client.producer.records import ProducerRecord, SendOptions
+from barnabas.client.producer.tables import (
+    BatchCallback,
+    BatchFuture,
+    BatchResult,
+    finished_batches,
+    highest_partition,
+)
 from barnabas.client.producer.transactions import State
 from barnabas.client.types import OffsetAndMetadata, PartitionInfo, RecordMetadata, TopicPartition
 from barnabas.kernels.record_append import RecordFuture, murmur2
 
+_T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
 
@@ -63,6 +72,27 @@ class AsyncProducer(ProducerCore):
         """Send a record and wait for its outcome."""
         return await (await self.send(topic, value, key, **options))
 
+    async def send_batch(
+        self, topic: str | None, records: Any, on_delivery: BatchCallback | None = None
+    ) -> asyncio.Future[BatchResult]:
+        """Send many records at once: a table, or a list of pairs, as Producer.send_batch takes them. Over
+        when all of them have their place; the future that comes back says what was written where.
+
+        The loop has its turn after each batch. One that is cancelled may have sent some of the rows."""
+        sent: list[ProducerBatch] = []
+        packing = self._sender_settings.packing
+        for name, rows in self._tables(topic, records):
+            deadline = time.monotonic() + self._block_seconds
+            queues = await self._queues_of(name, deadline, highest_partition(rows))
+            rows, encoding = self._encoding(name, rows, len(queues.queues))
+            for queue, batch in finished_batches(queues, rows, encoding, packing):
+                if not self._accumulator.append_batch_now(queue, batch):
+                    append = partial(self._accumulator.append_batch_now, queue, batch)
+                    await self._when_free(append, time.monotonic() + self._block_seconds)
+                sent.append(batch)
+                await asyncio.sleep(0)
+        return self._deliveries.future_of(BatchFuture(sent), on_delivery)
+
     def _send_plain(self, topic: str, value: Any, key: Any) -> RecordFuture | None:
         """A record with nothing special, where a batch has room for it."""
         queues = self._topics.get(topic) if self._is_plain else None
@@ -87,18 +117,21 @@ class AsyncProducer(ProducerCore):
 
     async def _append(self, record: ProducerRecord, deadline: float) -> RecordFuture:
         done = self._serialized_record(record)
-        queues = await self._queues_of(record.topic, deadline)
+        queues = await self._queues_of(record.topic, deadline, record.partition)
         index = self._partition_of(record, done.key, done.value, queues)
         queue = queues.queues[index]
         sent = self._accumulator.append_now(queue, done)
-        return await self._append_when_free(queue, done, deadline) if sent is None else sent
+        if sent is None:
+            sent = await self._when_free(partial(self._accumulator.append_now, queue, done), deadline)
+        assert sent is not None
+        return sent
 
-    async def _append_when_free(self, queue: PartitionQueue, done: Record, deadline: float) -> RecordFuture:
+    async def _when_free(self, append: Callable[[], _T], deadline: float) -> _T:
         """Wait for memory, without the loop noticing."""
         bell = Bell(self._loop)
         self._accumulator.wait_begins(bell.ring)
         try:
-            while (sent := self._accumulator.append_now(queue, done)) is None:
+            while not (sent := append()):
                 now = time.monotonic()
                 if now >= deadline:
                     raise KafkaTimeoutError("buffer.memory is full and was not freed within max.block.ms")
@@ -107,13 +140,13 @@ class AsyncProducer(ProducerCore):
         finally:
             self._accumulator.wait_ends(bell.ring)
 
-    async def _queues_of(self, topic: str, deadline: float) -> TopicQueues:
-        queues = self._topics.get(topic)
+    async def _queues_of(self, topic: str, deadline: float, partition: int | None) -> TopicQueues:
+        """The topic's queues, that of the partition among them; waits for metadata if need be."""
+        queues = self._known_queues(topic, partition)
         if queues is None:
-            async with within(
-                deadline - time.monotonic(), f"no metadata of topic {topic!r} within max.block.ms"
-            ):
-                queues = self._queues_for(topic, await run_on(self._io, self._cluster.topic(topic)))
+            async with within(deadline - time.monotonic(), self._missing(topic, partition)):
+                asking = self._cluster.topic(topic, (partition or 0) + 1)
+                queues = self._queues_for(topic, await run_on(self._io, asking))
         return queues
 
     # ---- waiting, looking, closing

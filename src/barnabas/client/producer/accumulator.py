@@ -115,17 +115,29 @@ class Accumulator:
 
     def append_batch(self, queue: PartitionQueue, batch: ProducerBatch, deadline: float) -> None:
         """Add a batch that is complete, behind what the partition has so far; waits for memory if need be."""
-        need = len(batch.data)
         with self._space:
-            while not (self.is_closed or self._has_space(need)):
+            while not self._append_batch(queue, batch):
                 self._wait_for_space(deadline)
-            if self.is_closed:
-                raise ClosedError("the producer is closed")
-            opened = queue.topic.open[queue.index]
-            if opened is not None:
-                self._close(queue, opened)
-            self._put(queue, batch, need)
         self._wake()
+
+    def append_batch_now(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
+        """As append_batch, for those who may not block: False where there is no memory."""
+        with self._space:
+            is_done = self._append_batch(queue, batch)
+        if is_done:
+            self._wake()
+        return is_done
+
+    def _append_batch(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
+        if self.is_closed:
+            raise ClosedError("the producer is closed")
+        if not self._has_space(len(batch.data)):
+            return False
+        opened = queue.topic.open[queue.index]
+        if opened is not None:
+            self._close(queue, opened)
+        self._put(queue, batch, len(batch.data))
+        return True
 
     def _has_space(self, need: int) -> bool:
         return self.used_bytes == 0 or self.used_bytes + need <= self.limits.buffer_bytes

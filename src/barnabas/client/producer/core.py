@@ -3,7 +3,8 @@ not wait. Whoever derives from it says how waiting is done."""
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from time import time_ns
 from typing import Any
 
@@ -24,9 +25,11 @@ from barnabas.client.producer.records import (
 from barnabas.client.producer.sender import Sender
 from barnabas.client.producer.sequences import SequenceBook
 from barnabas.client.producer.settings import limits_of, sender_settings_of
+from barnabas.client.producer.tables import by_topic, is_table, table_of_pairs, with_partitions
 from barnabas.client.producer.transactions import State, Transactions
 from barnabas.client.runtime import IoThread
 from barnabas.client.types import RecordMetadata, TopicPartition
+from barnabas.records.tables import Encoding
 
 _log = logging.getLogger(__name__)
 # Longer waits than a lock takes are not told from this one.
@@ -119,6 +122,43 @@ class ProducerCore:
     def _queues_for(self, topic: str, known: TopicMetadata) -> TopicQueues:
         with self._closing:
             return self._topics.setdefault(topic, TopicQueues(topic, len(known.partitions)))
+
+    def _known_queues(self, topic: str, partition: int | None) -> TopicQueues | None:
+        """None where the topic, or that partition of it, is not in the metadata yet."""
+        queues = self._topics.get(topic)
+        is_known = queues is not None and (partition is None or partition < len(queues.queues))
+        return queues if is_known else None
+
+    def _missing(self, topic: str, partition: int | None) -> str:
+        queues = self._topics.get(topic)
+        if queues is None or partition is None:
+            return f"no metadata of topic {topic!r} within max.block.ms"
+        count = len(queues.queues)
+        return (
+            f"topic {topic!r} has {count} partitions, and no partition {partition} came within max.block.ms"
+        )
+
+    def _tables(self, topic: str | None, records: Any) -> Iterator[tuple[str, list[Any]]]:
+        """What send_batch was given, as the rows of each topic."""
+        self._check_usable()
+        if not is_table(records):
+            records = table_of_pairs(
+                (
+                    self._serialized("key", self._key_serializer, str(topic), key),
+                    self._serialized("value", self._value_serializer, str(topic), value),
+                )
+                for key, value in records
+            )
+        return by_topic(topic, records)
+
+    def _encoding(self, topic: str, rows: list[Any], count: int) -> tuple[list[Any], Encoding]:
+        """The rows, with partitions where the user chooses them, and how they are encoded."""
+        if self._partitioner is not None:
+            rows = with_partitions(rows, partial(self._partitioner, topic), count)
+        limits = self._accumulator.limits
+        bytes_max = min(limits.request_bytes_max, limits.buffer_bytes)
+        spread = self._available(topic)
+        return rows, Encoding(count, limits.batch_bytes, bytes_max, spread, self._ignores_keys)
 
     def _partition_of(
         self, record: ProducerRecord, key: bytes | None, value: bytes | None, queues: TopicQueues

@@ -11,7 +11,6 @@ too large, no metadata or no memory within max.block.ms; what happens later is i
 import logging
 import time
 from collections.abc import Mapping
-from functools import partial
 from time import time_ns
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -25,15 +24,11 @@ from barnabas.client.producer.tables import (
     BatchCallback,
     BatchFuture,
     TableSender,
-    by_topic,
-    is_table,
-    table_of_pairs,
-    with_partitions,
+    highest_partition,
 )
 from barnabas.client.producer.transactions import State
 from barnabas.client.types import OffsetAndMetadata, PartitionInfo, TopicPartition
 from barnabas.kernels.record_append import RecordFuture, murmur2
-from barnabas.records.tables import Encoding
 
 _log = logging.getLogger(__name__)
 
@@ -82,31 +77,12 @@ class Producer(ProducerCore):
         ms), and topic, which counts where `topic` is None. No Python object is made per row. Or it is a list
         of (key, value) pairs, to which serializers are applied, as they are not to a table. Interceptors see
         neither. Needs pyarrow. on_delivery(result or None, error or None) is called on the I/O thread."""
-        self._check_usable()
-        if not is_table(records):
-            records = table_of_pairs(
-                (
-                    self._serialized("key", self._key_serializer, str(topic), key),
-                    self._serialized("value", self._value_serializer, str(topic), value),
-                )
-                for key, value in records
-            )
         sender = TableSender(self._accumulator, self._sender_settings.packing, self._block_seconds)
         sent: list[ProducerBatch] = []
-        for name, rows in by_topic(topic, records):
-            queues = self._queues_of(name, time.monotonic() + self._block_seconds)
-            count = len(queues.queues)
-            if self._partitioner is not None:
-                rows = with_partitions(rows, partial(self._partitioner, name), count)
-            limits = self._accumulator.limits
-            encoding = Encoding(
-                count,
-                limits.batch_bytes,
-                min(limits.request_bytes_max, limits.buffer_bytes),
-                self._available(name),
-                self._ignores_keys,
-            )
-            sent += sender.send(queues, rows, encoding)
+        for name, rows in self._tables(topic, records):
+            deadline = time.monotonic() + self._block_seconds
+            queues = self._queues_of(name, deadline, highest_partition(rows))
+            sent += sender.send(queues, *self._encoding(name, rows, len(queues.queues)))
         future = BatchFuture(sent)
         return future if on_delivery is None else future.add_callback(on_delivery)
 
@@ -129,18 +105,19 @@ class Producer(ProducerCore):
 
     def _append(self, record: ProducerRecord, deadline: float) -> RecordFuture:
         done = self._serialized_record(record)
-        queues = self._queues_of(record.topic, deadline)
+        queues = self._queues_of(record.topic, deadline, record.partition)
         index = self._partition_of(record, done.key, done.value, queues)
         return self._accumulator.append(queues.queues[index], done, deadline)
 
-    def _queues_of(self, topic: str, deadline: float) -> TopicQueues:
-        queues = self._topics.get(topic)
+    def _queues_of(self, topic: str, deadline: float, partition: int | None) -> TopicQueues:
+        """The topic's queues, that of the partition among them; waits for metadata if need be."""
+        queues = self._known_queues(topic, partition)
         if queues is None:
+            asking = self._cluster.topic(topic, (partition or 0) + 1)
             try:
-                known = self._io.call(self._cluster.topic(topic), max(deadline - time.monotonic(), 0.0))
+                known = self._io.call(asking, max(deadline - time.monotonic(), 0.0))
             except KafkaTimeoutError:
-                text = f"no metadata of topic {topic!r} within max.block.ms"
-                raise KafkaTimeoutError(text) from None
+                raise KafkaTimeoutError(self._missing(topic, partition)) from None
             queues = self._queues_for(topic, known)
         return queues
 

@@ -7,11 +7,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from barnabas.client.errors import ErrorCode, KafkaError, KafkaTimeoutError
-from barnabas.client.producer.accumulator import Accumulator, TopicQueues
+from barnabas.client.producer.accumulator import Accumulator, PartitionQueue, TopicQueues
 from barnabas.client.producer.batch import Packing, ProducerBatch
 from barnabas.client.types import TopicPartition
 from barnabas.records.arrow_module import compute, pyarrow
 from barnabas.records.tables import Encoding, encoded, record_batches
+
+PARTITION_MAX = 2**31 - 1
 
 
 class Written(NamedTuple):
@@ -154,20 +156,34 @@ class TableSender:
     def send(self, queues: TopicQueues, batches: Sequence[Any], encoding: Encoding) -> list[ProducerBatch]:
         """Encode and queue all rows; waits where buffer.memory is full, max.block.ms for each batch."""
         sent: list[ProducerBatch] = []
-        try:
-            for portion in encoded(batches, encoding):
-                for partition, data, *facts in portion:
-                    queue = queues.queues[partition]
-                    batch = ProducerBatch(queue.partition, encoding.batch_bytes, time.monotonic())
-                    batch.adopt(data, *facts)
-                    batch.pack(self._packing)
-                    deadline = time.monotonic() + self._block_seconds
-                    self._accumulator.append_batch(queue, batch, deadline)
-                    sent.append(batch)
-        except OverflowError as error:
-            text = f"{error}: more than max.request.size or buffer.memory allows"
-            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, text) from None
+        for queue, batch in finished_batches(queues, batches, encoding, self._packing):
+            self._accumulator.append_batch(queue, batch, time.monotonic() + self._block_seconds)
+            sent.append(batch)
         return sent
+
+
+def finished_batches(
+    queues: TopicQueues, batches: Sequence[Any], encoding: Encoding, packing: Packing
+) -> Iterator[tuple[PartitionQueue, ProducerBatch]]:
+    """The rows, encoded as far as they are asked for, and the queue that each batch is for."""
+    try:
+        for portion in encoded(batches, encoding):
+            for partition, data, *facts in portion:
+                queue = queues.queues[partition]
+                batch = ProducerBatch(queue.partition, encoding.batch_bytes, time.monotonic())
+                batch.adopt(data, *facts)
+                batch.pack(packing)
+                yield queue, batch
+    except OverflowError as error:
+        text = f"{error}: more than max.request.size or buffer.memory allows"
+        raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, text) from None
+
+
+def highest_partition(batches: Sequence[Any]) -> int | None:
+    """The highest partition that a row names, if any does; what cannot be one is met when it is encoded."""
+    named = [batch.column("partition") for batch in batches if "partition" in batch.schema.names]
+    found = [compute().max(column).as_py() for column in named if pyarrow().types.is_integer(column.type)]
+    return max((number for number in found if number is not None and number <= PARTITION_MAX), default=None)
 
 
 def is_table(records: Any) -> bool:
