@@ -38,28 +38,36 @@ class Clock:
 
 
 class Tally:
-    """Counts from the first records on, which start the clock and are not counted themselves."""
+    """Counts from the first records on, which start the clock and are not counted themselves.
+
+    The CPU is looked at once, when it is enough: the clock of a process with threads is slow, and those who
+    come with a few records at a time would pay for it more than others."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._clock = Clock()
         self._has_begun = False
-        self._last: Outcome = (0, 0.0, 0.0)
+        self._count, self._last_seconds, self._cpu_seconds = 0, 0.0, 0.0
 
     def add(self, count: int) -> bool:
         """True when it is enough."""
         if count and not self._has_begun:
             self._has_begun, self._clock = True, Clock()
         elif count:
-            self._last = (self._last[0] + count, self._clock.seconds, self._clock.cpu_seconds)
-        elif self._clock.seconds - self._last[1] > (1.0 if self._last[0] else PATIENCE_SECONDS):
-            return True
-        return self._has_begun and self._clock.seconds > self._seconds
+            self._count += count
+            self._last_seconds = self._clock.seconds
+        elif self._clock.seconds - self._last_seconds > (1.0 if self._count else PATIENCE_SECONDS):
+            return self._end()
+        return self._has_begun and self._clock.seconds > self._seconds and self._end()
+
+    def _end(self) -> bool:
+        self._cpu_seconds = self._clock.cpu_seconds
+        return True
 
     def outcome(self) -> Outcome:
-        if not self._last[0]:
+        if not self._count:
             raise RuntimeError("nothing to read")
-        return self._last
+        return self._count, self._last_seconds, self._cpu_seconds or self._clock.cpu_seconds
 
 
 def _produced(send_some: Callable[[], int], flush: Callable[[], object], seconds: float) -> Outcome:

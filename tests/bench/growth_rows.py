@@ -138,12 +138,16 @@ def _compaction(stage: Stage, idle: Peer) -> Iterator[Round]:
 
 
 @contextlib.contextmanager
-def _silent(stage: Stage, idle: Peer) -> Iterator[Round]:
-    peer = stage.peer(idle.name)
+def _silent(stage: Stage, like: Peer) -> Iterator[Round]:
+    """On a broker of its own: what another one had and gave back would hide what these connections hold."""
     count = stage.size.silent_connections
 
     def measure() -> Sample:
-        with filled_topic(stage, peer, 4 << 20) as full, topic_on(peer, "bench-beside") as other:
+        with (
+            stage.disk_peer(like.name) as peer,
+            filled_topic(stage, peer, 4 << 20) as full,
+            topic_on(peer, "bench-beside") as other,
+        ):
             found = stage.driver.run(hold_silent, peer.target, full, other, count)
         held = max(0, found.resident_after - found.resident_before)
         return Sample(

@@ -7,7 +7,7 @@ import logging
 from dataclasses import dataclass, field
 
 from barnabas.errors import KafkaError
-from barnabas.log.scan import WINDOW_BYTES, CorruptRange, Damaged, Verifier
+from barnabas.log.scan import WINDOW_BYTES, CorruptRange, Damaged, Run, Verifier
 from barnabas.log.segment import Segment
 from barnabas.records.batch import BatchHeader
 
@@ -40,7 +40,8 @@ def examine(segment: Segment, limit: int, *, gaps: bool, last: bool) -> Examinat
         return found
     indexed_at = 0
     pending: Damaged | None = None
-    for item in Verifier(segment.window(WINDOW_BYTES), segment.base_offset, limit, gaps=gaps).walk():
+    verifier = Verifier(segment.window(WINDOW_BYTES), segment.base_offset, limit, gaps=gaps)
+    for item in verifier.walk():
         if isinstance(item, Damaged):
             pending = item
             continue
@@ -55,6 +56,10 @@ def examine(segment: Segment, limit: int, *, gaps: bool, last: bool) -> Examinat
         pending = None
         found.valid_end = position + header.size
         found.next_offset = header.next_offset
+        marks = (segment.index_interval, indexed_at, found.max_timestamp, found.max_timestamp_offset)
+        run = verifier.run(marks)
+        if run is not None:
+            indexed_at = _note_run(found, segment, run, indexed_at)
     if pending is not None and not last:
         found.bad.append(_range(segment, pending, segment.size, limit))
         found.valid_end, found.next_offset = segment.size, limit
@@ -74,6 +79,19 @@ def _note_batch(found: Examination, segment: Segment, header: BatchHeader) -> No
         found.max_timestamp, found.max_timestamp_offset = header.max_timestamp, header.last_offset
     if header.leader_epoch >= 0 and (not found.epochs or header.leader_epoch > found.epochs[-1][0]):
         found.epochs.append((header.leader_epoch, header.base_offset))
+
+
+def _note_run(found: Examination, segment: Segment, run: Run, indexed_at: int) -> int:
+    """Where the last index entry points afterwards."""
+    for last_offset, position, highest, highest_offset in run.entries:
+        found.entries.append((last_offset - segment.base_offset, position))
+        found.max_timestamp, found.max_timestamp_offset = highest, highest_offset
+        _time_entry(found, segment)
+        indexed_at = position
+    found.max_timestamp, found.max_timestamp_offset = run.max_timestamp, run.max_timestamp_offset
+    found.has_producers |= run.has_producers
+    found.valid_end, found.next_offset = run.end, run.next_offset
+    return indexed_at
 
 
 def _index_batch(found: Examination, segment: Segment, position: int, header: BatchHeader) -> None:

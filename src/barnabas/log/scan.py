@@ -7,7 +7,10 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from crc32c import crc32c
+
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.kernels.recovery import sound_run
 from barnabas.log.disk import Disk, FileHandle
 from barnabas.records.batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader, crc_is_valid
 
@@ -47,6 +50,14 @@ class Window:
             self._data = memoryview(read_range(self._disk, self._file, position, wanted))
             self._start, low = position, 0
         return self._data[low : low + size]
+
+    def rest(self, position: int) -> memoryview:
+        """What is there from `position` on without reading, or a new window where that is no header."""
+        low = position - self._start
+        if low < 0 or len(self._data) - low < HEADER_SIZE:
+            self.at(position, self._window_bytes)
+            low = 0
+        return self._data[low:]
 
     def header(self, position: int) -> BatchHeader | None:
         """The header at `position` if a whole batch can be there."""
@@ -95,6 +106,17 @@ class Verified(NamedTuple):
     header: BatchHeader
 
 
+class Run(NamedTuple):
+    """Sound batches one after the other; `entries` are index entries of some, as the kernel gives them."""
+
+    end: int
+    next_offset: int
+    max_timestamp: int
+    max_timestamp_offset: int
+    has_producers: bool
+    entries: list[tuple[int, int, int, int]]
+
+
 class Damaged(NamedTuple):
     """Bytes that are no batch. `resumed` is the next good batch's position, None when there is none."""
 
@@ -116,22 +138,38 @@ class Verifier:
         self._gaps = gaps
         self._floor = base_offset - 1
         self._epoch = NO_EPOCH
+        self._position = 0
 
     def walk(self) -> Iterator[Verified | Damaged]:
-        position = 0
-        while position < self._window.end:
+        while self._position < self._window.end:
+            position = self._position
             header = self._sound(position)
             if header is not None and self._credible(position, header):
                 self._floor = header.last_offset
                 self._epoch = header.leader_epoch
+                self._position = position + header.size
                 yield Verified(position, header)
-                position += header.size
                 continue
             resumed = self._resume(position, header)
             yield Damaged(position, self._floor + 1, resumed)
             if resumed is None:
                 return
-            position = resumed
+            self._position = resumed
+
+    def run(self, marks: tuple[int, int, int, int]) -> Run | None:
+        """Step over the batches after a verified one that are sound and follow it without gap, in its epoch,
+        as far as they have been read; `walk` goes on after them. See the kernel for the marks."""
+        start = self._position
+        if start >= self._window.end:
+            return None
+        known = (self._floor, self._epoch, self._limit)
+        size, floor, highest, highest_offset, has_producers, entries = sound_run(
+            self._window.rest(start), start, known, marks, crc32c
+        )
+        if size == 0:
+            return None
+        self._position, self._floor = start + size, floor
+        return Run(self._position, floor + 1, highest, highest_offset, has_producers, entries)
 
     def _sound(self, position: int) -> BatchHeader | None:
         """The header at `position` if the batch is whole, unchanged and above all offsets so far."""
