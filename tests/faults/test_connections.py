@@ -203,6 +203,8 @@ def test_a_reader_that_never_reads_costs_no_memory_and_delays_nobody(broker: Bro
 def test_connections_opened_and_dropped_leave_no_file_behind(broker: Broker) -> None:
     with connected(broker) as client:
         topic = new_topic(client)
+        # A log has its files open once it is written to.
+        client.call(PRODUCE, 9, produce_request(topic, batch_of(b"x")))
         before = files_of(broker)
         for number in range(500):
             dropped = connected(broker)

@@ -3,8 +3,8 @@
 One request at a time: while a frame is being answered, later frames wait in the buffer, and when the
 buffer is full the socket is not read. So a slow reader costs one reply's memory. Small replies to frames
 that arrived together leave together, at the end of the turn: waking the peer costs more than answering.
-Replies bypass the transport: they are sent from a duplicate of the socket, because file ranges go out
-with sendfile.
+The transport only accepts and aborts: reading and sending are done on a duplicate of its socket, because file
+ranges go out with sendfile and each call between the loop and a frame is paid for by every request.
 
 Holds: a frame (and every view of it) is valid only until its reply is given; the buffer is moved
 only while nobody holds a frame. Owned by the event loop; not for other threads."""
@@ -17,6 +17,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias, cast
 
+# A connection that says little keeps little; the first time that its buffer is full it gets the usual one.
+FIRST_BUFFER_BYTES = 4 * 1024
 BUFFER_BYTES = 64 * 1024
 # Below this a pread and one send win over sendfile, as long as one reply copies no more than the second.
 SENDFILE_BYTES_MIN = 64 * 1024
@@ -68,12 +70,12 @@ class ConnectionOwner(Protocol):
     def closed(self, connection: "Connection") -> None: ...
 
 
-class Connection(asyncio.BufferedProtocol):
+class Connection(asyncio.Protocol):
     def __init__(self, owner: ConnectionOwner, loop: asyncio.AbstractEventLoop, frame_bytes_max: int) -> None:
         self._owner = owner
         self._loop = loop
         self._frame_bytes_max = frame_bytes_max
-        self._buffer = bytearray(BUFFER_BYTES)
+        self._buffer = bytearray(FIRST_BUFFER_BYTES)
         self._view = memoryview(self._buffer)
         self._start = 0
         self._end = 0
@@ -101,20 +103,34 @@ class Connection(asyncio.BufferedProtocol):
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket = socket.socket(fileno=os.dup(plain.fileno()))
         self._socket.setblocking(False)
+        self._transport.pause_reading()
+        self._loop.add_reader(self._socket.fileno(), self._readable)
         self._owner.opened(self)
 
-    def get_buffer(self, sizehint: int) -> memoryview:
-        return self._view[self._end :]
-
-    def buffer_updated(self, count: int) -> None:
+    def _readable(self) -> None:
+        """Bytes have come, or the end of the stream; there is room in the buffer, or reading were paused."""
+        try:
+            count = self._socket.recv_into(self._view[self._end :])
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            count = 0
+        if count == 0:
+            self.close()
+            return
         self._end += count
-        if not self.is_busy:
+        if not (self._in_hand or self._output):
             # Only then: a peer that sends on, but does not read its reply, is as good as idle.
             self.last_active = self._loop.time()
-            self._take_frames()
-        if self.is_busy and self._end == len(self._buffer) and not self._paused and not self.is_closed:
+            try:
+                self._take_frames()
+            except Exception:
+                # A defect; the loop tells of it, and would call here again and again.
+                self.close()
+                raise
+        if self._end == len(self._buffer) and self.is_busy and not self._paused and not self.is_closed:
             self._paused = True
-            self._transport.pause_reading()
+            self._loop.remove_reader(self._socket.fileno())
 
     def connection_lost(self, error: Exception | None) -> None:
         self._shut()
@@ -146,8 +162,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def shrink(self) -> None:
         """Give back the memory of a large buffer that is not in use."""
-        if not self.is_busy and self._start == self._end and len(self._buffer) > BUFFER_BYTES:
-            self._replace_buffer(BUFFER_BYTES)
+        if not self.is_busy and self._start == self._end and len(self._buffer) > FIRST_BUFFER_BYTES:
+            self._replace_buffer(FIRST_BUFFER_BYTES)
 
     @property
     def is_busy(self) -> bool:
@@ -189,7 +205,7 @@ class Connection(asyncio.BufferedProtocol):
             self._send_output()
         if self._paused and not self.is_busy and not self.is_closed:
             self._paused = False
-            self._transport.resume_reading()
+            self._loop.add_reader(self._socket.fileno(), self._readable)
 
     def _take_more(self) -> None:
         self._in_hand = False
@@ -202,7 +218,9 @@ class Connection(asyncio.BufferedProtocol):
         A buffer doubles when it is full of bytes that really arrived: an announced size costs no memory."""
         capacity = len(self._buffer)
         pending = self._end - self._start
-        if pending == 0:
+        if self._end == capacity < BUFFER_BYTES:
+            self._replace_buffer(BUFFER_BYTES)
+        elif pending == 0:
             self._start = self._end = 0
         elif needed <= capacity:
             if self._start + needed > capacity:
@@ -306,6 +324,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         self.is_closed = True
         self._disarm_writer()
+        self._loop.remove_reader(self._socket.fileno())
         self._output.clear()
         self._held.clear()
         self._socket.close()

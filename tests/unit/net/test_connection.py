@@ -244,6 +244,9 @@ def test_small_replies_to_frames_that_came_together_leave_together() -> None:
             self.sends += 1
             return self.real.send(data, flags)
 
+        def recv_into(self, buffer: memoryview) -> int:
+            return self.real.recv_into(buffer)
+
         def fileno(self) -> int:
             return self.real.fileno()
 
@@ -262,6 +265,20 @@ def test_small_replies_to_frames_that_came_together_leave_together() -> None:
             writer.write(b"".join(map(framed, bodies)))
             assert [await read_frame(reader) for _ in bodies] == bodies
             assert counting.sends <= 5
+
+    asyncio.run(story())
+
+
+def test_an_owner_that_fails_loses_the_connection_and_no_more() -> None:
+    async def story() -> None:
+        told: list[dict[str, object]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        owner = Owner(lambda frame: [1 / 0])  # type: ignore[list-item]
+        async with serving(owner) as (reader, writer):
+            writer.write(framed(b"whatever it is"))
+            assert await reader.read() == b""
+        assert owner.closed_count == 1
+        assert isinstance(told[0]["exception"], ZeroDivisionError)
 
     asyncio.run(story())
 
