@@ -33,8 +33,6 @@ from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsR
 SOFTWARE_NAME = "barnabas-python"
 SOFTWARE_VERSION = "0.1.0"
 CORRELATION_ID_MAX = 2**31 - 1
-# A piece of a request that is worth a write of its own.
-LARGE_BYTES = 256 * 1024
 # Linux makes the receive buffer large enough, and tells of the end of a connection all the same.
 CAN_AWAIT_BYTES = sys.platform == "linux"
 
@@ -131,8 +129,8 @@ class BrokerConnection(FrameReader):
     def request(
         self, api_key: int, message: Message, *, version_max: int | None = None
     ) -> asyncio.Future[Any]:
-        """Write a request now and return the future of its answer: for pipelines. Large buffers of the
-        message are to stay as they are until then. No timeout: that is the caller's."""
+        """Write a request now and return the future of its answer: for pipelines. The message is written
+        before this returns; its buffers may change afterwards. No timeout: that is the caller's."""
         version = self.version_of(api_key, version_max=version_max)
         correlation_id = self._write(api_key, version, message)
         future: asyncio.Future[Any] = self._loop.create_future()
@@ -247,7 +245,9 @@ class BrokerConnection(FrameReader):
             chunks = encode_request(header, message)
         except WireError as error:
             raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
-        _put(self._transport, cast(list[bytes], chunks))
+        # One piece: two small writes would be two packets, and the buffers are free again at once. A view of
+        # it, since a transport that cannot send all of it cuts off what it has sent.
+        self._transport.write(memoryview(b"".join(cast(list[bytes], chunks))))
         self.last_active = self._loop.time()
         return correlation_id
 
@@ -279,21 +279,6 @@ class BrokerConnection(FrameReader):
             return
         wait = max(self._idle_seconds - idle, 0.001) if not self._pending else self._idle_seconds
         self._idle_timer = self._loop.call_later(wait, self._close_if_idle)
-
-
-def _put(transport: asyncio.Transport, chunks: list[bytes]) -> None:
-    """Write the pieces as one, since two small writes would be two packets; but a large one is not copied
-    for that."""
-    small: list[bytes] = []
-    for chunk in chunks:
-        if len(chunk) < LARGE_BYTES:
-            small.append(chunk)
-        else:
-            transport.write(b"".join(small))
-            transport.write(chunk)
-            small = []
-    if small:
-        transport.write(b"".join(small))
 
 
 def _decode(entry: _Pending, frame: bytes | bytearray) -> Any:

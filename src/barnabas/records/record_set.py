@@ -14,12 +14,12 @@ from barnabas.records.batch import (
     ATTRIBUTES_POSITION,
     COMPRESSION_MASK,
     CONTROL_FLAG,
+    HEADER,
     HEADER_SIZE,
     LOG_APPEND_TIME_FLAG,
     TRANSACTIONAL_FLAG,
     BatchHeader,
     Buffer,
-    read_header,
 )
 from barnabas.records.builder import ABORT_MARKER, DECOMPRESSED_BYTES_MAX, read_marker
 from barnabas.records.compression import decompress
@@ -30,17 +30,18 @@ class OpenBatch:
 
     __slots__ = ("append_time", "data", "end", "facts", "left", "next_offset", "position")
 
-    def __init__(self, header: BatchHeader, data: Buffer, position: int, end: int) -> None:
+    def __init__(self, header: tuple[int, ...], data: Buffer, position: int, end: int) -> None:
+        """`header` has the fields of a BatchHeader."""
+        base_offset, _, leader_epoch, _, _, attributes, delta, base_time, max_time, _, _, _, count = header
         self.data = data
         self.position = position
         self.end = end
-        self.left = header.count
-        self.next_offset = header.base_offset + header.last_offset_delta + 1
+        self.left = count
+        self.next_offset = base_offset + delta + 1
         # The time of all records, where the broker gave them one.
-        is_append_time = header.attributes & LOG_APPEND_TIME_FLAG
-        self.append_time = header.max_timestamp if is_append_time else None
+        self.append_time = max_time if attributes & LOG_APPEND_TIME_FLAG else None
         # What a kernel wants to know of a batch.
-        self.facts = (header.base_offset, header.base_timestamp, self.append_time, header.leader_epoch)
+        self.facts = (base_offset, base_time, self.append_time, leader_epoch)
 
 
 class RecordSet:
@@ -121,22 +122,23 @@ class RecordSet:
         # A marker counts also where it was passed: a set that is read again must find the same.
         if is_passed and not self._read_committed:
             return None
-        header = read_header(self._records, position)
-        is_control = header.attributes & CONTROL_FLAG
+        # Not as a BatchHeader, unless it is needed: this is done for every batch that anybody reads.
+        header = HEADER.unpack_from(self._records, position)
+        attributes = header[5]
+        is_control = attributes & CONTROL_FLAG
         if is_passed and not is_control:
             return None
         end = position + size
-        if self._check_crcs and crc32c(self._records[position + ATTRIBUTES_POSITION : end]) != header.crc:
+        if self._check_crcs and crc32c(self._records[position + ATTRIBUTES_POSITION : end]) != header[4]:
             raise KafkaError(
                 ErrorCode.CORRUPT_MESSAGE,
-                f"The batch of {self.source} at offset {header.base_offset} does not match its checksum.",
+                f"The batch of {self.source} at offset {base_offset} does not match its checksum.",
             )
-        self.leader_epoch = header.leader_epoch
-        if is_control or (self._read_committed and self._is_aborted(header)):
-            self._pass(header, self._records[position:end])
+        self.leader_epoch = header[2]
+        if is_control or (self._read_committed and self._is_aborted(BatchHeader(*header))):
+            self._pass(BatchHeader(*header), self._records[position:end])
             return None
-        codec = header.attributes & COMPRESSION_MASK
-        if codec:
+        if codec := attributes & COMPRESSION_MASK:
             payload = decompress(codec, self._records[position + HEADER_SIZE : end], DECOMPRESSED_BYTES_MAX)
             return OpenBatch(header, payload, 0, len(payload))
         return OpenBatch(header, self._records, position + HEADER_SIZE, end)
