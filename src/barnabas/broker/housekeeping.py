@@ -1,16 +1,18 @@
 """What a broker does now and then: retention, flushes, checkpoints, removal of deleted files.
 
-Each job is a short synchronous step on the loop; only fsync goes to a thread. A job that fails is logged
-and tried again at its next turn: the log layer has already taken a broken directory offline."""
+Each job is short synchronous steps on the loop, between which requests are answered however many logs there
+are; only fsync goes to a thread. A job that fails is logged and tried again at its next turn: the log layer
+has already taken a broken directory offline."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from barnabas.errors import KafkaError
+from barnabas.log.log import Log
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -21,6 +23,8 @@ TRASH_SECONDS = 1.0
 # Rolled segments are flushed this often, and logs whose flush.ms has passed.
 FLUSH_SECONDS = 1.0
 ROLL_SECONDS = 5.0
+# About a millisecond of work.
+LOGS_IN_A_STEP = 200
 
 
 class Housekeeping:
@@ -57,8 +61,17 @@ class Housekeeping:
             except Exception:
                 logger.exception("a periodic job failed; it is tried again in %g s", seconds)
 
+    async def _healthy_logs(self) -> AsyncIterator[Log]:
+        """Every log that is not offline, with room for others in between."""
+        for number, log in enumerate(list(self._logs.logs()), 1):
+            if number % LOGS_IN_A_STEP == 0:
+                await asyncio.sleep(0)
+            if not log.offline:
+                yield log
+
     async def _retain(self) -> None:
-        self._logs.apply_retention()
+        async for log in self._healthy_logs():
+            self._logs.retain(log)
 
     async def _checkpoint(self) -> None:
         task = self._logs.plan_checkpoint()
@@ -66,20 +79,15 @@ class Housekeeping:
         self._logs.install_checkpoint(task)
 
     async def _flush(self) -> None:
-        for log, task in self._logs.flush_tasks():
-            try:
-                await asyncio.to_thread(task.run)
-            except OSError as problem:
-                log.storage_error(problem, fatal=True)
-            else:
-                log.finish_flush(task)
+        async for log in self._healthy_logs():
+            task = self._logs.flush_task(log)
+            if task is not None:
+                self._logs.finish_flush(log, task, await asyncio.to_thread(task.problem))
 
     async def _roll(self) -> None:
-        now_ms = self._clock.now_ms()
-        for log in list(self._logs.logs()):
+        async for log in self._healthy_logs():
             try:
-                if not log.offline:
-                    log.maybe_roll(now_ms)
+                log.maybe_roll(self._clock.now_ms())
             except KafkaError as problem:
                 logger.error("%s cannot be rolled: %s", log, problem)
 

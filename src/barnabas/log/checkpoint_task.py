@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from barnabas.ids import TopicPartition
+from barnabas.log.checkpoints import offsets_bytes
 from barnabas.log.directories import LogDirectory
 from barnabas.log.disk import Disk, write_durably
 
@@ -15,7 +17,7 @@ PENDING = ".next"
 class CheckpointFile(NamedTuple):
     directory: LogDirectory
     name: str
-    content: bytes
+    offsets: dict[TopicPartition, int]
 
     @property
     def path(self) -> Path:
@@ -39,7 +41,7 @@ class CheckpointTask:
         """The slow part; touches nothing but its own files."""
         for file in self.files:
             try:
-                write_durably(self.disk, file.pending, file.content)
+                write_durably(self.disk, file.pending, offsets_bytes(file.offsets))
             except OSError as problem:
                 self.problems.append((file.directory, problem))
 

@@ -19,6 +19,7 @@ logger = logging.getLogger(__name__)
 
 UNDEFINED_EPOCH = -1
 UNDEFINED_OFFSET = -1
+RETIRED = 2**63
 
 
 class EpochEntry(NamedTuple):
@@ -45,6 +46,11 @@ class EpochFile:
                 write_durably(self._disk, temporary, content)
                 self._disk.rename(temporary, self.path)
                 self.version = version
+
+    def retire(self) -> None:
+        """Write no more, once a write that is under way has ended: the directory goes to somebody else."""
+        with self._lock:
+            self.version = RETIRED
 
 
 class EpochSave(NamedTuple):
@@ -140,6 +146,10 @@ class LeaderEpochs:
     def save(self) -> None:
         self._version += 1
         self._save().run()
+
+    def retire(self) -> None:
+        """The log is deleted: a flush that is still under way must not write into another's directory."""
+        self._file.retire()
 
     def unsaved(self) -> EpochSave | None:
         """What has to be written so that the file is as the epochs are now."""

@@ -240,6 +240,7 @@ class Log(LogState):
     def delete(self) -> Path:
         """Rename the directory out of the way; what is in it goes after file.delete.delay.ms."""
         target = self.directory.with_name(names.delete_directory_name(self.partition))
+        self.leader_epochs.retire()
         try:
             self.disk.rename(self.directory, target)
             self.disk.fsync_dir(target.parent)

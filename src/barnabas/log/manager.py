@@ -16,7 +16,6 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import TopicPartition, Uuid
 from barnabas.log import names
 from barnabas.log.checkpoint_task import CheckpointFile, CheckpointTask
-from barnabas.log.checkpoints import offsets_bytes
 from barnabas.log.directories import LogDirectory
 from barnabas.log.disk import Disk
 from barnabas.log.errors import LogDirError
@@ -140,10 +139,8 @@ class LogManager:
             if task is not None:
                 planned.append((log, task))
         for (log, task), trouble in zip(planned, run_together([task for _, task in planned]), strict=True):
-            if trouble is None:
-                log.finish_flush(task)
-            else:
-                log.storage_error(trouble, fatal=True)
+            self.finish_flush(log, task, trouble)
+            if trouble is not None:
                 failed.append(log)
         for log in logs:
             log.abandon()
@@ -255,39 +252,44 @@ class LogManager:
     def apply_retention(self) -> int:
         """Delete what is due in all logs, expire idle producers and close files nobody reads; segments
         deleted."""
+        return sum(self.retain(log) for log in self._healthy())
+
+    def retain(self, log: Log) -> int:
+        """The same for one log."""
         now_ms = self._clock.now_ms()
         deleted = 0
-        for log in self._healthy():
-            try:
-                deleted += log.apply_retention(now_ms)
-            except KafkaError as problem:
-                logger.error("retention of %s failed: %s", log, problem)
-            log.producers.expire(now_ms, self._settings.producer_id_expiration_ms)
-            log.release_idle()
+        try:
+            deleted = log.apply_retention(now_ms)
+        except KafkaError as problem:
+            logger.error("retention of %s failed: %s", log, problem)
+        log.producers.expire(now_ms, self._settings.producer_id_expiration_ms)
+        log.release_idle()
         return deleted
 
-    def flush_tasks(self) -> list[tuple[Log, FlushTask]]:
-        """Flushes due by flush.ms, and of segments that were rolled; `run` them in any thread, then
+    def flush_task(self, log: Log) -> FlushTask | None:
+        """The flush that is due by flush.ms, or of segments that were rolled; `run` it in any thread, then
         finish."""
-        now_ms = self._clock.now_ms()
-        due: list[tuple[Log, FlushTask]] = []
-        for log in self._healthy():
-            upto = log.flush_due(now_ms)
-            if upto is not None:
-                due.append((log, log.plan_flush(upto)))
-        return due
+        upto = log.flush_due(self._clock.now_ms())
+        return None if upto is None else log.plan_flush(upto)
 
     def flush_dirty(self) -> int:
-        """Do what flush_tasks() says here and now; how many logs were flushed."""
-        tasks = self.flush_tasks()
-        for log, task in tasks:
-            try:
-                task.run()
-            except OSError as problem:
-                log.storage_error(problem, fatal=True)
-                continue
+        """Do all that is due here and now; how many logs were flushed."""
+        flushed = 0
+        for log in self._healthy():
+            task = self.flush_task(log)
+            if task is not None:
+                flushed += 1
+                self.finish_flush(log, task, task.problem())
+        return flushed
+
+    def finish_flush(self, log: Log, task: FlushTask, problem: OSError | None) -> None:
+        """The task was run; a sync that failed takes the log offline, unless it was deleted meanwhile."""
+        if log.closed:
+            return
+        if problem is None:
             log.finish_flush(task)
-        return len(tasks)
+        else:
+            log.storage_error(problem, fatal=True)
 
     def plan_checkpoint(self) -> CheckpointTask:
         """What the checkpoints are to say now; `write` it in any thread, then install it."""
@@ -302,7 +304,7 @@ class LogManager:
                 (names.HIGH_WATERMARKS, {log.partition: log.high_watermark for log in logs}),
                 (names.LOG_STARTS, starts),
             ):
-                files.append(CheckpointFile(directory, name, offsets_bytes(offsets)))
+                files.append(CheckpointFile(directory, name, offsets))
         return CheckpointTask(self._disk, self._deletions, files)
 
     def install_checkpoint(self, task: CheckpointTask) -> None:

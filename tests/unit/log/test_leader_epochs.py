@@ -44,6 +44,16 @@ def test_a_save_that_comes_late_does_not_undo_a_later_one(tmp_path: Path) -> Non
     assert epochs.unsaved() is None
 
 
+def test_a_save_that_comes_after_the_log_was_deleted_writes_nothing(tmp_path: Path) -> None:
+    """By then the directory may be that of a new topic with the same name."""
+    epochs = _epochs(tmp_path, (0, 0), (3, 17))
+    late = epochs.unsaved()
+    assert late is not None
+    epochs.retire()
+    late.run()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_new_epoch_drops_what_it_contradicts(tmp_path: Path) -> None:
     epochs = _epochs(tmp_path, (0, 0), (1, 10), (2, 20), (3, 15))
     assert epochs.entries == [(0, 0), (1, 10), (3, 15)]

@@ -1,5 +1,6 @@
 """All logs of a broker: where they live, what survives a restart, and what a start refuses."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -196,6 +197,24 @@ def test_many_partitions_open_without_reading_their_data(tmp_path: Path) -> None
     total = sum(log.size for log in again.logs())
     assert sum(read) < total / 10 and total > 3_000_000
     again.shutdown()
+
+
+def test_a_flush_that_ends_after_its_log_was_deleted_is_no_failure_of_the_disk(tmp_path: Path) -> None:
+    manager = _manager(tmp_path)
+    manager.get_or_create(TP, random_uuid(), CONFIG)
+    _append(manager, TP, 3)
+    old = manager.get(TP)
+    assert old is not None
+    task = old.plan_flush()
+    manager.delete(TP)
+    manager.get_or_create(TP, random_uuid(), CONFIG)
+    for path in tmp_path.glob("*-delete"):
+        shutil.rmtree(path)
+    shutil.rmtree(old.directory)
+    problem = task.problem()
+    assert isinstance(problem, FileNotFoundError)
+    manager.finish_flush(old, task, problem)
+    assert not manager.offline_dirs
 
 
 @pytest.mark.parametrize("killed_before_it_is_made_again", [False, True])
