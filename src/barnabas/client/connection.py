@@ -231,7 +231,9 @@ class BrokerConnection(FrameReader):
         self.close(reason)
 
     def await_bytes(self, count: int) -> None:
-        if CAN_AWAIT_BYTES and self._socket is not None and not self.is_closed:
+        # A buffer that the user has fixed may be too small for that.
+        is_free = self._config["receive.buffer.bytes"] < 0
+        if CAN_AWAIT_BYTES and is_free and self._socket is not None and not self.is_closed:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)
 
     # ---- requests

@@ -170,6 +170,20 @@ def test_an_answer_nobody_asked_for_closes() -> None:
     talk(with_versions(answer), story)
 
 
+@pytest.mark.parametrize("buffer_bytes", [-1, 32768], ids=["buffer as it is", "small buffer"])
+def test_large_and_small_answers_follow_each_other(buffer_bytes: int) -> None:
+    def answer(request: Request) -> Answer:
+        names = [f"{number:0200}" for number in range(len(request.message.topics) * 5000)]
+        return metadata.MetadataResponse(topics=[metadata.MetadataResponseTopic(name=name) for name in names])
+
+    async def story(connection: BrokerConnection) -> None:
+        for size in (3, 0, 2, 1, 0):
+            found = await connection.send(METADATA, asking(size), within=60)
+            assert len(found.topics) == 5000 * size
+
+    talk(with_versions(answer), story, receive_buffer_bytes=buffer_bytes)
+
+
 def test_silence_longer_than_the_timeout_gives_the_connection_up(caplog: pytest.LogCaptureFixture) -> None:
     async def story(connection: BrokerConnection) -> None:
         other = connection.request(METADATA, asking(0))
