@@ -25,8 +25,12 @@ class LogMachine(RuleBasedStateMachine):
         self.end = 0
         self.sequence = 0
 
-    @initialize(interval=st.sampled_from([1, 200, 5000]), size=st.sampled_from([300, 1000, 4000]))
-    def open(self, interval: int, size: int) -> None:
+    @initialize(
+        interval=st.sampled_from([1, 200, 5000]),
+        size=st.sampled_from([300, 1000, 4000]),
+        files=st.sampled_from([1, 4, 100]),
+    )
+    def open(self, interval: int, size: int, files: int) -> None:
         config = dataclasses.replace(
             SMALL,
             segment_bytes=size,
@@ -35,6 +39,7 @@ class LogMachine(RuleBasedStateMachine):
             retention_bytes=-1,
         )
         self.bench = LogBench(self.root, config)
+        self.bench.disk.open_files.most = files
 
     @rule(count=st.integers(1, 4), compression=st.integers(0, 4), idle_ms=st.integers(0, 2000))
     def append(self, count: int, compression: int, idle_ms: int) -> None:
@@ -62,6 +67,10 @@ class LogMachine(RuleBasedStateMachine):
     @rule()
     def roll(self) -> None:
         self.bench.log.roll()
+
+    @rule()
+    def close_idle_files(self) -> None:
+        self.bench.log.release_idle()
 
     @rule(data=st.data())
     def truncate(self, data: st.DataObject) -> None:
