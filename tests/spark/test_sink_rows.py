@@ -90,7 +90,7 @@ def test_a_row_that_cannot_be_written_fails_the_task(topics: Topics, sink: dict[
     assert caught.value.code is ErrorCode.MESSAGE_TOO_LARGE
     # Somebody may just be adding partitions: for these it waits.
     impatient = {**sink, "kafka.max.block.ms": "500"}
-    with pytest.raises(KafkaError, match="has 2 partitions, and no partition 7"):
+    with pytest.raises(KafkaError, match=r"within max\.block\.ms"):
         run_job(impatient, [rows(value=pa.array(["x"]), partition=pa.array([7], pa.int32()))])
     nowhere = {"kafka.bootstrap.servers": topics.bootstrap}
     with pytest.raises(ValueError, match="no topic"):
