@@ -93,6 +93,8 @@ class Fetcher:
         is_smooth = False
         try:
             request, asked = self._request(states, has_held_back)
+            if not asked:
+                return
             timeout = self._config.seconds("request.timeout.ms")
             answer = await self._network.ask(node, fetch.API_KEY, request, within=timeout)
             if answer.error_code:
@@ -122,6 +124,9 @@ class Fetcher:
         topics: dict[str, fetch.FetchTopic] = {}
         with self._assignments.signal:
             for state in states:
+                if state.fetch_offset < 0:
+                    # The user seeks just now.
+                    continue
                 topic, partition = state.partition
                 asked[state.partition] = (state, state.version, state.fetch_offset)
                 if topic not in topics:

@@ -77,15 +77,17 @@ class Positions:
                 self._assignments.positioned(
                     state, version, found[partition].offset, found[partition].leader_epoch
                 )
-            elif state.version == version:
-                state.wants = None if self._policy == "none" else RESET
+            elif self._assignments.unplaced(state, version, None if self._policy == "none" else RESET):
                 missing.append(partition)
         if missing and self._policy == "none":
             self._assignments.fail(NoOffsetForPartitionError(tuple(missing)))
 
     async def _reset(self, states: list[PartitionState]) -> None:
-        asked = {state.partition: (state, state.version) for state in states}
-        times = {state.partition: self._timestamp(state) for state in states}
+        with self._assignments.signal:
+            # Looked at again: who has sought meanwhile is not to be reset.
+            states = [state for state in states if state.wants == RESET]
+            asked = {state.partition: (state, state.version) for state in states}
+            times = {state.partition: self._timestamp(state) for state in states}
         found = await offsets_by_time(self._network, times, self.isolation)
         late = {partition: LATEST_TIMESTAMP for partition in times if partition not in found}
         if late:

@@ -135,6 +135,14 @@ class Assignments:
                 state.fetch_offset = end
                 self.signal.notify_all()
 
+    def unplaced(self, state: PartitionState, version: int, wants: str | None) -> bool:
+        """Nothing was found for the place that was asked for; whether somebody still wants to know."""
+        with self.signal:
+            if state.version != version:
+                return False
+            state.wants = wants
+            return True
+
     def positioned(self, state: PartitionState, version: int, offset: int, epoch: int) -> bool:
         with self.signal:
             if state.version != version:
