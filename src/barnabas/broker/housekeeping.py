@@ -1,8 +1,8 @@
 """What a broker does now and then: retention, flushes, checkpoints, removal of deleted files.
 
 Each job is short synchronous steps on the loop, between which requests are answered however many logs there
-are; only fsync goes to a thread. A job that fails is logged and tried again at its next turn: the log layer
-has already taken a broken directory offline."""
+are; only fsync and the removal of files go to a thread. A job that fails is logged and tried again at its
+next turn: the log layer has already taken a broken directory offline."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ class Housekeeping:
         self._clock = broker.clock
         self._config = broker.config
         self._tasks: list[asyncio.Task[None]] = []
+        self._removing: asyncio.Future[None] | None = None
 
     def start(self) -> None:
         checkpoint_ms = min(
@@ -49,6 +50,9 @@ class Housekeeping:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._removing is not None:
+            # Whoever opens the directories next must not find somebody removing things there.
+            await asyncio.wait([self._removing])
 
     def _every(self, seconds: float, job: Callable[[], Awaitable[None]]) -> None:
         self._tasks.append(asyncio.get_running_loop().create_task(self._repeat(seconds, job)))
@@ -92,4 +96,7 @@ class Housekeeping:
                 logger.error("%s cannot be rolled: %s", log, problem)
 
     async def _empty_trash(self) -> None:
-        self._logs.delete_scheduled()
+        removal = self._logs.removal()
+        if removal is not None:
+            self._removing = asyncio.get_running_loop().run_in_executor(None, removal)
+            await asyncio.shield(self._removing)

@@ -238,12 +238,13 @@ class Log(LogState):
             segment.release()
 
     def delete(self) -> Path:
-        """Rename the directory out of the way; what is in it goes after file.delete.delay.ms."""
+        """Rename the directory out of the way; what is in it goes after file.delete.delay.ms.
+
+        That it stays so after a power failure is for the caller to make sure."""
         target = self.directory.with_name(names.delete_directory_name(self.partition))
         self.leader_epochs.retire()
         try:
             self.disk.rename(self.directory, target)
-            self.disk.fsync_dir(target.parent)
         except OSError as problem:
             raise self.storage_error(problem) from problem
         self.abandon()

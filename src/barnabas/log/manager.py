@@ -8,6 +8,7 @@ go on."""
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from barnabas.clock import Clock
@@ -56,6 +57,8 @@ class LogManager:
         self._still_marked: set[TopicPartition] = set()
         # New logs whose directories a power failure might take.
         self._unsynced: list[Log] = []
+        # Directories in which logs were made or deleted since the last sync.
+        self._changed: set[LogDirectory] = set()
         self._deletions = 0
 
     # -- starting and stopping
@@ -178,7 +181,7 @@ class LogManager:
     def get_or_create(self, partition: TopicPartition, topic_id: Uuid | None, config: TopicConfig) -> Log:
         """The partition's log; a new one goes to the directory that has the fewest.
 
-        What is made is not safe from a power failure before sync_created."""
+        What is made is not safe from a power failure before sync_changes."""
         log = self._logs.get(partition)
         if log is not None:
             return log
@@ -196,15 +199,18 @@ class LogManager:
             self._home.pop(partition, None)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition}: {problem.strerror}") from problem
         self._unsynced.append(log)
+        self._changed.add(directory)
         return log
 
-    def sync_created(self) -> None:
-        """Have the directories of new logs on stable storage, with what tells whose they are."""
+    def sync_changes(self) -> None:
+        """Have it on stable storage which logs were deleted and made, and what tells whose those are."""
         created, self._unsynced = [log for log in self._unsynced if not log.offline], []
         for start in range(0, len(created), CLOSED_TOGETHER):
             self._sync(created[start : start + CLOSED_TOGETHER])
-        homes = {self._home[log.partition] for log in created if not log.offline}
-        for directory in homes:
+        changed, self._changed = self._changed, set()
+        for directory in changed:
+            if not directory.online:
+                continue
             try:
                 self._disk.fsync_dir(directory.path)
             except OSError as problem:
@@ -225,12 +231,13 @@ class LogManager:
                 log.storage_error(trouble, fatal=True)
 
     def delete(self, partition: TopicPartition) -> None:
-        """Take the log away now; its files go after file.delete.delay.ms."""
+        """Take the log away now; its files go after file.delete.delay.ms. See sync_changes."""
         log = self._logs.pop(partition, None)
-        self._home.pop(partition, None)
+        directory = self._home.pop(partition, None)
         self._forgotten(partition)
-        if log is not None:
+        if log is not None and directory is not None:
             log.delete()
+            self._changed.add(directory)
 
     def set_aside(self, partition: TopicPartition) -> Path:
         """Close the log of a partition that no topic claims and rename its directory out of the way."""
@@ -321,8 +328,10 @@ class LogManager:
         task.write()
         self.install_checkpoint(task)
 
-    def delete_scheduled(self) -> int:
-        return self._trash.empty()
+    def removal(self) -> Callable[[], None] | None:
+        """Removes what was deleted long enough ago, if anything was; to be called in any thread."""
+        due = self._trash.take_due()
+        return partial(self._trash.remove, due) if due else None
 
     # -- failures
 

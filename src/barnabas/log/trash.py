@@ -47,12 +47,21 @@ class Trash:
 
     def empty(self, *, all_now: bool = False) -> int:
         """Remove what is due; how many were removed."""
+        due = self.take_due(all_now=all_now)
+        self.remove(due)
+        return len(due)
+
+    def take_due(self, *, all_now: bool = False) -> list[Doomed]:
+        """What is to be removed now; from here on it is the caller's to remove."""
         now = self._clock.monotonic()
         everything = [doomed for files in self._files.values() for doomed in files] + self._directories
         due = [doomed for doomed in everything if all_now or doomed.due <= now]
-        if not due:
-            return 0
-        self._keep([doomed for doomed in everything if not all_now and doomed.due > now])
+        if due:
+            self._keep([doomed for doomed in everything if not all_now and doomed.due > now])
+        return due
+
+    def remove(self, due: list[Doomed]) -> None:
+        """The slow part; touches nothing but the files, so any thread may do it."""
         for doomed in due:
             try:
                 if doomed.is_directory:
@@ -64,7 +73,6 @@ class Trash:
             except OSError as problem:
                 # It is tried again at the next start, where leftovers are looked for.
                 logger.warning("%s could not be removed: %s", doomed.path, problem)
-        return len(due)
 
     def _keep(self, remaining: list[Doomed]) -> None:
         self._files, self._directories = {}, []

@@ -52,6 +52,7 @@ class Replicas:
         changed = {change.topic.name: change.topic for change in difference.partitions_changed}
         for topic in (*difference.topics_created, *changed.values()):
             self._take(topic, image)
+        self._logs.sync_changes()
         self._reconfigure(image, difference)
 
     def _take(self, topic: TopicImage, image: MetadataImage) -> None:
@@ -67,7 +68,6 @@ class Replicas:
             elif partition.log.config != config:
                 partition.update_config(config)
             partition.follow(placed)
-        self._logs.sync_created()
 
     def _open(self, topic: TopicImage, index: int, config: TopicConfig) -> Partition | None:
         topic_partition = TopicPartition(topic.name, index)

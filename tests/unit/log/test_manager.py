@@ -1,5 +1,6 @@
 """All logs of a broker: where they live, what survives a restart, and what a start refuses."""
 
+import errno
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from barnabas.log.errors import LogDirError
 from barnabas.log.manager import LogManager, LogSettings
 from barnabas.records.builder import build_batch
 from barnabas.records.validation import BatchRules, validate
+from barnabas.testing.disk import FaultyDisk
 
 CONFIG = TopicConfig(segment_bytes=1000, file_delete_delay_ms=1000)
 SETTINGS = LogSettings("cluster-a", 1)
@@ -103,9 +105,11 @@ def test_a_deleted_partition_is_gone_at_once_and_its_files_after_the_delay(tmp_p
     assert len(list(tmp_path.glob("orders-0.*-delete"))) == 1
     new = manager.get_or_create(TP, None, CONFIG)
     assert new.log_end_offset == 0
-    assert manager.delete_scheduled() == 0
+    assert manager.removal() is None
     clock.advance(1000)
-    assert manager.delete_scheduled() == 1
+    removal = manager.removal()
+    assert removal is not None and manager.removal() is None
+    removal()
     assert not list(tmp_path.glob("*-delete"))
     manager.shutdown()
 
@@ -259,3 +263,44 @@ def test_a_checkpoint_planned_before_a_deletion_is_not_installed_after_it(tmp_pa
     assert (tmp_path / names.HIGH_WATERMARKS).read_text() == "0\n1\norders 0 0\n"
     assert not list(tmp_path.glob("*.next"))
     manager.shutdown()
+
+
+def test_many_logs_are_made_and_deleted_with_one_sync_of_their_directory(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    manager = LogManager([tmp_path], SETTINGS, disk, FakeClock())
+    manager.load(lambda topic: CONFIG)
+    partitions = [TopicPartition("t", number) for number in range(20)]
+    before = dict(disk.calls)
+    for partition in partitions:
+        manager.get_or_create(partition, random_uuid(), CONFIG)
+    assert disk.calls.get("fsync", 0) == before.get("fsync", 0)
+    manager.sync_changes()
+    assert disk.calls["fsync"] - before.get("fsync", 0) == 20
+    assert disk.calls["fsync_dir"] - before.get("fsync_dir", 0) == 20 + 1
+    for partition in partitions:
+        manager.delete(partition)
+    manager.sync_changes()
+    manager.sync_changes()
+    assert disk.calls["fsync_dir"] - before.get("fsync_dir", 0) == 20 + 2
+    manager.get_or_create(partitions[0], random_uuid(), CONFIG)
+    disk.fail("fsync_dir", errno.EIO)
+    manager.sync_changes()
+    assert manager.offline_dirs == [tmp_path]
+
+
+def test_what_many_logs_hold_is_flushed_when_they_are_closed(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    manager = LogManager([tmp_path], SETTINGS, disk, FakeClock())
+    manager.load(lambda topic: CONFIG)
+    partitions = [TopicPartition("t", number) for number in range(20)]
+    for partition in partitions:
+        manager.get_or_create(partition, random_uuid(), CONFIG)
+        _append(manager, partition, 3)
+    manager.sync_changes()
+    manager.shutdown()
+    disk.lose_power(tmp_path)
+    again = LogManager([tmp_path], SETTINGS, disk, FakeClock())
+    again.load(lambda topic: CONFIG)
+    ends = [log.log_end_offset for log in again.logs()]
+    assert ends == [3] * 20 and again.were_clean
+    again.shutdown()
