@@ -1,0 +1,125 @@
+"""Partitions of a session of which there is nothing to tell: passed over, and told as soon as there is."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.unit.broker.conftest import Stage
+from tests.unit.broker.handlers.test_fetch_one import ask
+
+from barnabas.broker.fetch_sessions import FetchSessions
+from barnabas.broker.handlers import fetch as handler
+from barnabas.broker.traffic import Traffic
+from barnabas.errors import ErrorCode
+from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+
+COUNT = 4
+RECORDS = 6
+
+
+@pytest.fixture
+def filled(stage: Stage) -> Stage:
+    stage.traffic = Traffic()  # type: ignore[attr-defined]
+    stage.fetch_sessions = FetchSessions(stage.clock, 10, 120.0)  # type: ignore[attr-defined]
+    stage.create("topic", partitions=COUNT)
+    stage.append("topic", RECORDS)
+    return stage
+
+
+class Session:
+    """A client at the end of every partition, which has been told so."""
+
+    def __init__(self, stage: Stage, version: int) -> None:
+        self.stage, self.version = stage, version
+        self.epoch = self.id = 0
+        self.id = self.fetch(*self._ends()).session_id
+
+    def _ends(self) -> list[FetchPartition]:
+        return [
+            FetchPartition(partition=index, fetch_offset=0 if index else RECORDS, partition_max_bytes=1000)
+            for index in range(COUNT)
+        ]
+
+    def fetch(self, *parts: FetchPartition) -> Any:
+        topic = FetchTopic(topic="topic", topic_id=self.stage.image.topics["topic"].id)
+        topic.partitions = list(parts)
+        request = FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=1 << 20, session_id=self.id)
+        request.session_epoch, request.topics = self.epoch, [topic] if parts else []
+        self.epoch += 1
+        return ask(self.stage, request, self.version)[1]
+
+    def told(self, *parts: FetchPartition) -> dict[int, int]:
+        """The error code of each partition in an incremental answer."""
+        answer = self.fetch(*parts)
+        return {
+            part.partition_index: part.error_code for each in answer.responses for part in each.partitions
+        }
+
+
+@pytest.mark.parametrize("version", [7, 12, 13, 17])
+def test_quiet_partitions_are_not_even_looked_at(
+    filled: Stage, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    session = Session(filled, version)
+    looked_at: list[int] = []
+    read_one = handler.Reading._read_one
+    monkeypatch.setattr(
+        handler.Reading,
+        "_read_one",
+        lambda self, want, *rest: (looked_at.append(want.index), read_one(self, want, *rest)),
+    )
+    assert session.told() == {}
+    assert looked_at == []
+    filled.append("topic")
+    assert session.told() == {0: 0}
+    assert looked_at == [0]
+
+
+def _offline(stage: Stage) -> None:
+    stage.replicas.leader("topic", 0).log.offline = True
+
+
+def _shortened(stage: Stage) -> None:
+    stage.replicas.leader("topic", 0).delete_records_before(3)
+
+
+def _led_elsewhere(stage: Stage) -> None:
+    stage.replicas.leader("topic", 0).leader = 99
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (_offline, ErrorCode.KAFKA_STORAGE_ERROR),
+        (_shortened, ErrorCode.NONE),
+        (_led_elsewhere, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+    ],
+)
+@pytest.mark.parametrize("version", [12, 13])
+def test_whatever_happens_to_a_quiet_partition_is_told(
+    filled: Stage, change: Callable[[Stage], None], code: ErrorCode, version: int
+) -> None:
+    session = Session(filled, version)
+    assert session.told() == {}
+    change(filled)
+    assert session.told() == {0: code}
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"current_leader_epoch": 9}, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        ({"last_fetched_epoch": 9}, ErrorCode.OFFSET_OUT_OF_RANGE),
+        ({"fetch_offset": RECORDS + 1}, ErrorCode.OFFSET_OUT_OF_RANGE),
+        ({"fetch_offset": 2}, ErrorCode.NONE),
+    ],
+)
+def test_what_a_client_asks_of_a_quiet_partition_is_answered(
+    filled: Stage, fields: dict[str, int], code: ErrorCode
+) -> None:
+    session = Session(filled, 12)
+    part = FetchPartition(partition=0, fetch_offset=RECORDS, partition_max_bytes=1000)
+    assert session.told(part) == {}
+    for name, value in fields.items():
+        setattr(part, name, value)
+    assert session.told(part) == {0: code}
