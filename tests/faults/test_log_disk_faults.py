@@ -130,6 +130,40 @@ def test_an_index_that_cannot_be_written_does_not_refuse_data(tmp_path: Path) ->
     assert bench.records()[500].offset == 500
 
 
+@pytest.mark.parametrize("operation", ["pwrite", "open", "rename"])
+def test_a_disk_too_full_for_the_epochs_puts_a_flush_off(tmp_path: Path, operation: str) -> None:
+    disk = FaultyDisk()
+    bench = LogBench(tmp_path, LARGE, disk)
+    bench.append(b"value", epoch=3)
+    checkpoint = bench.directory / "leader-epoch-checkpoint"
+    disk.fail(operation, errno.ENOSPC, below=checkpoint.with_name(checkpoint.name + ".tmp"))
+    with pytest.raises(KafkaError) as caught:
+        bench.log.flush()
+    assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert (bench.log.recovery_point, bench.failures) == (0, [])
+    disk.heal()
+    bench.append(b"another", epoch=3)
+    bench.log.flush()
+    assert bench.log.recovery_point == 2
+    assert checkpoint.read_text() == "0\n1\n3 0\n"
+
+
+def test_power_loss_after_a_flush_keeps_the_epochs(tmp_path: Path) -> None:
+    """They are not in the batches that a start after it looks at."""
+    disk = FaultyDisk()
+    bench = LogBench(tmp_path, SMALL, disk)
+    for epoch in (0, 0, 4, 7):
+        for _ in range(20):
+            bench.append(b"value" * 10, epoch=epoch)
+    bench.log.flush()
+    point, entries = bench.log.recovery_point, bench.log.leader_epochs.entries
+    assert len(bench.log.segments) > 3 and len(entries) == 3
+    bench.crash()
+    disk.lose_power(tmp_path)
+    bench.start(recovery_point=point)
+    assert bench.log.leader_epochs.entries == entries
+
+
 def test_power_loss_costs_what_was_not_flushed_and_nothing_else(tmp_path: Path) -> None:
     disk = FaultyDisk()
     bench = LogBench(tmp_path, SMALL, disk)

@@ -15,6 +15,10 @@ from barnabas.log.leader_epochs import EpochSave
 SYNCING_THREADS = 16
 
 
+class NotBegunError(OSError):
+    """A flush failed before it synced anything: when what was wrong has passed, it can be tried again."""
+
+
 @dataclass(frozen=True, slots=True)
 class FlushTask:
     """Once run, all offsets below `upto` are on stable storage."""
@@ -27,7 +31,10 @@ class FlushTask:
 
     def run(self) -> None:
         if self.epochs is not None:
-            self.epochs.run()
+            try:
+                self.epochs.run()
+            except OSError as problem:
+                raise NotBegunError(problem.errno, problem.strerror) from problem
         for file in self.files:
             self.disk.fsync(file.fd)
         self.disk.fsync_dir(self.directory)

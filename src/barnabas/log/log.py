@@ -212,7 +212,7 @@ class Log(LogState):
         if task is not None:
             problem = task.problem()
             if problem is not None:
-                raise self.storage_error(problem, fatal=True) from problem
+                raise self.flush_failed(problem) from problem
             self.finish_flush(task)
         self.abandon()
 

@@ -296,7 +296,7 @@ class LogManager:
         if problem is None:
             log.finish_flush(task)
         else:
-            log.storage_error(problem, fatal=True)
+            log.flush_failed(problem)
 
     def plan_checkpoint(self) -> CheckpointTask:
         """What the checkpoints are to say now; `write` it in any thread, then install it."""

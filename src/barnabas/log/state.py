@@ -20,7 +20,7 @@ from barnabas.ids import TopicPartition, Uuid
 from barnabas.log import names
 from barnabas.log.checkpoints import write_checkpoint
 from barnabas.log.disk import Disk
-from barnabas.log.flushing import FlushTask
+from barnabas.log.flushing import FlushTask, NotBegunError
 from barnabas.log.leader_epochs import EpochEntry, LeaderEpochs
 from barnabas.log.producer_state import ProducerState
 from barnabas.log.scan import CorruptRange
@@ -258,8 +258,12 @@ class LogState:
         try:
             task.run()
         except OSError as problem:
-            raise self.storage_error(problem, fatal=True) from problem
+            raise self.flush_failed(problem) from problem
         self.finish_flush(task)
+
+    def flush_failed(self, problem: OSError) -> KafkaError:
+        """A failed fsync never passes: the kernel may have dropped the pages, and a second one would lie."""
+        return self.storage_error(problem, fatal=not isinstance(problem, NotBegunError))
 
     # -- failures
 
@@ -268,9 +272,7 @@ class LogState:
         return problem.errno in PASSING_ERRORS
 
     def storage_error(self, problem: OSError, *, fatal: bool = False) -> KafkaError:
-        """Take the log offline unless the failure can pass; the error its caller is told.
-
-        A failed fsync never passes: the kernel may have dropped the pages, and a second fsync would lie."""
+        """Take the log offline unless the failure can pass; the error its caller is told."""
         if fatal or not self.is_passing(problem):
             self.offline = True
             self._on_failure(self, problem)
