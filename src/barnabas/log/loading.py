@@ -240,7 +240,8 @@ class _Loader:
             producers.distrust_snapshot(end)
         producers.end_offset = end
         producers.expire(log.clock.now_ms(), self._marks.producer_expiration_ms)
-        producers.keep_snapshots(set(log.bases), log.log_start_offset, end)
+        for path in producers.keep_snapshots(set(log.bases), log.log_start_offset, end):
+            log.trash.add_leftover(path)
         producers.forget_replicated(log.high_watermark)
         if log.active.txn_index.entries() is None:
             rebuild_transaction_index(log, log.active)

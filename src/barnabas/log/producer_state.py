@@ -85,11 +85,19 @@ class ProducerState(ProducerTable):
             self.snapshots.remove(offset)
         self._disk.unlink(self.snapshot_path(offset))
 
-    def keep_snapshots(self, bases: set[int], log_start_offset: int, end_offset: int) -> None:
-        """Delete snapshots that belong to no segment, or lie outside the log; the one at its end stays."""
+    def keep_snapshots(self, bases: set[int], log_start_offset: int, end_offset: int) -> list[Path]:
+        """Forget snapshots that belong to no segment, or lie outside the log; the one at its end stays.
+
+        Those above the end are deleted, since others will be taken there. The files of the rest are left for
+        the caller to remove when there is time: they do no harm."""
+        rest: list[Path] = []
         for offset in list(self.snapshots):
-            if not log_start_offset < offset <= end_offset or (offset not in bases and offset != end_offset):
+            if offset > end_offset:
                 self.delete_snapshot(offset)
+            elif offset <= log_start_offset or (offset not in bases and offset != end_offset):
+                self.snapshots.remove(offset)
+                rest.append(self.snapshot_path(offset))
+        return rest
 
     def replay(self, segment: Segment, from_offset: int, upto: int) -> list[AbortedTransaction]:
         """Fold the batches of one segment into the state; the transactions that were aborted in it."""

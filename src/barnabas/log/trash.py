@@ -41,6 +41,10 @@ class Trash:
         doomed = Doomed(self._clock.monotonic() + delay_ms / 1000, target, False)
         self._files.setdefault(target.parent, []).append(doomed)
 
+    def add_leftover(self, path: Path) -> None:
+        """Remove a file that does no harm where it is, when there is time."""
+        self._files.setdefault(path.parent, []).append(Doomed(self._clock.monotonic(), path, False))
+
     def add_directory(self, path: Path, delay_ms: int) -> None:
         """Remove a directory, renamed by the caller, later."""
         self._directories.append(Doomed(self._clock.monotonic() + delay_ms / 1000, path, True))

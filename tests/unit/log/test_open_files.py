@@ -134,3 +134,17 @@ def test_too_many_open_files_fail_an_append_and_not_the_log_for_good(tmp_path: P
     assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     bench.append(b"taken")
     assert not bench.failures and bench.records()[-1].value == b"taken"
+
+
+def test_a_start_leaves_old_snapshots_for_later(tmp_path: Path) -> None:
+    """To remove a file can take as long as to read ten."""
+    bench = LogBench(tmp_path, dataclasses.replace(SMALL, segment_bytes=1 << 20))
+    bench.fill(2)
+    bench.restart(clean=True)
+    bench.fill(1)
+    bench.restart(clean=False)
+    assert bench.file(".snapshot", 6).exists() and bench.log.producers.snapshots == []
+    assert bench.trash.empty() == 1
+    assert not bench.file(".snapshot", 6).exists()
+    bench.restart(clean=True)
+    assert bench.log.producers.snapshots == [9] and len(bench.records()) == 9
