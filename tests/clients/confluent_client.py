@@ -163,8 +163,9 @@ class ConfluentAdmin:
     def is_led(self, topic: str, partitions: int) -> bool:
         """Whether the leader of every partition answers for it."""
         asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
-        # Short, so that it is asked again: an answer from before there was a leader is waited for in vain.
-        found = self.library.list_offsets(asked, request_timeout=5)
+        # librdkafka remembers that there was no leader, and would answer from memory for ever.
+        self.library.list_topics(topic, timeout=20)
+        found = self.library.list_offsets(asked, request_timeout=20)
         return all(future.exception() is None for future in found.values())
 
     def delete_topic(self, topic: str) -> None:

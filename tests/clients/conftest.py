@@ -167,9 +167,7 @@ def make_topic(plain_admin: ConfluentAdmin, topic_name: str) -> MakeTopic:
         plain_admin.create_topic(topic_name, partitions, configs=configs)
         if FOREIGN_BOOTSTRAP:
             # Kafka answers before leaders know that they lead; without idempotence that reorders records.
-            wait_until(
-                lambda: plain_admin.is_led(topic_name, partitions), f"{topic_name} has its leaders", 60.0
-            )
+            wait_until(lambda: plain_admin.is_led(topic_name, partitions), f"{topic_name} has its leaders")
         return topic_name
 
     return make

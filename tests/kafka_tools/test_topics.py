@@ -1,14 +1,17 @@
 """topics and configs print what Kafka's tools print."""
 
 import pytest
+from tests.clients.client import wait_until
 from tests.kafka_tools.conftest import Compare
 from tests.kafka_tools.normalised import NAME
+
+from barnabas import Admin
 
 pytestmark = pytest.mark.java
 UNCLEAN = "unclean.leader.election.enable"
 
 
-def test_a_topic_from_its_creation_to_its_end(same: Compare) -> None:
+def test_a_topic_from_its_creation_to_its_end(same: Compare, bootstrap: str, topic_name: str) -> None:
     made = same(
         "topics", "--create", "--topic", NAME, "--partitions", "2", "--config", "retention.ms=86400000"
     )
@@ -21,6 +24,9 @@ def test_a_topic_from_its_creation_to_its_end(same: Compare) -> None:
     assert same("topics", "--alter", "--topic", NAME, "--partitions", "3").code == 1
     assert len(same("topics", "--describe", "--topic", NAME).lines) == 5
     assert same("topics", "--delete", "--topic", NAME).code == 0
+    with Admin(bootstrap_servers=bootstrap) as admin:
+        # Kafka answers before all of it knows.
+        wait_until(lambda: not any(topic_name in name for name in admin.list_topics()), "both are gone")
     assert same("topics", "--describe", "--topic", NAME).code == 1
     assert same("topics", "--delete", "--topic", NAME, "--if-exists").code == 0
 
