@@ -40,6 +40,7 @@ METRICS: dict[str, Metric] = {
     "cpu_us_per_record": Metric("us CPU/rec", LOWER, 2),
     "rows_per_second": Metric("M rows/s", HIGHER, 2, 1e6),
     "growth": Metric("x from least to most", LOWER, 2),
+    "pipelined_growth": Metric("x from least to most, five under way", LOWER, 2),
     "clean_start_seconds": Metric("s to start after a clean stop", LOWER, 2),
     "unclean_start_seconds": Metric("s to start after a kill", LOWER, 2),
     "clean_start_cpu_seconds": Metric("s CPU to start after a clean stop", LOWER, 2),

@@ -55,15 +55,22 @@ def _connections(stage: Stage, idle: Peer) -> Iterator[Round]:
     peer = stage.peer(idle.name)
     with topic_on(peer, "bench-connections") as topic:
 
-        def cost(count: int) -> float:
-            # One under way in all: several on one connection would be read and answered together, which
-            # several connections cannot be.
-            turns, requests = loads.Ring(1, count, 1), stage.size.growth_requests
+        def cost(count: int, in_flight: int) -> float:
+            turns, requests = loads.Ring(1, count, in_flight), stage.size.growth_requests
             load = stage.driver.run(loads.produce_in_turns, peer.target, topic, turns, requests)
             return load.cpu_us_per_request
 
-        counts = _points(stage.size.connections_max)
-        yield lambda: _grown("connections", [(count, cost(count)) for count in counts])
+        def measure() -> Sample:
+            counts = _points(stage.size.connections_max)
+            # Several on one connection are read and answered together, which several connections cannot be:
+            # with more than one under way, this and the number of connections change at once. Both are told.
+            found = _grown("connections", [(count, cost(count, 1)) for count in counts])
+            several = [(count, cost(count, loads.IN_FLIGHT)) for count in counts]
+            pipelined = _grown("connections, several under way", several)
+            values = {**found.values, "pipelined_growth": pipelined.values["growth"]}
+            return Sample(values, series={**found.series, **pipelined.series})
+
+        yield measure
 
 
 @contextlib.contextmanager
