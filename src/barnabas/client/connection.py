@@ -9,8 +9,6 @@ Each answer has memory of its own, so record slices of it stay valid. Owned by t
 import asyncio
 import socket
 import struct
-import sys
-from asyncio.trsock import TransportSocket
 from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
@@ -33,8 +31,6 @@ from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsR
 SOFTWARE_NAME = "barnabas-python"
 SOFTWARE_VERSION = "0.1.0"
 CORRELATION_ID_MAX = 2**31 - 1
-# Linux makes the receive buffer large enough, and tells of the end of a connection all the same.
-CAN_AWAIT_BYTES = sys.platform == "linux"
 
 _ERROR_BEHIND_CORRELATION_ID = struct.Struct(">xxxxh")
 
@@ -66,7 +62,6 @@ class BrokerConnection(FrameReader):
         self._pending: deque[_Pending] = deque()
         self._correlation_id = 0
         self._transport: asyncio.Transport | None = None
-        self._socket: TransportSocket | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
         self._is_writable = asyncio.Event()
         self._is_writable.set()
@@ -188,7 +183,7 @@ class BrokerConnection(FrameReader):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._socket = plain = transport.get_extra_info("socket")
+        plain = transport.get_extra_info("socket")
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for option, key in (
             (socket.SO_SNDBUF, "send.buffer.bytes"),
@@ -229,12 +224,6 @@ class BrokerConnection(FrameReader):
 
     def framing_broken(self, reason: str) -> None:
         self.close(reason)
-
-    def await_bytes(self, count: int) -> None:
-        # A buffer that the user has fixed may be too small for that.
-        is_free = self._config["receive.buffer.bytes"] < 0
-        if CAN_AWAIT_BYTES and is_free and self._socket is not None and not self.is_closed:
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)
 
     # ---- requests
 

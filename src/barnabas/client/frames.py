@@ -1,9 +1,7 @@
 """Cuts what a broker sends into frames, each in memory of its own: its reader may keep slices of it.
 
 A frame that is whole in the inbox is copied out of it; the rest of a larger one is received straight into
-its own buffer. A buffer grows with what has really arrived: an announced size costs no memory. Of a large
-frame as much as possible is awaited before it is received at once: each time costs a turn of the loop, and in
-a busy process a wait for the interpreter's lock."""
+its own buffer. A buffer grows with what has really arrived: an announced size costs no memory."""
 
 import asyncio
 import struct
@@ -13,9 +11,6 @@ from barnabas.kernels.memory import uncleared
 INBOX_BYTES = 64 * 1024
 # A frame up to this size gets its whole buffer at once; a larger one doubles it as it fills.
 FIRST_BYTES_MAX = 16 * 1024 * 1024
-# Of what is missing of a frame, so much is awaited; less than the lower bound is not worth asking for.
-AWAITED_BYTES_MIN = 64 * 1024
-AWAITED_BYTES_MAX = 1024 * 1024
 # The correlation id alone.
 FRAME_BYTES_MIN = 4
 
@@ -34,16 +29,12 @@ class FrameReader(asyncio.BufferedProtocol):
         self._frame_size = 0
         self._frame_filled = 0
         self._is_broken = False
-        self._awaited = 1
 
     def frame_received(self, frame: bytes | bytearray) -> None:
         """A frame without its size; the memory is the receiver's."""
 
     def framing_broken(self, reason: str) -> None:
         """Nothing more can be read."""
-
-    def await_bytes(self, count: int) -> None:
-        """Receive no less than that from now on, if the system can wait for it."""
 
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._frame is not None:
@@ -60,12 +51,9 @@ class FrameReader(asyncio.BufferedProtocol):
         self._frame_filled += count
         if self._frame_filled == self._frame_size:
             frame, self._frame = self._frame, None
-            self._await_rest(0)
             self.frame_received(frame)
-            return
-        if self._frame_filled == len(self._frame):
+        elif self._frame_filled == len(self._frame):
             self._grow_frame(self._frame)
-        self._await_rest(len(self._frame) - self._frame_filled)
 
     def _take_frames(self) -> None:
         while self._end - self._start >= 4:
@@ -89,13 +77,6 @@ class FrameReader(asyncio.BufferedProtocol):
         frame[:filled] = self._inbox_view[begin : self._end]
         self._frame, self._frame_size, self._frame_filled = frame, size, filled
         self._start = self._end = 0
-        self._await_rest(len(frame) - filled)
-
-    def _await_rest(self, missing: int) -> None:
-        wanted = min(missing, AWAITED_BYTES_MAX) if missing >= AWAITED_BYTES_MIN else 1
-        if wanted != self._awaited:
-            self._awaited = wanted
-            self.await_bytes(wanted)
 
     def _grow_frame(self, frame: bytearray) -> None:
         # A new one: the loop still holds a view of the old one.

@@ -15,10 +15,6 @@ class Collector(FrameReader):
         super().__init__()
         self.frames: list[bytes] = []
         self.broken: list[str] = []
-        self.awaited: list[int] = []
-
-    def await_bytes(self, count: int) -> None:
-        self.awaited.append(count)
 
     def frame_received(self, frame: bytes | bytearray) -> None:
         self.frames.append(bytes(frame))
@@ -51,20 +47,6 @@ def test_a_frame_larger_than_its_first_buffer_grows_it(monkeypatch: pytest.Monke
     reader = Collector()
     feed(reader, (struct.pack(">i", len(body)) + body) * 2, 10_000)
     assert reader.frames == [body, body]
-
-
-def test_the_rest_of_a_large_frame_is_awaited_and_then_whatever_comes() -> None:
-    body = bytes(3 * frames.AWAITED_BYTES_MAX)
-    reader = Collector()
-    feed(reader, struct.pack(">i", len(body)) + body, frames.AWAITED_BYTES_MAX)
-    # As much as is asked for at most, then what is missing, and at the end anything.
-    assert reader.awaited[0] == frames.AWAITED_BYTES_MAX
-    assert reader.awaited[-1] == 1
-    assert all(count >= frames.AWAITED_BYTES_MIN for count in reader.awaited[:-1])
-    reader.awaited.clear()
-    feed(reader, struct.pack(">i", 1000) + bytes(1000), 300)
-    assert reader.awaited == []
-    assert [len(frame) for frame in reader.frames] == [len(body), 1000]
 
 
 @pytest.mark.parametrize("size", [-1, 0, 3, -(2**31)])
