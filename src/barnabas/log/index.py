@@ -82,7 +82,8 @@ class SparseIndex:
         self._fill(entries)
         self._torn = True
 
-    def append(self, key: int, value: int) -> None:
+    def append(self, key: int, value: int) -> int:
+        """How many entries there are now."""
         if self._keys is None:
             raise RuntimeError(f"{self._path} is not active")
         self._keys.append(key)
@@ -93,6 +94,7 @@ class SparseIndex:
             except OSError as problem:
                 # The entries stay pending: an index that cannot be written must not fail an append.
                 logger.warning("index %s is written later: %s", self._path, problem)
+        return len(self._keys)
 
     def last(self) -> tuple[int, int] | None:
         return self.get(len(self) - 1) if len(self) else None

@@ -91,7 +91,8 @@ class Log(LogState):
         if last >= self.flush_at:
             self.flush()
         log_append_time = max_timestamp if batch.attributes & LOG_APPEND_TIME_FLAG else NO_TIMESTAMP
-        return AppendResult(first, last, log_append_time, self.log_start_offset, False)
+        # The constructors of named tuples are Python; this is theirs without the detour.
+        return tuple.__new__(AppendResult, (first, last, log_append_time, self.log_start_offset, False))
 
     def append_as_follower(self, data: memoryview) -> AppendResult:
         """Write batches as a leader numbered them; a batch cut off at the end is left out."""

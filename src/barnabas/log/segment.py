@@ -166,20 +166,18 @@ class Segment(StoredSegment):
             raise TornWriteError(f"a failed write could not be undone: {problem}") from problem
 
     def _add_entry(self, last_offset: int, position: int) -> None:
-        self.index.append(last_offset - self.base_offset, position)
-        self.add_time_entry()
+        entries = self.index.append(last_offset - self.base_offset, position)
+        time_entries = self.add_time_entry()
         self._bytes_since_index = 0
-        if (
-            len(self.index) >= self.index.entries_max
-            or len(self.time_index) >= self.time_index.entries_max - 1
-        ):
+        if entries >= self.index.entries_max or time_entries >= self.time_index.entries_max - 1:
             self.size_limit = 0
 
-    def add_time_entry(self) -> None:
-        """Write down the highest timestamp so far, if it is news."""
+    def add_time_entry(self) -> int:
+        """Write down the highest timestamp so far, if it is news; how many entries there are now."""
         last = self.time_index.last()
         if self.active and self.max_timestamp > (last[0] if last else -1):
-            self.time_index.append(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
+            return self.time_index.append(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
+        return len(self.time_index)
 
     def _note_timestamp(self, timestamp: int, last_offset: int) -> None:
         if timestamp > self.max_timestamp:

@@ -15,11 +15,12 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import Protocol, TypeAlias, cast
 
 # A connection that says little keeps little; the first time that its buffer is full it gets the usual one.
 FIRST_BUFFER_BYTES = 4 * 1024
-BUFFER_BYTES = 64 * 1024
+BUFFER_BYTES = 128 * 1024
 # Below this a pread and one send win over sendfile, as long as one reply copies no more than the second.
 SENDFILE_BYTES_MIN = 64 * 1024
 COPIED_BYTES_MAX = 1024 * 1024
@@ -174,9 +175,9 @@ class Connection(asyncio.Protocol):
 
     def _take_frames(self) -> None:
         self._taking = True
-        began = self._loop.time()
+        began = monotonic()
         while not (self._in_hand or self._output or self.is_closed):
-            if self._loop.time() - began > TURN_SECONDS_MAX:
+            if monotonic() - began > TURN_SECONDS_MAX:
                 # As if a frame were in hand: whatever arrives waits behind what is in the buffer already.
                 self._in_hand = True
                 self._loop.call_soon(self._take_more)

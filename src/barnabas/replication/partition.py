@@ -30,6 +30,7 @@ class Partition:
         self.committed = Waiters()
         self.appended = Waiters()
         self._broker_id = broker_id
+        self._alone = (broker_id,)
 
     @property
     def is_leader(self) -> bool:
@@ -60,7 +61,8 @@ class Partition:
         """Append a validated batch as the leader, and let what waits for it go on."""
         result = self.log.append_as_leader(batch, self.leader_epoch, origin)
         if not result.duplicate:
-            self.appended.advance(result.last_offset + 1)
+            if self.appended.waiting:
+                self.appended.advance(result.last_offset + 1)
             self._advance_high_watermark()
         return result
 
@@ -98,7 +100,8 @@ class Partition:
     def _advance_high_watermark(self) -> None:
         """With one replica, what is in the leader's log is committed."""
         end = self.log.log_end_offset
-        if end > self.high_watermark and self.isr == (self._broker_id,):
+        if end > self.high_watermark and self.isr == self._alone:
             self.high_watermark = end
             self.log.update_high_watermark(end)
-            self.committed.advance(end)
+            if self.committed.waiting:
+                self.committed.advance(end)

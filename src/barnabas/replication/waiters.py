@@ -23,39 +23,39 @@ class Waiters:
     """Those who wait for one partition's offset to reach a value of their own.
 
     A plain dict, in the order of arrival: few wait on one partition at a time, and one that gives
-    up (every idle consumer does, twice a second) leaves nothing behind."""
+    up (every idle consumer does, twice a second) leaves nothing behind. `waiting` is not for changing."""
 
-    __slots__ = ("_waiting",)
+    __slots__ = ("waiting",)
 
     def __init__(self) -> None:
-        self._waiting: dict[Waiter, None] = {}
+        self.waiting: dict[Waiter, None] = {}
 
     def when(self, offset: int, callback: Callable[[], None]) -> Waiter:
         waiter = Waiter(self, offset, callback)
-        self._waiting[waiter] = None
+        self.waiting[waiter] = None
         return waiter
 
     def remove(self, waiter: Waiter) -> None:
-        self._waiting.pop(waiter, None)
+        self.waiting.pop(waiter, None)
 
     def advance(self, offset: int) -> None:
         """Wake all that wait for `offset` or less."""
-        if self._waiting:
-            self._wake([waiter for waiter in self._waiting if waiter.offset <= offset])
+        if self.waiting:
+            self._wake([waiter for waiter in self.waiting if waiter.offset <= offset])
 
     def wake_all(self) -> None:
         """Wake everybody, because the partition was deleted, went offline or changed its leader."""
-        self._wake(list(self._waiting))
+        self._wake(list(self.waiting))
 
     def _wake(self, due: list[Waiter]) -> None:
         # All are taken out before any is called: a callback may park itself again, or cancel another.
         for waiter in due:
-            del self._waiting[waiter]
+            del self.waiting[waiter]
         for waiter in due:
             waiter.callback()
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self.waiting)
 
 
 async def all_reached(places: Sequence[tuple[Waiters, int]], within_seconds: float) -> None:

@@ -322,7 +322,9 @@ class Reading:
             self._unpark()
             plain = self.answer_plainly()
             if plain is not None:
-                answer(plain)
+                # The client first: it is waiting.
+                later.resolve(plain)
+                timer.cancel()
                 return
             this = self.read()
             if self.is_enough(this):
