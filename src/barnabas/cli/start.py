@@ -67,6 +67,7 @@ def run(options: argparse.Namespace) -> int:
     from barnabas.broker.startup import broker_config
     from barnabas.log.errors import LogDirError
     from barnabas.metadata.store import StoreError
+    from barnabas.net.spinning import new_event_loop
 
     configure_logging(options.log_level, options.log_format)
     overrides = key_values(options.override, "--override")
@@ -78,7 +79,8 @@ def run(options: argparse.Namespace) -> int:
     if config.without_effect:
         logger.warning("these settings have no effect yet: %s", ", ".join(config.without_effect))
     try:
-        asyncio.run(_serve(config, options.ready_file))
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            runner.run(_serve(config, options.ready_file))
     except (LogDirError, StoreError) as error:
         raise ToolError(str(error)) from error
     return 0
