@@ -17,7 +17,7 @@ QUICK_SECONDS = 150e-6
 Ready: TypeAlias = list[tuple[selectors.SelectorKey, int]]
 
 
-class SpinningSelector(selectors.EpollSelector):
+class SpinningSelector(selectors.DefaultSelector):
     def __init__(self) -> None:
         super().__init__()
         self._last_wait = QUICK_SECONDS
@@ -27,25 +27,20 @@ class SpinningSelector(selectors.EpollSelector):
         if timeout is not None and timeout <= 0:
             return super().select(timeout)
         began = monotonic()
+        ready: Ready = []
         if self._last_wait < QUICK_SECONDS:
-            self._spin(began + (SPIN_SECONDS if timeout is None else min(SPIN_SECONDS, timeout)))
-            left = None if timeout is None else max(0.0, timeout - (monotonic() - began))
-            ready = super().select(left)
-        else:
+            self.spins += 1
+            end = began + (SPIN_SECONDS if timeout is None else min(SPIN_SECONDS, timeout))
+            while not (ready := super().select(0)) and monotonic() < end:
+                pass
+        if not ready:
             ready = super().select(timeout)
         self._last_wait = monotonic() - began
         return ready
 
-    def _spin(self, end: float) -> None:
-        """Look until there is something, or until `end`."""
-        self.spins += 1
-        poll = self._selector.poll
-        while not poll(0, 1) and monotonic() < end:
-            pass
-
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
     """A loop for a broker; with one processor the client that is awaited needs it."""
-    if len(os.sched_getaffinity(0)) < 2:
+    if (os.cpu_count() or 1) < 2:
         return asyncio.new_event_loop()
     return asyncio.SelectorEventLoop(SpinningSelector())

@@ -1,4 +1,4 @@
-"""The selector that looks before it sleeps: the same events, in time, and no spinning when nothing happens."""
+"""The selector that looks before it sleeps: the same events, in time, and no spinning where nothing comes."""
 
 import asyncio
 import selectors
