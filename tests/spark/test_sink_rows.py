@@ -9,6 +9,7 @@ from tests.spark.writing import HEADERS, Query, numbers, rows, run_job
 from barnabas.client.producer.partitioners import key_partition
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.spark.options import OptionError
+from barnabas.spark.sink.writers import StreamWriter
 from barnabas.spark.source import BarnabasSource
 
 
@@ -150,7 +151,7 @@ def test_what_others_know_and_what_was_read_is_passed_over() -> None:
     options = {**TOPIC, "kafka.fetch.max.bytes": "1", "kafka.isolation.level": "read_committed"}
     read = {**TEXT, "topic": pa.string(), "offset": pa.int64(), "timestampType": pa.int32()}
     schema = from_arrow_schema(pa.schema(list(read.items())))
-    BarnabasSource(options).streamWriter(schema, True)
+    assert isinstance(BarnabasSource(options).streamWriter(schema, True), StreamWriter)
 
 
 def test_a_topic_cannot_be_overwritten() -> None:

@@ -1,13 +1,11 @@
 """Records into Arrow's buffers, compiled and interpreted: equal answers, on hostile bytes too."""
 
-import importlib.machinery
-import importlib.util
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.kernels.interpreting import interpreted
 
 from barnabas.kernels import arrow_decode as compiled
 from barnabas.kernels.record_append import encode_records
@@ -17,17 +15,7 @@ NO_BOUNDS = (0, (1 << 63) - 2)
 NO_LIMITS = (1 << 40, 1 << 40)
 
 
-def interpreted() -> Any:
-    path = Path(str(compiled.__file__)).with_name("arrow_decode.py")
-    loader = importlib.machinery.SourceFileLoader("interpreted_arrow_decode", str(path))
-    spec = importlib.util.spec_from_loader(loader.name, loader)
-    assert spec is not None
-    loaded = importlib.util.module_from_spec(spec)
-    loader.exec_module(loaded)
-    return loaded
-
-
-plain = interpreted()
+plain = interpreted(compiled)
 BOTH = pytest.mark.parametrize("kernel", [compiled, plain], ids=["compiled", "interpreted"])
 
 optional_bytes = st.none() | st.binary(max_size=20)

@@ -1,30 +1,17 @@
 """Rows of Arrow columns into batches, compiled and interpreted: the bytes of the other encoder."""
 
-import importlib.machinery
-import importlib.util
 from array import array
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.kernels.interpreting import interpreted
 
 from barnabas.kernels import arrow_encode as compiled
 from barnabas.kernels.record_append import HEADER_SIZE, encode_records, murmur2
 
-
-def interpreted() -> Any:
-    path = Path(str(compiled.__file__)).with_name("arrow_encode.py")
-    loader = importlib.machinery.SourceFileLoader("interpreted_arrow_encode", str(path))
-    spec = importlib.util.spec_from_loader(loader.name, loader)
-    assert spec is not None
-    loaded = importlib.util.module_from_spec(spec)
-    loader.exec_module(loaded)
-    return loaded
-
-
-plain = interpreted()
+plain = interpreted(compiled)
 BOTH = pytest.mark.parametrize("kernel", [compiled, plain], ids=["compiled", "interpreted"])
 UNLIMITED = 1 << 30
 

@@ -1,13 +1,9 @@
 """The batch kernels, compiled and interpreted: equal answers, on hostile bytes too, and never a wild read."""
 
-import importlib.machinery
-import importlib.util
-from pathlib import Path
-from types import ModuleType
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.kernels.interpreting import Shaped, interpreted
 
 from barnabas.kernels import batches as compiled
 from barnabas.kernels import record_append as compiled_encode
@@ -19,17 +15,6 @@ ANY_TIME = (-(1 << 63), (1 << 63) - 1, False)
 LONGS = st.integers(-(1 << 63), (1 << 63) - 1)
 
 
-def interpreted(module: ModuleType) -> ModuleType:
-    name = module.__name__.rpartition(".")[2]
-    path = Path(str(module.__file__)).with_name(f"{name}.py")
-    loader = importlib.machinery.SourceFileLoader(f"interpreted_{name}", str(path))
-    spec = importlib.util.spec_from_loader(loader.name, loader)
-    assert spec is not None
-    loaded = importlib.util.module_from_spec(spec)
-    loader.exec_module(loaded)
-    return loaded
-
-
 plain = interpreted(compiled)
 plain_encode = interpreted(compiled_encode)
 plain_decode = interpreted(compiled_decode)
@@ -39,14 +24,6 @@ headers = st.lists(st.tuples(st.text(max_size=5), optional_bytes), max_size=3)
 rows = st.lists(
     st.tuples(st.integers(-1, 1 << 42), optional_bytes, optional_bytes, headers), min_size=1, max_size=8
 )
-
-
-class Shaped(bytes):
-    """Bytes with the one attribute of a typed memoryview that the kernels use when they run interpreted."""
-
-    @property
-    def shape(self) -> tuple[int]:
-        return (len(self),)
 
 
 def outcome(function: object, *arguments: object) -> object:

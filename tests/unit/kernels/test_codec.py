@@ -1,35 +1,20 @@
 """What the codec kernels promise, asked of the compiled module and of its source: both must agree."""
 
-import importlib.machinery
-import importlib.util
 import struct
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.kernels.interpreting import interpreted
 
 import barnabas.kernels.codec
 import barnabas.kernels.codec_write
 from barnabas.kernels.codec import WireError
 
-
-def from_source(compiled: ModuleType) -> ModuleType:
-    """The same kernel, run by the interpreter."""
-    name = compiled.__name__.rpartition(".")[2]
-    path = Path(barnabas.kernels.codec.__file__).parent / f"{name}.py"
-    loader = importlib.machinery.SourceFileLoader(f"{name}_from_source", str(path))
-    spec = importlib.util.spec_from_loader(loader.name, loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
-
-
-READERS = {"compiled": barnabas.kernels.codec, "source": from_source(barnabas.kernels.codec)}
-WRITERS = {"compiled": barnabas.kernels.codec_write, "source": from_source(barnabas.kernels.codec_write)}
+READERS = {"compiled": barnabas.kernels.codec, "source": interpreted(barnabas.kernels.codec)}
+WRITERS = {"compiled": barnabas.kernels.codec_write, "source": interpreted(barnabas.kernels.codec_write)}
 
 
 class Thing:

@@ -1,27 +1,14 @@
 """What the writing kernel does beyond what test_codec.py reads back: nulls, limits, and chunks."""
 
-import importlib.machinery
-import importlib.util
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.unit.kernels.interpreting import interpreted
 
 import barnabas.kernels.codec_write
 
-
-def _from_source() -> ModuleType:
-    path = Path(barnabas.kernels.codec_write.__file__).parent / "codec_write.py"
-    loader = importlib.machinery.SourceFileLoader("codec_write_source", str(path))
-    spec = importlib.util.spec_from_loader(loader.name, loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
-
-
-KERNELS = {"compiled": barnabas.kernels.codec_write, "source": _from_source()}
+KERNELS = {"compiled": barnabas.kernels.codec_write, "source": interpreted(barnabas.kernels.codec_write)}
 
 
 @pytest.fixture(params=KERNELS)

@@ -1,8 +1,5 @@
 """The compaction kernels, compiled and interpreted: equal answers, on hostile bytes too, and right ones."""
 
-import importlib.machinery
-import importlib.util
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -10,6 +7,7 @@ import pytest
 from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.kernels.interpreting import interpreted
 
 from barnabas.kernels import compaction as compiled
 from barnabas.kernels import compaction_walk as compiled_walk
@@ -19,17 +17,6 @@ from barnabas.records.builder import build_batch, read_records, rebuild_batch, s
 FORWARD_KEY = (0x0706050403020100, 0x0F0E0D0C0B0A0908)
 LONGS = st.integers(-(1 << 63), (1 << 63) - 1)
 ROOM = 1 << 14
-
-
-def interpreted(module: ModuleType) -> ModuleType:
-    name = module.__name__.rpartition(".")[2]
-    path = Path(str(module.__file__)).with_name(f"{name}.py")
-    loader = importlib.machinery.SourceFileLoader(f"interpreted_{name}", str(path))
-    spec = importlib.util.spec_from_loader(loader.name, loader)
-    assert spec is not None
-    loaded = importlib.util.module_from_spec(spec)
-    loader.exec_module(loaded)
-    return loaded
 
 
 plain = interpreted(compiled)

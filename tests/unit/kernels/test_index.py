@@ -1,28 +1,13 @@
 """The header walk, compiled and interpreted: equal answers on sound and on damaged batches."""
 
-import importlib.machinery
-import importlib.util
-from pathlib import Path
-from types import ModuleType
-
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.kernels.interpreting import interpreted
 
 from barnabas.kernels import index as compiled
 from barnabas.records.builder import build_batch
 
-
-def _interpreted() -> ModuleType:
-    path = Path(str(compiled.__file__)).with_name("index.py")
-    loader = importlib.machinery.SourceFileLoader("interpreted_index", str(path))
-    spec = importlib.util.spec_from_loader(loader.name, loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
-
-
-plain = _interpreted()
+plain = interpreted(compiled)
 
 
 def _log(sizes: list[int], first: int = 0) -> bytes:

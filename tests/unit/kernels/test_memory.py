@@ -1,26 +1,13 @@
 """Memory that is not cleared, compiled and interpreted: as large as asked for, and the caller's own."""
 
-import importlib.machinery
-import importlib.util
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.kernels.interpreting import interpreted
 
 from barnabas.kernels import memory as compiled
 
-
-def interpreted() -> Any:
-    path = Path(str(compiled.__file__)).with_name("memory.py")
-    loader = importlib.machinery.SourceFileLoader("interpreted_memory", str(path))
-    spec = importlib.util.spec_from_loader(loader.name, loader)
-    assert spec is not None
-    loaded = importlib.util.module_from_spec(spec)
-    loader.exec_module(loaded)
-    return loaded
-
-
-BOTH = pytest.mark.parametrize("kernel", [compiled, interpreted()], ids=["compiled", "interpreted"])
+BOTH = pytest.mark.parametrize("kernel", [compiled, interpreted(compiled)], ids=["compiled", "interpreted"])
 
 
 @BOTH

@@ -1,29 +1,16 @@
 """Appending to a batch, compiled and interpreted: the bytes are those of the record codec."""
 
-import importlib.machinery
-import importlib.util
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.kernels.interpreting import interpreted
 
 from barnabas.kernels import record_append as compiled
 from barnabas.kernels.record_append import encode_records
 
-
-def _interpreted() -> ModuleType:
-    path = Path(str(compiled.__file__)).with_name("record_append.py")
-    loader = importlib.machinery.SourceFileLoader("interpreted_record_append", str(path))
-    spec = importlib.util.spec_from_loader(loader.name, loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
-
-
-plain = _interpreted()
+plain = interpreted(compiled)
 MODULES = pytest.mark.parametrize("module", [compiled, plain], ids=["compiled", "interpreted"])
 
 data = st.one_of(st.none(), st.binary(max_size=200))

@@ -1,28 +1,14 @@
 """The decode kernel, compiled and interpreted: equal answers, on hostile bytes too, and what was written."""
 
-import importlib.machinery
-import importlib.util
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.kernels.interpreting import interpreted
 
 from barnabas.kernels import record_decode as compiled
 from barnabas.kernels.record_append import encode_records
-
-
-def interpreted(module: ModuleType) -> ModuleType:
-    path = Path(str(module.__file__)).with_name("record_decode.py")
-    loader = importlib.machinery.SourceFileLoader("interpreted_record_decode", str(path))
-    spec = importlib.util.spec_from_loader(loader.name, loader)
-    assert spec is not None
-    loaded = importlib.util.module_from_spec(spec)
-    loader.exec_module(loaded)
-    return loaded
-
 
 plain = interpreted(compiled)
 BOTH = pytest.mark.parametrize("kernel", [compiled, plain], ids=["compiled", "interpreted"])

@@ -1,15 +1,13 @@
 """Runs of sound batches, compiled and interpreted: equal answers, and those of a walk batch by batch."""
 
-import importlib.machinery
-import importlib.util
 import tempfile
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.kernels.interpreting import interpreted
 
 from barnabas.config.topic import TopicConfig
 from barnabas.kernels import recovery as compiled
@@ -23,17 +21,7 @@ from barnabas.records.builder import build_batch
 LIMIT = 2**31
 
 
-def _interpreted() -> ModuleType:
-    path = Path(str(compiled.__file__)).with_name("recovery.py")
-    loader = importlib.machinery.SourceFileLoader("interpreted_recovery", str(path))
-    spec = importlib.util.spec_from_loader(loader.name, loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
-
-
-plain = _interpreted()
+plain = interpreted(compiled)
 
 
 @st.composite

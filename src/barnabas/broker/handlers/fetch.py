@@ -25,7 +25,7 @@ from barnabas.broker.handlers.leaders import endpoints_of, leader_of
 from barnabas.broker.later import Later
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import ZERO_UUID, Uuid
-from barnabas.kernels.fetch_one import TAIL, write_head
+from barnabas.kernels.plain_frames import FETCHED_TAIL, write_fetched
 from barnabas.log.reading import LogSlice
 from barnabas.replication.partition import Partition
 from barnabas.replication.waiters import Waiter
@@ -290,7 +290,7 @@ class Reading:
             want.told_high_watermark = partition.high_watermark
             want.told_log_start = partition.log.log_start_offset
         topic = want.topic.encode() if version < TOPIC_ID_VERSION_MIN else want.topic_id
-        head = write_head(
+        head = write_fetched(
             version,
             (self._call.header.correlation_id, session_id),
             (topic, want.index),
@@ -298,7 +298,7 @@ class Reading:
             found.size,
         )
         self._call.broker.traffic.count_out(found.size)
-        return Encoded([head, found, TAIL] if version >= FLEXIBLE_VERSION_MIN else [head, found])
+        return Encoded([head, found, FETCHED_TAIL] if version >= FLEXIBLE_VERSION_MIN else [head, found])
 
     # ---- waiting
 

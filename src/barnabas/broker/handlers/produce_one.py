@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.metadata import INTERNAL_TOPICS
 from barnabas.errors import KafkaError
-from barnabas.kernels.produce_one import read_request, write_response
+from barnabas.kernels.plain_frames import read_produce, write_produced
 from barnabas.records.batch import TRANSACTIONAL_FLAG
 from barnabas.records.validation import validate_plain
 
@@ -24,7 +24,7 @@ ACKS_LEADER, ACKS_ALL = 1, -1
 
 def produce_one(broker: Broker, frame: memoryview) -> bytearray | None:
     """The answer's frame, or None where the request has to go the ordinary way."""
-    found = read_request(frame)
+    found = read_produce(frame)
     if found is None:
         return None
     version, correlation_id, acks, topic, index, start, size = found
@@ -39,7 +39,7 @@ def produce_one(broker: Broker, frame: memoryview) -> bytearray | None:
     except KafkaError:
         return None
     broker.traffic.count_in(partition.topic_partition[0], size, batch.count)
-    return write_response(version, correlation_id, (topic, index), (result[0], result[2], result[3]))
+    return write_produced(version, correlation_id, (topic, index), (result[0], result[2], result[3]))
 
 
 def _partition(broker: Broker, version: int, topic: bytes, index: int) -> Partition | None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.unit.broker.conftest import Stage
-from tests.unit.broker.handlers.test_fetch_one import ask
+from tests.unit.broker.handlers.test_fetch_plain import ask
 
 from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.handlers import fetch as handler

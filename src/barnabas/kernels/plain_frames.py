@@ -1,14 +1,22 @@
-"""Reads and answers the commonest request: a Produce of one batch to one partition, outside transactions.
+"""Frames of the commonest kind: a Produce of one batch to one partition, outside transactions, its answer, and
+the answer to a Fetch with the records of one partition, no error, and nothing else to tell.
 
-`read_request` takes nothing for granted: whatever is not exactly such a frame gives None, and is read again
-by plan (kernels/codec.py), which knows all forms and says what is wrong. Both read and write the same."""
+`read_produce` takes nothing for granted: whatever is not exactly such a frame gives None, and is read again
+by plan (kernels/codec.py), which knows all forms and says what is wrong. What is written here is what
+kernels/codec_write.py writes by plan."""
 
 import cython
 
-VERSION_MIN = cython.declare(cython.int, 3)
-FLEXIBLE_FROM = cython.declare(cython.int, 9)
+PRODUCE_MIN = cython.declare(cython.int, 3)
+PRODUCE_MAX = cython.declare(cython.int, 13)
+PRODUCE_FLEXIBLE_FROM = cython.declare(cython.int, 9)
+FETCH_SESSIONS_FROM = cython.declare(cython.int, 7)
+FETCH_FLEXIBLE_FROM = cython.declare(cython.int, 12)
+# Of both.
 TOPIC_ID_FROM = cython.declare(cython.int, 13)
-VERSION_MAX = cython.declare(cython.int, 13)
+
+# Behind the records of a flexible answer to a Fetch: no tags of the partition, the topic and the answer.
+FETCHED_TAIL = b"\0\0\0"
 
 
 @cython.cfunc
@@ -53,20 +61,20 @@ def _length(
 
 @cython.boundscheck(False)
 @cython.wraparound(False)
-def read_request(frame: cython.const[cython.uchar][::1]) -> object:
+def read_produce(frame: cython.const[cython.uchar][::1]) -> object:
     """(version, correlation id, acks, topic's name or id as bytes, partition, where the records begin, how
     many bytes they are), or None where the frame is anything else."""
     end: cython.Py_ssize_t = frame.shape[0]
     if end < 36 or _number(frame, 0, 2) != 0:
         return None
     version: cython.longlong = _number(frame, 2, 2)
-    if version < VERSION_MIN or version > VERSION_MAX:
+    if version < PRODUCE_MIN or version > PRODUCE_MAX:
         return None
     client: cython.longlong = _number(frame, 8, 2)
     position: cython.Py_ssize_t = 10 + (cython.cast(cython.Py_ssize_t, client) if client > 0 else 0)
     if client < -1 or position > end - 25:
         return None
-    if version < FLEXIBLE_FROM:
+    if version < PRODUCE_FLEXIBLE_FROM:
         return _read_old(frame, version, position)
     # No tags of the header, and no transactional id.
     if frame[position] != 0 or frame[position + 1] != 0:
@@ -147,9 +155,25 @@ def _put(
     return position + width
 
 
+@cython.cfunc
 @cython.boundscheck(False)
 @cython.wraparound(False)
-def write_response(
+def _put_length(
+    frame: cython.uchar[::1], position: cython.Py_ssize_t, value: cython.longlong
+) -> cython.Py_ssize_t:
+    """The length of something compact, which is written as one more."""
+    value += 1
+    while value >= 0x80:
+        frame[position] = (value & 0x7F) | 0x80
+        value >>= 7
+        position += 1
+    frame[position] = value
+    return position + 1
+
+
+@cython.boundscheck(False)
+@cython.wraparound(False)
+def write_produced(
     version: cython.int,
     correlation_id: cython.longlong,
     place: tuple[bytes, cython.longlong],
@@ -159,7 +183,7 @@ def write_response(
     `offsets` are its first offset, the time the broker gave it or -1, and the log's start."""
     topic: bytes = place[0]
     length: cython.Py_ssize_t = len(topic)
-    flexible: cython.bint = version >= FLEXIBLE_FROM
+    flexible: cython.bint = version >= PRODUCE_FLEXIBLE_FROM
     reply: bytearray = bytearray(length + 72)
     frame: cython.uchar[::1] = reply
     position: cython.Py_ssize_t = _put(frame, 4, 4, correlation_id)
@@ -167,7 +191,7 @@ def write_response(
         # No tags of the header; one topic.
         position = _put(frame, position, 2, 2)
         if version < TOPIC_ID_FROM:
-            position = _put_length(frame, position, length + 1)
+            position = _put_length(frame, position, length)
     else:
         position = _put(frame, position, 4, 1)
         position = _put(frame, position, 2, length)
@@ -196,15 +220,50 @@ def write_response(
     return reply
 
 
-@cython.cfunc
 @cython.boundscheck(False)
 @cython.wraparound(False)
-def _put_length(
-    frame: cython.uchar[::1], position: cython.Py_ssize_t, value: cython.Py_ssize_t
-) -> cython.Py_ssize_t:
-    while value >= 0x80:
-        frame[position] = (value & 0x7F) | 0x80
-        value >>= 7
-        position += 1
-    frame[position] = value
-    return position + 1
+def write_fetched(
+    version: cython.int,
+    ids: tuple[cython.longlong, cython.longlong],
+    place: tuple[bytes, cython.longlong],
+    offsets: tuple[cython.longlong, cython.longlong, cython.longlong],
+    size: cython.longlong,
+) -> bytearray:
+    """The frame up to its `size` bytes of records; from version 12 on FETCHED_TAIL comes after them.
+
+    `ids` are those of correlation and session, `place` is the topic's name or id and the partition, `offsets`
+    are the high watermark, the last stable offset and the log's start."""
+    topic: bytes = place[0]
+    length: cython.Py_ssize_t = len(topic)
+    flexible: cython.bint = version >= FETCH_FLEXIBLE_FROM
+    reply: bytearray = bytearray(length + 100)
+    frame: cython.uchar[::1] = reply
+    position: cython.Py_ssize_t = _put(frame, 4, 4, ids[0])
+    # From version 12 on the header has tags, none here; then the throttle time.
+    position = _put(frame, position, 5 if flexible else 4, 0)
+    if version >= FETCH_SESSIONS_FROM:
+        position = _put(frame, position, 2, 0)
+        position = _put(frame, position, 4, ids[1])
+    position = _put(frame, position, 1, 2) if flexible else _put(frame, position, 4, 1)
+    if not flexible:
+        position = _put(frame, position, 2, length)
+    elif version < TOPIC_ID_FROM:
+        position = _put_length(frame, position, length)
+    reply[position : position + length] = topic
+    position += length
+    position = _put(frame, position, 1, 2) if flexible else _put(frame, position, 4, 1)
+    position = _put(frame, position, 4, place[1])
+    position = _put(frame, position, 2, 0)
+    position = _put(frame, position, 8, offsets[0])
+    position = _put(frame, position, 8, offsets[1])
+    if version >= 5:
+        position = _put(frame, position, 8, offsets[2])
+    # No list of aborted transactions, and from version 11 on no other replica to read from.
+    position = _put(frame, position, 1, 0) if flexible else _put(frame, position, 4, -1)
+    if version >= 11:
+        position = _put(frame, position, 4, -1)
+    position = _put_length(frame, position, size) if flexible else _put(frame, position, 4, size)
+    _put(frame, 0, 4, position + size + (3 if flexible else 0) - 4)
+    frame = None
+    del reply[position:]
+    return reply

@@ -1,14 +1,15 @@
-"""The kernel of the commonest Produce: equal to the codec that reads and writes by plan, compiled or not."""
+"""The kernel of the commonest frames: equal to the codec that reads and writes by plan, compiled or not."""
 
 import contextlib
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.unit.kernels.test_batches import Shaped, interpreted
+from tests.unit.kernels.interpreting import Shaped, interpreted
 
-from barnabas.kernels import produce_one as compiled
+from barnabas.kernels import plain_frames as compiled
 from barnabas.wire.codec import RequestHeader, WireError, decode_request, encode_request, encode_response
+from barnabas.wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from barnabas.wire.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -56,8 +57,8 @@ def test_reads_what_the_codec_reads(
     request = one_batch(version, place, records)
     request.acks = acks
     frame = frame_of(version, client_id, request)
-    found = compiled.read_request(frame)
-    assert found == plain.read_request(Shaped(frame))
+    found = compiled.read_produce(frame)
+    assert found == plain.read_produce(Shaped(frame))
     assert found is not None
     read_version, correlation_id, read_acks, topic, index, start, size = found
     assert (read_version, correlation_id, read_acks, index) == (version, 77, acks, place[2])
@@ -92,16 +93,16 @@ def other_requests() -> dict[str, ProduceRequest]:
 @pytest.mark.parametrize("what", list(other_requests()))
 def test_leaves_other_requests_to_the_codec(version: int, what: str):
     frame = frame_of(version, "client", other_requests()[what])
-    assert compiled.read_request(frame) is None
-    assert plain.read_request(Shaped(frame)) is None
+    assert compiled.read_produce(frame) is None
+    assert plain.read_produce(Shaped(frame)) is None
 
 
 def test_leaves_other_apis_and_versions_to_the_codec():
     frame = bytearray(frame_of(9, "client", one_batch(9, ("topic", bytes(16), 0), b"records")))
-    assert compiled.read_request(bytes(frame)) is not None
+    assert compiled.read_produce(bytes(frame)) is not None
     for key, version in ((1, 9), (256, 9), (0, 2), (0, 14), (0, -1)):
         frame[0:4] = key.to_bytes(2) + version.to_bytes(2, signed=True)
-        assert compiled.read_request(bytes(frame)) is None
+        assert compiled.read_produce(bytes(frame)) is None
 
 
 @given(
@@ -119,8 +120,8 @@ def test_hostile_bytes_are_read_alike_or_left_to_the_codec(
     for position, value in edits:
         frame[position % len(frame)] = value
     hostile = bytes(frame[: len(frame) - cut if cut < len(frame) else 0])
-    found = compiled.read_request(hostile)
-    assert found == plain.read_request(Shaped(hostile))
+    found = compiled.read_produce(hostile)
+    assert found == plain.read_produce(Shaped(hostile))
     if found is None:
         return
     header, request = None, None
@@ -137,7 +138,7 @@ def test_hostile_bytes_are_read_alike_or_left_to_the_codec(
 
 
 @given(VERSIONS, INT32, NAMES, IDS, st.tuples(INT32, INT64, INT64, INT64))
-def test_writes_what_the_codec_writes(
+def test_answers_a_produce_as_the_codec_does(
     version: int, correlation_id: int, name: str, topic_id: bytes, numbers: tuple[int, int, int, int]
 ):
     index, base_offset, append_time, log_start = numbers
@@ -147,7 +148,39 @@ def test_writes_what_the_codec_writes(
     topic = TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=[answer])
     expected = encode_response(0, version, correlation_id, ProduceResponse(responses=[topic]))
     key = name.encode() if version < 13 else topic_id
-    written = compiled.write_response(
+    written = compiled.write_produced(
         version, correlation_id, (key, index), (base_offset, append_time, log_start)
     )
     assert bytes(written) == b"".join(bytes(chunk) for chunk in expected)  # type: ignore[arg-type]
+
+
+@given(
+    st.integers(4, 18),
+    st.tuples(INT32, INT32),
+    st.tuples(NAMES, IDS, INT32),
+    st.tuples(INT64, INT64, INT64),
+    st.binary(min_size=1, max_size=300),
+)
+def test_answers_a_fetch_as_the_codec_does(
+    version: int,
+    ids: tuple[int, int],
+    place: tuple[str, bytes, int],
+    offsets: tuple[int, int, int],
+    records: bytes,
+):
+    name, topic_id, index = place
+    data = PartitionData(
+        partition_index=index,
+        high_watermark=offsets[0],
+        last_stable_offset=offsets[1],
+        log_start_offset=offsets[2],
+        aborted_transactions=None,
+        preferred_read_replica=-1,
+        records=records,
+    )
+    topic = FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=[data])
+    chunks = encode_response(1, version, ids[0], FetchResponse(session_id=ids[1], responses=[topic]))
+    expected = b"".join(bytes(chunk) for chunk in chunks)  # type: ignore[arg-type]
+    key = name.encode() if version < 13 else topic_id
+    head = compiled.write_fetched(version, ids, (key, index), offsets, len(records))
+    assert head + records + (compiled.FETCHED_TAIL if version >= 12 else b"") == expected

@@ -1,0 +1,11 @@
+Buffer = bytes | bytearray | memoryview
+
+FETCHED_TAIL: bytes
+
+def read_produce(frame: Buffer) -> tuple[int, int, int, bytes, int, int, int] | None: ...
+def write_produced(
+    version: int, correlation_id: int, place: tuple[bytes, int], offsets: tuple[int, int, int]
+) -> bytearray: ...
+def write_fetched(
+    version: int, ids: tuple[int, int], place: tuple[bytes, int], offsets: tuple[int, int, int], size: int
+) -> bytearray: ...

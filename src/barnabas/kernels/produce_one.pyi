@@ -1,6 +1,0 @@
-Buffer = bytes | bytearray | memoryview
-
-def read_request(frame: Buffer) -> tuple[int, int, int, bytes, int, int, int] | None: ...
-def write_response(
-    version: int, correlation_id: int, place: tuple[bytes, int], offsets: tuple[int, int, int]
-) -> bytearray: ...
