@@ -1,4 +1,4 @@
-"""Frames of the commonest kind: a Produce of one batch to one partition, outside transactions, its answer, and
+"""The commonest frames: a Produce of one batch to one partition, outside transactions, and its answer; and
 the answer to a Fetch with the records of one partition, no error, and nothing else to tell.
 
 `read_produce` takes nothing for granted: whatever is not exactly such a frame gives None, and is read again
