@@ -8,6 +8,7 @@ from types import TracebackType
 
 from tests.bench import frames
 
+ANSWER_SECONDS_MAX = 120
 LEADER_SECONDS_MAX = 300.0
 # UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER: it will come.
 NO_LEADER_YET = (3, 5, 6)
@@ -16,7 +17,12 @@ NO_LEADER_YET = (3, 5, 6)
 class Connection:
     def __init__(self, bootstrap: str) -> None:
         host, port = bootstrap.rsplit(":", 1)
-        self.socket = socket.create_connection((host, int(port)), timeout=120)
+        self.socket = socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS_MAX)
+        # Python's own timeouts would ask poll() before each call and make MSG_WAITALL return early.
+        self.socket.settimeout(None)
+        limit = struct.pack("@ll", ANSWER_SECONDS_MAX, 0)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = bytearray(1 << 16)
 

@@ -205,7 +205,6 @@ class Broker:
         if any(resource_type == BROKER_RESOURCE for resource_type, _ in difference.configs_changed):
             self._take_dynamic_config(new)
         for topic in difference.topics_deleted:
-            self.traffic.forget(topic.name)
             for index in range(len(topic.partitions)):
                 self.cleaner.forget(TopicPartition(topic.name, index))
         self.replicas.follow(new, difference)

@@ -16,7 +16,7 @@ from barnabas.broker.call import Api, Call, Encoded
 from barnabas.broker.handlers.api_versions import unsupported_version
 from barnabas.broker.handlers.produce_one import produce_one
 from barnabas.broker.later import Later
-from barnabas.net.connection import Chunk, Connection
+from barnabas.net.connection import Bytes, Chunk, Connection
 from barnabas.wire.codec import (
     RequestHeader,
     WireError,
@@ -58,11 +58,27 @@ class Dispatcher:
         self.traffic = {key: Traffic() for key in rows}
         self.failures = 0
 
-    def serve(self, connection: Connection, listener: Listener, frame: memoryview) -> None:
-        """Answer one frame now, or start a task that will. Raises Refusal when the peer is at fault."""
+    def serve(self, connection: Connection, listener: Listener, frame: memoryview) -> Bytes | None:
+        """Answer one frame now, or start a task that will. The commonest request's reply is given back, all
+        others go to connection.reply(). Raises Refusal when the peer is at fault."""
         started = time.perf_counter_ns()
-        if frame[1] == PRODUCE_KEY and frame[0] == 0 and self._produced_one(connection, frame, started):
-            return
+        if frame[1] == PRODUCE_KEY and frame[0] == 0:
+            try:
+                reply = produce_one(self._broker, frame)
+            except Exception:
+                self.failures += 1
+                logger.exception("Produce from %s failed", connection.peer_host)
+                connection.close()
+                return None
+            if reply is not None:
+                traffic = self.traffic[PRODUCE_KEY]
+                traffic.requests += 1
+                traffic.nanoseconds += time.perf_counter_ns() - started
+                return reply
+        self._serve_any(connection, listener, frame, started)
+        return None
+
+    def _serve_any(self, connection: Connection, listener: Listener, frame: memoryview, started: int) -> None:
         try:
             header, reader = decode_request_header(frame)
             row = self._rows.get(header.api_key)
@@ -81,23 +97,6 @@ class Dispatcher:
             self._deliver(call, row, answer, started)
         except Exception:
             self._failed(call, row)
-
-    def _produced_one(self, connection: Connection, frame: memoryview, started: int) -> bool:
-        """Answer the commonest request by the short way; False where it has to go the ordinary one."""
-        try:
-            reply = produce_one(self._broker, frame)
-        except Exception:
-            self.failures += 1
-            logger.exception("Produce from %s failed", connection.peer_host)
-            connection.close()
-            return True
-        if reply is None:
-            return False
-        connection.reply((reply,))
-        traffic = self.traffic[PRODUCE_KEY]
-        traffic.requests += 1
-        traffic.nanoseconds += time.perf_counter_ns() - started
-        return True
 
     def _deliver(self, call: Call, row: Api, answer: Any, started: int) -> None:
         if isinstance(answer, Later):

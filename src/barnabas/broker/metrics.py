@@ -39,20 +39,25 @@ class _Collector:
 
 
 def _traffic(broker: Broker) -> Iterator[Metric]:
-    topics = broker.traffic.topics.items()
+    topics: dict[str, tuple[int, int]] = {}
+    for partition in broker.replicas.all():
+        if partition.records_in:
+            name = partition.topic_partition.topic
+            size, count = topics.get(name, (0, 0))
+            topics[name] = (size + partition.bytes_in, count + partition.records_in)
     yield _family(
         "counter",
         "kafka_server_brokertopicmetrics_bytesin",
         "Bytes of record batches appended",
         ["topic"],
-        [((name,), counted.bytes_in) for name, counted in topics],
+        [((name,), size) for name, (size, _) in topics.items()],
     )
     yield _family(
         "counter",
         "kafka_server_brokertopicmetrics_messagesin",
         "Records appended",
         ["topic"],
-        [((name,), counted.records_in) for name, counted in topics],
+        [((name,), count) for name, (_, count) in topics.items()],
     )
     yield _single(
         "counter",

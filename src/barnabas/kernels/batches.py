@@ -8,6 +8,8 @@ walk may be resumed after it, at the index and position that were returned."""
 
 import cython
 
+LONG_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
+
 
 @cython.cfunc
 @cython.inline
@@ -318,15 +320,22 @@ def scan_batches(buffer: cython.const[cython.uchar][::1], position: cython.Py_ss
 
 def plain_batch(
     buffer: cython.const[cython.uchar][::1],
-    limits: tuple[cython.longlong, cython.longlong, cython.bint],
-    bytes_max: cython.Py_ssize_t,
+    rules: tuple[cython.longlong, cython.longlong, cython.bint, cython.longlong],
+    now_ms: cython.longlong,
 ) -> object:
     """What the one batch that fills the buffer says of itself, if there is nothing to refuse, decompress or
     change: (CRC, count, last offset delta, base timestamp, highest timestamp, place of the first record that
-    has it, attributes, producer id, epoch, sequence). None for every other batch. The CRC is not checked."""
+    has it, attributes, producer id, epoch, sequence). None for every other batch. The CRC is not checked.
+
+    `rules`: how long before and after now a timestamp may be, whether a record needs a key, bytes at most."""
     size: cython.Py_ssize_t = buffer.shape[0]
-    if size < 61 or size > bytes_max or _big_endian(buffer, 0, 8) != 0 or _batch_size(buffer, 0) != size:
+    if size < 61 or size > rules[3] or _big_endian(buffer, 0, 8) != 0 or _batch_size(buffer, 0) != size:
         return None
+    limits: tuple[cython.longlong, cython.longlong, cython.bint] = (
+        now_ms - rules[0],
+        LONG_MAX if rules[1] > LONG_MAX - now_ms else now_ms + rules[1],
+        rules[2],
+    )
     attributes: cython.longlong = _big_endian(buffer, 21, 2)
     delta: cython.longlong = _big_endian(buffer, 23, 4)
     base_timestamp: cython.longlong = _big_endian(buffer, 27, 8)

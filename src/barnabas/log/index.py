@@ -84,17 +84,23 @@ class SparseIndex:
 
     def append(self, key: int, value: int) -> int:
         """How many entries there are now."""
-        if self._keys is None:
+        keys = self._keys
+        if keys is None:
             raise RuntimeError(f"{self._path} is not active")
-        self._keys.append(key)
+        keys.append(key)
         self._values.append(value)
-        if len(self._keys) - self._written >= WRITE_CHUNK_ENTRIES:
+        if len(keys) - self._written >= WRITE_CHUNK_ENTRIES:
             try:
                 self.write_pending()
             except OSError as problem:
                 # The entries stay pending: an index that cannot be written must not fail an append.
                 logger.warning("index %s is written later: %s", self._path, problem)
-        return len(self._keys)
+        return len(keys)
+
+    @property
+    def last_key(self) -> int:
+        """The key of an active index's last entry, -1 where it has none."""
+        return self._keys[-1] if self._keys else -1
 
     def last(self) -> tuple[int, int] | None:
         return self.get(len(self) - 1) if len(self) else None

@@ -24,7 +24,6 @@ from barnabas.records.batch import (
     BatchHeader,
     crc_is_valid,
     iter_headers,
-    stamp,
 )
 from barnabas.records.builder import Marker, read_marker
 from barnabas.records.validation import CheckedBatch
@@ -64,25 +63,8 @@ class Log(LogState):
                     return AppendResult(
                         known.first_offset, known.last_offset, known.timestamp, self.log_start_offset, True
                     )
-        data = batch.data
-        size = batch.size
         max_timestamp = batch.max_timestamp
-        try:
-            if leader_epoch > self.leader_epochs.latest:
-                self.leader_epochs.assign(leader_epoch, first)
-            segment = self.segments[-1]
-            if (
-                size > segment.size_limit - segment.size
-                or max_timestamp > segment.timestamp_limit
-                or last > segment.offset_limit
-                or self.offline
-            ):
-                segment = self._make_room(size, first, last, max_timestamp)
-            stamp(data, 0, first, leader_epoch)
-            segment.append(data, last, max_timestamp)
-        except OSError as problem:
-            raise self.storage_error(problem) from problem
-        self.log_end_offset = last + 1
+        segment = self.write_next(batch.data, last, max_timestamp, leader_epoch)
         if producer_id >= 0:
             if batch.attributes & CONTROL_FLAG:
                 self._record_marker(batch, marker, first, segment)

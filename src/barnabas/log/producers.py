@@ -136,19 +136,38 @@ class ProducerTable:
             )
         return None
 
+    def is_next(self, producer_id: int, epoch: int, sequence: int) -> bool:
+        """Whether a client's batch outside transactions is just what was to come of its producer; if not,
+        `check_batch` knows why."""
+        entry = self.entries.get(producer_id)
+        if entry is None:
+            return True
+        return (
+            entry.epoch == epoch
+            and entry.transaction_first_offset < 0
+            and sequence == (entry.last_sequence + 1) & SEQUENCE_MAX
+        )
+
+    def record_next(
+        self, producer_id: int, epoch: int, sequence: int, place: tuple[int, int, int]
+    ) -> ProducerEntry:
+        """A batch of which is_next() is true was appended; `place`: first offset, offset delta, timestamp."""
+        entry = self.entries.get(producer_id)
+        if entry is None:
+            entry = self.entries[producer_id] = ProducerEntry(producer_id, epoch)
+        first, delta, timestamp = place
+        entry.batches.append(BatchMetadata(last_sequence(sequence, delta), first + delta, delta, timestamp))
+        entry.last_timestamp = timestamp
+        return entry
+
     def record_batch(self, batch: ProducerFields, first_offset: int) -> None:
         """A data batch was appended at `first_offset`."""
         producer_id = batch.producer_id
-        entry = self.entries.get(producer_id)
-        if entry is None:
-            entry = self.entries[producer_id] = ProducerEntry(producer_id, batch.producer_epoch)
-        elif entry.epoch != batch.producer_epoch:
-            entry.move_to_epoch(batch.producer_epoch)
-        delta = batch.last_offset_delta
-        timestamp = batch.max_timestamp
-        sequence = last_sequence(batch.base_sequence, delta)
-        entry.batches.append(BatchMetadata(sequence, first_offset + delta, delta, timestamp))
-        entry.last_timestamp = timestamp
+        known = self.entries.get(producer_id)
+        if known is not None:
+            known.move_to_epoch(batch.producer_epoch)
+        place = (first_offset, batch.last_offset_delta, batch.max_timestamp)
+        entry = self.record_next(producer_id, batch.producer_epoch, batch.base_sequence, place)
         if batch.attributes & TRANSACTIONAL_FLAG and entry.transaction_first_offset < 0:
             entry.transaction_first_offset = first_offset
             self.ongoing[first_offset] = producer_id

@@ -1,17 +1,16 @@
-"""One segment of a log: appending to it, rolling, cutting, and being rebuilt. Searching is in StoredSegment.
+"""One segment of a log: rolling, cutting, being rebuilt, and what is rare about appending. Searching is in
+StoredSegment, appending itself in kernels/log_end.py.
 
 Holds: offsets rise; the file never ends in a torn batch while the process lives. The last segment of a log is
 active: its file is opened for writing and its index entries are in memory. Owned by one Log."""
 
-import errno
-import os
 import weakref
 from pathlib import Path
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import KafkaError
 from barnabas.log import names
-from barnabas.log.disk import Data, Disk, FileHandle, is_held_by_others, replace_by_prefix
+from barnabas.log.disk import Disk, FileHandle, is_held_by_others, replace_by_prefix
 from barnabas.log.errors import DamagedIndexError, TornWriteError
 from barnabas.log.scan import CorruptRange
 from barnabas.log.stored_segment import LONG_MAX, StoredSegment
@@ -23,20 +22,12 @@ ALWAYS_CHECK = -2
 
 class Segment(StoredSegment):
     __slots__ = (
-        "_bytes_since_index",
         "_lent",
         "_preallocated",
-        "_pwrite",
         "created_ms",
         "first_timestamp",
-        "index_interval",
-        "max_timestamp",
-        "max_timestamp_offset",
-        "offset_limit",
         "roll_ms",
-        "size_limit",
         "times_from",
-        "timestamp_limit",
         "timestamps_known",
     )
 
@@ -53,7 +44,7 @@ class Segment(StoredSegment):
         self.created_ms = now_ms
         self.roll_ms = config.segment_ms
         self.size_limit = config.segment_bytes
-        self.offset_limit = base_offset + RELATIVE_OFFSET_MAX
+        self.offset_limit = min(base_offset + RELATIVE_OFFSET_MAX, LONG_MAX)
         self.timestamp_limit = LONG_MAX
         self.first_timestamp: int | None = None
         self.max_timestamp = -1
@@ -129,35 +120,7 @@ class Segment(StoredSegment):
         self.time_index.write_pending()
         self.txn_index.write_pending()
 
-    # -- appending
-
-    def append(self, data: Data, last_offset: int, max_timestamp: int) -> int:
-        """Write one batch at the end and index it; its position. On failure the segment is as before."""
-        position = self.size
-        size = len(data)
-        if self._fd < 0:
-            self._open_file()
-        try:
-            written = self._pwrite(self._fd, data, position)
-        except OSError:
-            self._cut_back(position)
-            raise
-        if written != size:
-            self._cut_back(position)
-            raise OSError(
-                errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: {written} of {size} bytes were written"
-            )
-        self.size = position + size
-        self.next_offset = last_offset + 1
-        if max_timestamp > self.max_timestamp:
-            self.max_timestamp = max_timestamp
-            self.max_timestamp_offset = last_offset
-        if self._bytes_since_index > self.index_interval:
-            self._add_entry(last_offset, position)
-        self._bytes_since_index += size
-        if position == 0:
-            self._start_roll_timer(max_timestamp)
-        return position
+    # -- appending: kernels/log_end.py does it, and calls these
 
     def _cut_back(self, size: int) -> None:
         try:
@@ -166,18 +129,18 @@ class Segment(StoredSegment):
             raise TornWriteError(f"a failed write could not be undone: {problem}") from problem
 
     def _add_entry(self, last_offset: int, position: int) -> None:
-        entries = self.index.append(last_offset - self.base_offset, position)
-        time_entries = self.add_time_entry()
-        self._bytes_since_index = 0
-        if entries >= self.index.entries_max or time_entries >= self.time_index.entries_max - 1:
+        if self.index.append(last_offset - self.base_offset, position) >= self.index.entries_max:
             self.size_limit = 0
+        self.add_time_entry()
+        self._bytes_since_index = 0
 
-    def add_time_entry(self) -> int:
-        """Write down the highest timestamp so far, if it is news; how many entries there are now."""
-        last = self.time_index.last()
-        if self.active and self.max_timestamp > (last[0] if last else -1):
-            return self.time_index.append(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
-        return len(self.time_index)
+    def add_time_entry(self) -> None:
+        """Write down the highest timestamp so far, if it is news."""
+        times = self.time_index
+        if self.active and self.max_timestamp > times.last_key:
+            entries = times.append(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
+            if entries >= times.entries_max - 1:
+                self.size_limit = 0
 
     def _note_timestamp(self, timestamp: int, last_offset: int) -> None:
         if timestamp > self.max_timestamp:
@@ -187,7 +150,7 @@ class Segment(StoredSegment):
 
     def _start_roll_timer(self, timestamp: int) -> None:
         self.first_timestamp = timestamp
-        self.timestamp_limit = timestamp + self.roll_ms if timestamp >= 0 else ALWAYS_CHECK
+        self.timestamp_limit = min(timestamp + self.roll_ms, LONG_MAX) if timestamp >= 0 else ALWAYS_CHECK
 
     def set_limits(self, size_limit: int, roll_ms: int) -> None:
         """The topic's settings changed."""

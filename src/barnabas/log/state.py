@@ -17,6 +17,7 @@ from barnabas.clock import Clock
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import TopicPartition, Uuid
+from barnabas.kernels.log_end import LogEnd
 from barnabas.log import names
 from barnabas.log.checkpoints import write_checkpoint
 from barnabas.log.disk import Disk
@@ -25,6 +26,7 @@ from barnabas.log.leader_epochs import EpochEntry, LeaderEpochs
 from barnabas.log.producer_state import ProducerState
 from barnabas.log.scan import CorruptRange
 from barnabas.log.segment import Segment
+from barnabas.log.stored_segment import LONG_MAX
 from barnabas.log.trash import Trash
 
 logger = logging.getLogger(__name__)
@@ -51,7 +53,11 @@ class Services(NamedTuple):
     on_failure: Callable[["LogState", OSError], None]
 
 
-class LogState:
+class LogState(LogEnd):
+    segments: list[Segment]
+    leader_epochs: LeaderEpochs
+    producers: ProducerState
+
     def __init__(
         self,
         identity: Identity,
@@ -68,7 +74,7 @@ class LogState:
         self.config = config
         self.leader_epochs = epochs
         self.producers = producers
-        self.segments: list[Segment] = []
+        self.segments = []
         self.bases: list[int] = []
         self.log_start_offset = 0
         self.log_end_offset = 0
@@ -79,7 +85,7 @@ class LogState:
         self.damaged = False
         self.offline = False
         self.closed = False
-        self.flush_at = config.flush_messages - 1
+        self.settle()
 
     def __repr__(self) -> str:
         return f"Log({self.partition}, {self.log_start_offset}..{self.log_end_offset}, {self.directory})"
@@ -251,7 +257,7 @@ class LogState:
 
     def settle(self) -> None:
         """The recovery point or flush.messages changed: find the offset whose append has to flush."""
-        self.flush_at = self.recovery_point + self.config.flush_messages - 1
+        self.flush_at = min(self.recovery_point + self.config.flush_messages - 1, LONG_MAX)
 
     def flush(self, upto: int | None = None) -> None:
         task = self.plan_flush(upto)

@@ -11,6 +11,7 @@ from pathlib import Path
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.kernels.index import CORRUPT, FOUND, find_batch
+from barnabas.kernels.log_end import SegmentEnd
 from barnabas.log import names
 from barnabas.log.disk import Disk, FileHandle, is_held_by_others
 from barnabas.log.errors import DamagedIndexError
@@ -28,11 +29,10 @@ INACTIVE_DESCRIPTORS = 3
 _ENDS_AT = struct.Struct(">q15xi")
 
 
-class StoredSegment:
+class StoredSegment(SegmentEnd):
     __slots__ = (
         "_directory",
         "_disk",
-        "_fd",
         "_file",
         "_size_seen",
         "active",
@@ -40,8 +40,6 @@ class StoredSegment:
         "base_offset",
         "hint",
         "index",
-        "next_offset",
-        "size",
         "time_index",
         "touched",
         "trusted",

@@ -60,8 +60,9 @@ Chunk: TypeAlias = Bytes | FileRange
 class ConnectionOwner(Protocol):
     def opened(self, connection: "Connection") -> None: ...
 
-    def frame(self, connection: "Connection", frame: memoryview) -> None:
-        """Answer with connection.reply(), now or later, or close the connection."""
+    def frame(self, connection: "Connection", frame: memoryview) -> Bytes | None:
+        """The reply, where it is there at once, is small and whole. Otherwise None: connection.reply() is
+        called, now or later, or the connection closed."""
         ...
 
     def refused(self, connection: "Connection", reason: str) -> None:
@@ -175,9 +176,10 @@ class Connection(asyncio.Protocol):
 
     def _take_frames(self) -> None:
         self._taking = True
-        began = monotonic()
+        give = self._owner.frame
+        latest = monotonic() + TURN_SECONDS_MAX
         while not (self._in_hand or self._output or self.is_closed):
-            if monotonic() - began > TURN_SECONDS_MAX:
+            if monotonic() > latest:
                 # As if a frame were in hand: whatever arrives waits behind what is in the buffer already.
                 self._in_hand = True
                 self._loop.call_soon(self._take_more)
@@ -199,7 +201,13 @@ class Connection(asyncio.Protocol):
             begin = self._start + 4
             self._start = begin + size
             self._in_hand = True
-            self._owner.frame(self, self._view[begin : begin + size])
+            reply = give(self, self._view[begin : begin + size])
+            if reply is not None:
+                self._in_hand = False
+                self._held.append(reply)
+                if len(self._held) == HELD_REPLIES_MAX:
+                    self._release_held()
+                    self._send_output()
         self._taking = False
         if self._held:
             self._release_held()

@@ -76,12 +76,15 @@ class BatchRules:
     target_compression: str = "producer"
     compression_level: int | None = None
     decompressed_bytes_max: int = DECOMPRESSED_BYTES_MIN
-    # Whether a plain batch is kept as it is: its records are not compressed here, nor given another time.
-    keeps_plain: bool = field(init=False)
+    # What plain_batch (kernels/batches.py) has to know; None where even a plain batch is not kept as it is,
+    # because its records are compressed here or given another time.
+    plain: tuple[int, int, bool, int] | None = field(init=False)
 
     def __post_init__(self) -> None:
         keeps = not self.log_append_time and self.target_codec in (None, CODECS["none"])
-        object.__setattr__(self, "keeps_plain", keeps)
+        limits = (self.timestamp_before_max_ms, self.timestamp_after_max_ms)
+        plain = (*limits, self.compacted, self.max_batch_bytes) if keeps else None
+        object.__setattr__(self, "plain", plain)
 
     @property
     def target_codec(self) -> int | None:
@@ -134,12 +137,9 @@ class InvalidRecordError(KafkaError):
 def validate_plain(view: memoryview, rules: BatchRules, now_ms: int) -> CheckedBatch | None:
     """The one batch in `view` if it is neither refused nor compressed nor to be changed: most are so, and it
     is found out in one pass. None says nothing about any other batch; ask `validate`."""
-    if not rules.keeps_plain or view.readonly:
+    if rules.plain is None or view.readonly:
         return None
-    latest = now_ms + rules.timestamp_after_max_ms
-    earliest = now_ms - rules.timestamp_before_max_ms
-    limits = (earliest, latest if latest < _LONG_MAX else _LONG_MAX, rules.compacted)
-    found = plain_batch(view, limits, rules.max_batch_bytes)
+    found = plain_batch(view, rules.plain, now_ms)
     if found is None or crc32c(view[ATTRIBUTES_POSITION:]) != found[0]:
         return None
     # The constructors of named tuples are Python; this is theirs without the detour.

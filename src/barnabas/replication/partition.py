@@ -7,6 +7,7 @@ Owned by the event loop."""
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import TopicPartition, Uuid
+from barnabas.kernels.log_end import PartitionEnd
 from barnabas.log.log import AppendResult, Log
 from barnabas.log.producers import Origin
 from barnabas.metadata.parts import PartitionImage
@@ -16,11 +17,16 @@ from barnabas.replication.waiters import Waiters
 NO_EPOCH = -1
 
 
-class Partition:
+class Partition(PartitionEnd):
+    log: Log
+    committed: Waiters
+    appended: Waiters
+
     def __init__(self, topic_partition: TopicPartition, topic_id: Uuid, log: Log, broker_id: int) -> None:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.log = log
+        self.bytes_in = self.records_in = 0
         self.rules = BatchRules.of(log.config)
         self.leader = -1
         self.leader_epoch = NO_EPOCH
@@ -45,11 +51,12 @@ class Partition:
         """Take the leader, epoch and ISR of the newest metadata."""
         was_leader, old_epoch = self.is_leader, self.leader_epoch
         self.replicas, self.isr = image.replicas, image.isr
+        self.is_alone = image.isr == self._alone
         self.leader, self.leader_epoch = image.leader, image.leader_epoch
         if self.is_leader:
             if self.leader_epoch > old_epoch:
                 self.log.leader_epochs.assign(self.leader_epoch, self.log.log_end_offset)
-            self._advance_high_watermark()
+            self.grown()
         if (was_leader, old_epoch) != (self.is_leader, self.leader_epoch):
             self.wake_all()
 
@@ -61,9 +68,9 @@ class Partition:
         """Append a validated batch as the leader, and let what waits for it go on."""
         result = self.log.append_as_leader(batch, self.leader_epoch, origin)
         if not result.duplicate:
-            if self.appended.waiting:
-                self.appended.advance(result.last_offset + 1)
-            self._advance_high_watermark()
+            self.bytes_in += batch.size
+            self.records_in += batch.count
+            self.grown()
         return result
 
     def check_enough_in_sync(self) -> None:
@@ -96,12 +103,3 @@ class Partition:
     def wake_all(self) -> None:
         self.committed.wake_all()
         self.appended.wake_all()
-
-    def _advance_high_watermark(self) -> None:
-        """With one replica, what is in the leader's log is committed."""
-        end = self.log.log_end_offset
-        if end > self.high_watermark and self.isr == self._alone:
-            self.high_watermark = end
-            self.log.update_high_watermark(end)
-            if self.committed.waiting:
-                self.committed.advance(end)

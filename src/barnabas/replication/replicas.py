@@ -25,6 +25,8 @@ class Replicas:
         self._logs = logs
         self._config_of = config_of
         self._partitions: dict[tuple[str, int], Partition] = {}
+        # Found by whoever appends the short way, under what a request calls them; empty after each change.
+        self.found_plain: dict[tuple[bytes, int], Partition] = {}
         self._image: MetadataImage | None = None
 
     def leader(self, topic: str, index: int) -> Partition:
@@ -47,6 +49,7 @@ class Replicas:
     def follow(self, image: MetadataImage, difference: Difference) -> None:
         """Hold exactly the partitions that the image places here, with its leaders and configs."""
         self._image = image
+        self.found_plain.clear()
         for topic in difference.topics_deleted:
             self._drop(topic)
         changed = {change.topic.name: change.topic for change in difference.partitions_changed}

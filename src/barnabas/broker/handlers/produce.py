@@ -160,7 +160,6 @@ def _append(
     if checked.attributes & TRANSACTIONAL_FLAG:
         _join_transaction(call, request, TopicPartition(topic, data.index), checked)
     result = partition.append(checked)
-    call.broker.traffic.count_in(topic, checked.size, checked.count)
     response = pending.response
     response.base_offset = result.first_offset
     response.log_append_time_ms = result.log_append_time

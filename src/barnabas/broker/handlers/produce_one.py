@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from crc32c import crc32c
+
 from barnabas.broker.handlers.metadata import INTERNAL_TOPICS
 from barnabas.errors import KafkaError
+from barnabas.kernels.batches import plain_batch
 from barnabas.kernels.plain_frames import read_produce, write_produced
-from barnabas.records.batch import TRANSACTIONAL_FLAG
-from barnabas.records.validation import validate_plain
+from barnabas.records.batch import ATTRIBUTES_POSITION, NO_TIMESTAMP, TRANSACTIONAL_FLAG
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.replication.partition import Partition
 
 TOPIC_ID_VERSION_MIN = 13
-ACKS_LEADER, ACKS_ALL = 1, -1
+# The leader, all in sync. (0 wants no answer.)
+ANSWERED_ACKS = (-1, 1)
 
 
 def produce_one(broker: Broker, frame: memoryview) -> bytearray | None:
@@ -28,34 +31,35 @@ def produce_one(broker: Broker, frame: memoryview) -> bytearray | None:
     if found is None:
         return None
     version, correlation_id, acks, topic, index, start, size = found
-    partition = _partition(broker, version, topic, index)
-    if partition is None or not _confirms_alone(partition, acks):
+    partition = broker.replicas.found_plain.get((topic, index)) or _find(broker, version, topic, index)
+    if partition is None or partition.rules.plain is None or acks not in ANSWERED_ACKS:
         return None
-    batch = validate_plain(frame[start : start + size], partition.rules, broker.clock.now_ms())
-    if batch is None or batch.attributes & TRANSACTIONAL_FLAG:
+    data = frame[start : start + size]
+    batch = plain_batch(data, partition.rules.plain, broker.clock.now_ms())
+    if batch is None or batch[6] & TRANSACTIONAL_FLAG or crc32c(data[ATTRIBUTES_POSITION:]) != batch[0]:
         return None
     try:
-        result = partition.append(batch)
+        first = partition.append_plain(data, batch)
     except KafkaError:
         return None
-    broker.traffic.count_in(partition.topic_partition[0], size, batch.count)
-    return write_produced(version, correlation_id, (topic, index), (result[0], result[2], result[3]))
+    if first is None:
+        return None
+    offsets = (first, NO_TIMESTAMP, partition.log.log_start_offset)
+    return write_produced(version, correlation_id, (topic, index), offsets)
 
 
-def _partition(broker: Broker, version: int, topic: bytes, index: int) -> Partition | None:
+def _find(broker: Broker, version: int, topic: bytes, index: int) -> Partition | None:
+    """The partition, if clients may write to it and an append here is all that any acks ask for."""
     try:
         name = topic.decode() if version < TOPIC_ID_VERSION_MIN else broker.image.topic_names.get(topic)
     except UnicodeDecodeError:
         return None
     if name is None or name in INTERNAL_TOPICS:
         return None
-    return broker.replicas.get(name, index)
-
-
-def _confirms_alone(partition: Partition, acks: int) -> bool:
-    """Whether an append is all that such acks ask for."""
-    if not partition.is_leader or partition.log.offline:
-        return False
-    if acks == ACKS_ALL:
-        return len(partition.isr) == 1 and partition.log.config.min_insync_replicas <= 1
-    return acks == ACKS_LEADER
+    partition = broker.replicas.get(name, index)
+    if partition is None or not (partition.is_leader and partition.is_alone):
+        return None
+    if partition.log.config.min_insync_replicas > 1:
+        return None
+    broker.replicas.found_plain[topic, index] = partition
+    return partition
