@@ -11,7 +11,7 @@ from time import monotonic
 from typing import TypeAlias
 
 # So long it looks, and so short must the last wait have been for it to look at all.
-SPIN_SECONDS = 60e-6
+SPIN_SECONDS = 120e-6
 QUICK_SECONDS = 150e-6
 
 Ready: TypeAlias = list[tuple[selectors.SelectorKey, int]]
