@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.broker.call import Api, Call, Encoded
 from barnabas.broker.handlers.api_versions import unsupported_version
-from barnabas.broker.handlers.produce_one import produce_one
+from barnabas.broker.handlers.produce_plain import PlainProduces
 from barnabas.broker.later import Later
-from barnabas.net.connection import Bytes, Chunk, Connection
+from barnabas.net.connection import Chunk, Connection
 from barnabas.wire.codec import (
     RequestHeader,
     WireError,
@@ -57,28 +57,21 @@ class Dispatcher:
         self._tasks: set[asyncio.Task[None]] = set()
         self.traffic = {key: Traffic() for key in rows}
         self.failures = 0
+        self._plain_produces = PlainProduces(broker)
 
-    def serve(self, connection: Connection, listener: Listener, frame: memoryview) -> Bytes | None:
-        """Answer one frame now, or start a task that will. The commonest request's reply is given back, all
-        others go to connection.reply(). Raises Refusal when the peer is at fault."""
+    def answer_first(self, arrived: memoryview) -> tuple[int, bytearray]:
+        """Answer the commonest requests at the beginning of what arrived: how many bytes, and the replies."""
         started = time.perf_counter_ns()
-        if frame[1] == PRODUCE_KEY and frame[0] == 0:
-            try:
-                reply = produce_one(self._broker, frame)
-            except Exception:
-                self.failures += 1
-                logger.exception("Produce from %s failed", connection.peer_host)
-                connection.close()
-                return None
-            if reply is not None:
-                traffic = self.traffic[PRODUCE_KEY]
-                traffic.requests += 1
-                traffic.nanoseconds += time.perf_counter_ns() - started
-                return reply
-        self._serve_any(connection, listener, frame, started)
-        return None
+        taken, count, replies = self._plain_produces.answer(arrived)
+        if count:
+            traffic = self.traffic[PRODUCE_KEY]
+            traffic.requests += count
+            traffic.nanoseconds += time.perf_counter_ns() - started
+        return taken, replies
 
-    def _serve_any(self, connection: Connection, listener: Listener, frame: memoryview, started: int) -> None:
+    def serve(self, connection: Connection, listener: Listener, frame: memoryview) -> None:
+        """Answer one frame now, or start a task that will. Raises Refusal when the peer is at fault."""
+        started = time.perf_counter_ns()
         try:
             header, reader = decode_request_header(frame)
             row = self._rows.get(header.api_key)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.dispatch import Dispatcher, Refusal
 from barnabas.config.definition import ConfigError, Source
-from barnabas.net.connection import Bytes, Connection
+from barnabas.net.connection import Connection
 
 if TYPE_CHECKING:
     from barnabas.config.listeners import Listener
@@ -36,18 +36,17 @@ class Endpoint:
     def __init__(self, listener: Listener, server: Server) -> None:
         self.listener = listener
         self._server = server
-        self._serve = server.dispatcher.serve
+        self.answer_first = server.dispatcher.answer_first
 
     def opened(self, connection: Connection) -> None:
         self._server.opened(connection)
 
-    def frame(self, connection: Connection, frame: memoryview) -> Bytes | None:
+    def frame(self, connection: Connection, frame: memoryview) -> None:
         try:
-            return self._serve(connection, self.listener, frame)
+            self._server.dispatcher.serve(connection, self.listener, frame)
         except Refusal as refusal:
             self.refused(connection, str(refusal))
             connection.close()
-            return None
 
     def refused(self, connection: Connection, reason: str) -> None:
         self._server.refused(connection, reason)

@@ -123,6 +123,8 @@ class PartitionEnd:
     is_alone = cython.declare(cython.bint, visibility="public")
     committed = cython.declare(object, visibility="public")
     appended = cython.declare(object, visibility="public")
+    # What plain_batch has to know of the topic; None where no batch can be appended plainly.
+    plain_rules = cython.declare(object, visibility="public")
     bytes_in = cython.declare(cython.longlong, visibility="public")
     records_in = cython.declare(cython.longlong, visibility="public")
 
@@ -130,7 +132,8 @@ class PartitionEnd:
         """Append a batch outside transactions, of which plain_batch (kernels/batches.py) told all: its first
         offset.
 
-        None, and nothing has changed, where its producer is to be told something or it has to be flushed."""
+        None, and nothing has changed, where its producer is to be told something, where it has to be flushed,
+        or where it could not be written: then it has to go the ordinary way."""
         log: LogEnd = self.log
         first: cython.longlong = log.log_end_offset
         count: cython.longlong = batch[1]
@@ -143,9 +146,9 @@ class PartitionEnd:
         try:
             log.write_next(data, first + count - 1, max_timestamp, self.leader_epoch)
         except Exception:
-            # Whoever looks at it next has to see it as it came.
+            # The ordinary way has to find the batch as it came; it meets the same failure, and tells of it.
             _START.pack_into(data, 0, 0, len(data) - 12, -1)
-            raise
+            return None
         if producer_id >= 0:
             log.producers.record_next(producer_id, batch[8], batch[9], (first, count - 1, max_timestamp))
         self.bytes_in += len(data)

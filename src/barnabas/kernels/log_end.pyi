@@ -35,6 +35,7 @@ class PartitionEnd:
     is_alone: bool
     committed: Any
     appended: Any
+    plain_rules: tuple[int, int, bool, int] | None
     bytes_in: int
     records_in: int
     def append_plain(self, data: memoryview, batch: tuple[int, ...]) -> int | None: ...

@@ -1,5 +1,5 @@
-"""The commonest frames: a Produce of one batch to one partition, outside transactions, and its answer; and
-the answer to a Fetch with the records of one partition, no error, and nothing else to tell.
+"""The commonest frames: a Produce of one batch to one partition, outside transactions, how it is carried out
+and answered; and the answer to a Fetch with the records of one partition, no error, nothing else to tell.
 
 `read_produce` takes nothing for granted: whatever is not exactly such a frame gives None, and is read again
 by plan (kernels/codec.py), which knows all forms and says what is wrong. What is written here is what
@@ -14,6 +14,14 @@ FETCH_SESSIONS_FROM = cython.declare(cython.int, 7)
 FETCH_FLEXIBLE_FROM = cython.declare(cython.int, 12)
 # Of both.
 TOPIC_ID_FROM = cython.declare(cython.int, 13)
+
+ACKS_ALL = cython.declare(cython.int, -1)
+ACKS_LEADER = cython.declare(cython.int, 1)
+TRANSACTIONAL_FLAG = cython.declare(cython.int, 0x10)
+# Of a batch, what its CRC covers.
+CRC_FROM = cython.declare(cython.int, 21)
+# So many frames are answered at a time; then others have their turn.
+ANSWERS_MAX = cython.declare(cython.int, 64)
 
 # Behind the records of a flexible answer to a Fetch: no tags of the partition, the topic and the answer.
 FETCHED_TAIL = b"\0\0\0"
@@ -59,6 +67,7 @@ def _length(
     return -1, position
 
 
+@cython.ccall
 @cython.boundscheck(False)
 @cython.wraparound(False)
 def read_produce(frame: cython.const[cython.uchar][::1]) -> object:
@@ -171,6 +180,7 @@ def _put_length(
     return position + 1
 
 
+@cython.ccall
 @cython.boundscheck(False)
 @cython.wraparound(False)
 def write_produced(
@@ -218,6 +228,54 @@ def write_produced(
     frame = None
     del reply[position:]
     return reply
+
+
+def answer_produces(
+    arrived: object,
+    frame_bytes_max: cython.longlong,
+    known: dict,
+    helpers: tuple,
+    now_ms: cython.longlong,
+) -> tuple:
+    """Append what the frames at the beginning of `arrived` bring, each with its size in front, as long as
+    they are such as read_produce reads, nothing is to be refused and nobody else has to confirm it: (bytes of
+    these frames, how many they are, their answers). The frame after them is as it came.
+
+    `known` are the partitions (PartitionEnd, kernels/log_end.py) by topic's name or id and number. `helpers`:
+    find(version, topic, partition) gives one that is not known, or None; plain_batch (kernels/batches.py);
+    the checksum."""
+    frames: cython.const[cython.uchar][::1] = arrived
+    end: cython.Py_ssize_t = frames.shape[0]
+    position: cython.Py_ssize_t = 0
+    size: cython.longlong
+    replies: bytearray = bytearray()
+    count: cython.int = 0
+    while count < ANSWERS_MAX and end - position >= 4:
+        size = _number(frames, position, 4)
+        if size < 0 or size > frame_bytes_max or size > end - position - 4:
+            break
+        found = read_produce(frames[position + 4 : position + 4 + size])
+        if found is None:
+            break
+        version, correlation_id, acks, topic, index, start, length = found
+        if acks != ACKS_ALL and acks != ACKS_LEADER:
+            break
+        partition = known.get((topic, index)) or helpers[0](version, topic, index)
+        if partition is None or partition.plain_rules is None:
+            break
+        start += position + 4
+        data = arrived[start : start + length]
+        batch = helpers[1](data, partition.plain_rules, now_ms)
+        if batch is None or batch[6] & TRANSACTIONAL_FLAG or helpers[2](data[CRC_FROM:]) != batch[0]:
+            break
+        first = partition.append_plain(data, batch)
+        if first is None:
+            break
+        offsets = (first, -1, partition.log.log_start_offset)
+        replies += write_produced(version, correlation_id, (topic, index), offsets)
+        position += 4 + cython.cast(cython.Py_ssize_t, size)
+        count += 1
+    return position, count, replies
 
 
 @cython.boundscheck(False)

@@ -60,9 +60,13 @@ Chunk: TypeAlias = Bytes | FileRange
 class ConnectionOwner(Protocol):
     def opened(self, connection: "Connection") -> None: ...
 
-    def frame(self, connection: "Connection", frame: memoryview) -> Bytes | None:
-        """The reply, where it is there at once, is small and whole. Otherwise None: connection.reply() is
-        called, now or later, or the connection closed."""
+    def answer_first(self, arrived: memoryview) -> tuple[int, Bytes]:
+        """Answer the frames at the beginning, with their sizes in front, as far as that can be done on the
+        spot: how many bytes they are and all their replies."""
+        ...
+
+    def frame(self, connection: "Connection", frame: memoryview) -> None:
+        """Answer with connection.reply(), now or later, or close the connection."""
         ...
 
     def refused(self, connection: "Connection", reason: str) -> None:
@@ -176,7 +180,7 @@ class Connection(asyncio.Protocol):
 
     def _take_frames(self) -> None:
         self._taking = True
-        give = self._owner.frame
+        answer_first = self._owner.answer_first
         latest = monotonic() + TURN_SECONDS_MAX
         while not (self._in_hand or self._output or self.is_closed):
             if monotonic() > latest:
@@ -184,6 +188,16 @@ class Connection(asyncio.Protocol):
                 self._in_hand = True
                 self._loop.call_soon(self._take_more)
                 break
+            try:
+                taken, replies = answer_first(self._view[self._start : self._end])
+            except Exception:
+                # A defect; the loop tells of it.
+                self.close()
+                raise
+            if taken:
+                self._start += taken
+                self._held.append(replies)
+                continue
             available = self._end - self._start
             if available < 4:
                 self._make_room(4)
@@ -201,13 +215,7 @@ class Connection(asyncio.Protocol):
             begin = self._start + 4
             self._start = begin + size
             self._in_hand = True
-            reply = give(self, self._view[begin : begin + size])
-            if reply is not None:
-                self._in_hand = False
-                self._held.append(reply)
-                if len(self._held) == HELD_REPLIES_MAX:
-                    self._release_held()
-                    self._send_output()
+            self._owner.frame(self, self._view[begin : begin + size])
         self._taking = False
         if self._held:
             self._release_held()

@@ -28,6 +28,7 @@ class Partition(PartitionEnd):
         self.log = log
         self.bytes_in = self.records_in = 0
         self.rules = BatchRules.of(log.config)
+        self.plain_rules = self.rules.plain
         self.leader = -1
         self.leader_epoch = NO_EPOCH
         self.replicas: tuple[int, ...] = ()
@@ -63,6 +64,7 @@ class Partition(PartitionEnd):
     def update_config(self, config: TopicConfig) -> None:
         self.log.update_config(config)
         self.rules = BatchRules.of(config)
+        self.plain_rules = self.rules.plain
 
     def append(self, batch: CheckedBatch, origin: Origin = Origin.CLIENT) -> AppendResult:
         """Append a validated batch as the leader, and let what waits for it go on."""

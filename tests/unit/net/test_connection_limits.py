@@ -28,6 +28,9 @@ class Owner:
     def opened(self, connection: Connection) -> None:
         self.connection = connection
 
+    def answer_first(self, arrived: memoryview) -> tuple[int, bytes]:
+        return 0, b""
+
     def frame(self, connection: Connection, frame: memoryview) -> None:
         time.sleep(self.work_seconds)
         self.turns.append(self.turn)

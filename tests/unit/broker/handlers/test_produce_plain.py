@@ -5,9 +5,9 @@ import errno
 from typing import Any
 
 import pytest
-from tests.unit.broker.conftest import Stage
+from tests.unit.broker.conftest import MakeStage, Stage
 
-from barnabas.broker.handlers.produce_one import produce_one
+from barnabas.broker.handlers.produce_plain import PlainProduces
 from barnabas.metadata.topics import TopicReference
 from barnabas.records.builder import build_batch
 from barnabas.wire.codec import RequestHeader, decode_response, encode_request
@@ -29,13 +29,15 @@ def request_of(stage: Stage, topic: str, batch: bytes, acks: int = -1, index: in
 def frame_of(request: ProduceRequest, version: int) -> memoryview:
     header = RequestHeader(0, version, 7, "tests")
     chunks = encode_request(header, request)
-    return memoryview(bytearray(b"".join(bytes(chunk) for chunk in chunks)))[4:]  # type: ignore[arg-type]
+    return memoryview(bytearray(b"".join(bytes(chunk) for chunk in chunks)))  # type: ignore[arg-type]
 
 
 def short_way(stage: Stage, request: ProduceRequest, version: int) -> Any:
     """What the short way answers, as a client reads it; None where it leaves the request to the other."""
-    reply = produce_one(stage, frame_of(request, version))  # type: ignore[arg-type]
-    return None if reply is None else decode_response(0, version, reply[4:])[1]
+    frame = frame_of(request, version)
+    taken, count, reply = PlainProduces(stage).answer(frame)  # type: ignore[arg-type]
+    assert (taken, count) in ((0, 0), (len(frame), 1))
+    return decode_response(0, version, reply[4:])[1] if count else None
 
 
 def a_batch(stage: Stage, count: int = 3, **fields: int) -> bytes:
@@ -175,10 +177,50 @@ def test_a_full_disk_is_told_by_the_ordinary_way_from_the_same_frame(
     frame = frame_of(request, 9)
     before = bytes(frame)
     monkeypatch.setattr(segment, "_pwrite", full)
-    assert produce_one(stage, frame) is None  # type: ignore[arg-type]
+    assert PlainProduces(stage).answer(frame)[1] == 0  # type: ignore[arg-type]
     changed = [place for place, byte in enumerate(before) if frame[place] != byte]
     # Nothing but the leader epoch, which is the broker's to set.
     assert all(12 <= place - (len(before) - 3 - len(a_batch(stage))) < 16 for place in changed)
     monkeypatch.undo()
-    assert produce_one(stage, frame) is not None  # type: ignore[arg-type]
+    assert PlainProduces(stage).answer(frame)[1] == 1  # type: ignore[arg-type]
     assert stage.replicas.leader("topic", 0).log.log_end_offset == 6
+
+
+def test_several_frames_are_answered_together_up_to_the_first_that_is_special(stage: Stage):
+    stage.create("topic", partitions=2)
+    good = [frame_of(request_of(stage, "topic", a_batch(stage), index=index), 9) for index in (0, 1, 0)]
+    special = frame_of(request_of(stage, "topic", a_batch(stage), acks=0), 9)
+    arrived = bytearray(b"".join([*good, special, *good]))
+    before = bytes(arrived)
+    taken, count, replies = PlainProduces(stage).answer(memoryview(arrived))  # type: ignore[arg-type]
+    assert (taken, count) == (sum(map(len, good)), 3)
+    assert arrived[taken:] == before[taken:]
+    places = []
+    while replies:
+        size = 4 + int.from_bytes(replies[:4])
+        answer = decode_response(0, 9, bytes(replies[4:size]))[1].responses[0].partition_responses[0]
+        places.append((answer.index, answer.base_offset))
+        del replies[:size]
+    assert places == [(0, 0), (1, 0), (0, 3)]
+
+
+@pytest.mark.parametrize("missing", [1, 30, 100])
+def test_a_frame_that_is_not_all_there_waits(stage: Stage, missing: int):
+    stage.create("topic")
+    frame = frame_of(request_of(stage, "topic", a_batch(stage)), 9)
+    assert PlainProduces(stage).answer(frame[:-missing])[:2] == (0, 0)  # type: ignore[arg-type]
+
+
+def test_a_frame_beyond_the_limit_is_left_to_be_refused(make_stage: MakeStage):
+    stage = make_stage(socket_request_max_bytes="200")
+    stage.create("topic")
+    small, large = (request_of(stage, "topic", a_batch(stage, count=count)) for count in (1, 9))
+    assert short_way(stage, small, 9) is not None
+    assert short_way(stage, large, 9) is None
+
+
+def test_one_call_answers_a_bounded_number_of_frames(stage: Stage):
+    stage.create("topic")
+    frame = bytes(frame_of(request_of(stage, "topic", a_batch(stage)), 9))
+    taken, count, _ = PlainProduces(stage).answer(memoryview(bytearray(frame * 100)))  # type: ignore[arg-type]
+    assert (taken, count) == (64 * len(frame), 64)
