@@ -25,3 +25,7 @@ class Shaped(bytes):
     @property
     def shape(self) -> tuple[int]:
         return (len(self),)
+
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        return Shaped(found) if isinstance(key, slice) else found

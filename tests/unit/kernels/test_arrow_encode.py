@@ -4,7 +4,7 @@ from array import array
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.unit.kernels.interpreting import interpreted
 
@@ -93,11 +93,17 @@ def test_both_forms_give_the_same_batches(rows: Any, batch_bytes: int, first: in
 
 @BOTH
 @given(rows=rows, batch_bytes=st.integers(0, 400), ignores_keys=st.booleans())
+@example(
+    rows=[(0, None, None, [], 0), (0, None, b"", [("", None)], -1), (0, None, b"", [("", None)], 0)],
+    batch_bytes=0,
+    ignores_keys=False,
+)
 def test_rows_are_in_the_batches_as_the_other_encoder_writes_them(
     kernel: Any, rows: Any, batch_bytes: int, ignores_keys: bool
 ) -> None:
     """Each batch holds the next rows of its partition, and only rows without key and number go anywhere."""
-    left = list(rows)
+    # Of rows with the same bytes, those that belong to one partition are taken for it first.
+    left = sorted(rows, key=lambda row: goes_anywhere(row, ignores_keys))
     for partition, data, count, base_timestamp, max_timestamp in encoded(
         kernel, rows, batch_bytes=batch_bytes, ignores_keys=ignores_keys
     ):
@@ -126,7 +132,11 @@ def belongs(row: Row, partition: int, ignores_keys: bool) -> bool:
     _, key, _, _, number = row
     if number >= 0:
         return number == partition
-    return key is None or ignores_keys or murmur2(key) % 4 == partition
+    return goes_anywhere(row, ignores_keys) or murmur2(key or b"") % 4 == partition
+
+
+def goes_anywhere(row: Row, ignores_keys: bool) -> bool:
+    return row[4] < 0 and (row[1] is None or ignores_keys)
 
 
 @BOTH

@@ -1,6 +1,7 @@
 """The kernel of the commonest frames: equal to the codec that reads and writes by plan, compiled or not."""
 
 import contextlib
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -135,6 +136,75 @@ def test_hostile_bytes_are_read_alike_or_left_to_the_codec(
     data = request.topic_data[0].partition_data[0]
     assert (header.api_version, header.correlation_id, request.acks, data.index) == (*found[:3], found[4])
     assert bytes(data.records) == hostile[found[5] : found[5] + found[6]]
+
+
+class Taking:
+    """A partition that takes every batch but those that begin with a zero, and keeps them."""
+
+    plain_rules = (0, 0, False, 0)
+
+    def __init__(self) -> None:
+        self.log = self
+        self.log_start_offset = 5
+        self.batches: list[bytes] = []
+
+    def append_plain(self, data: bytes, batch: tuple[int, ...]) -> int | None:
+        if data[:1] == b"\0":
+            return None
+        self.batches.append(bytes(data))
+        return len(self.batches)
+
+
+def carried_out(kernel: Any, arrived: bytes) -> tuple[Any, list[bytes], list[tuple[int, bytes, int]]]:
+    """What the kernel answers, what was appended, and which partitions it did not know."""
+    partition, known, asked = Taking(), {}, []
+
+    def find(version: int, topic: bytes, index: int) -> Taking | None:
+        asked.append((version, topic, index))
+        return None if index == 9 else known.setdefault((topic, index), partition)
+
+    def checked(data: bytes, rules: object, now_ms: int) -> tuple[int, ...]:
+        # A batch whose last byte says so is of a transaction; its checksum is its second byte.
+        return (data[1], 0, 0, 0, 0, 0, data[-1] & 0x10, -1, -1, -1)
+
+    helpers = (find, checked, lambda data: 7)
+    taken, count, replies = kernel.answer_produces(arrived, 1000, known, helpers, 0)
+    return (taken, count, bytes(replies)), partition.batches, asked
+
+
+@given(
+    st.lists(
+        st.tuples(VERSIONS, st.sampled_from(["one", "two"]), st.sampled_from([0, 1, 9]), st.integers(-1, 2),
+                  st.sampled_from([b"\1\7", b"\0\7", b"\1\6"]), st.sampled_from([b"\0", b"\x10"])),
+        max_size=6,
+    ),
+    st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 255)), max_size=2),
+    st.integers(0, 40),
+)  # fmt: skip
+def test_carries_out_frame_after_frame_until_one_is_special(
+    asked: list[tuple[int, str, int, int, bytes, bytes]], edits: list[tuple[int, int]], cut: int
+):
+    frames = []
+    for version, name, index, acks, begin, end in asked:
+        request = one_batch(version, (name, name.encode() * 5 + b"0", index), begin + bytes(70) + end)
+        request.acks = acks
+        body = frame_of(version, "client", request)
+        frames.append(len(body).to_bytes(4) + body)
+    arrived = bytearray(b"".join(frames))
+    for place, value in edits if arrived else []:
+        arrived[place % len(arrived)] = value
+    del arrived[len(arrived) - min(cut, len(arrived)) :]
+    outcome = carried_out(compiled, bytes(arrived))
+    assert outcome == carried_out(plain, Shaped(arrived))
+    if edits or cut:
+        return
+    good = 0
+    for _, _, index, acks, begin, end in asked:
+        if index == 9 or acks not in (-1, 1) or begin != b"\1\7" or end != b"\0":
+            break
+        good += 1
+    assert outcome[0][:2] == (sum(map(len, frames[:good])), good)
+    assert outcome[1] == [begin + bytes(70) + end for *_, begin, end in asked[:good]]
 
 
 @given(VERSIONS, INT32, NAMES, IDS, st.tuples(INT32, INT64, INT64, INT64))
