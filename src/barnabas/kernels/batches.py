@@ -126,6 +126,68 @@ def _overflows(left: cython.longlong, right: cython.longlong) -> cython.bint:
 
 
 @cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.boundscheck(False)
+@cython.wraparound(False)
+def _short(
+    buffer: cython.const[cython.uchar][::1], position: cython.Py_ssize_t
+) -> tuple[cython.longlong, cython.Py_ssize_t]:
+    """A varint of one or two bytes, its zigzag still in it: (raw value, position after it), -1 for a longer
+    one. The caller has checked that two bytes are there."""
+    raw: cython.longlong = buffer[position]
+    if raw < 0x80:
+        return raw, position + 1
+    if buffer[position + 1] < 0x80:
+        return (raw & 0x7F) | (cython.cast(cython.longlong, buffer[position + 1]) << 7), position + 2
+    return -1, position
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.boundscheck(False)
+@cython.wraparound(False)
+def _short_record(
+    buffer: cython.const[cython.uchar][::1],
+    position: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    index: cython.Py_ssize_t,
+) -> tuple[cython.Py_ssize_t, cython.longlong, cython.longlong]:
+    """Check a record without headers whose numbers have one or two bytes each, as nearly all have: (position
+    after it, timestamp delta, key length). The position is 0 for any other, to be looked at closely."""
+    raw: cython.longlong
+    timestamp: cython.longlong
+    key_length: cython.longlong
+    # Four numbers and the attributes are read before it is known what is in the record.
+    if end - position < 16:
+        return 0, 0, 0
+    raw, position = _short(buffer, position)
+    if raw < 14 or raw & 1 or (raw >> 1) > end - position:
+        return 0, 0, 0
+    end = position + cython.cast(cython.Py_ssize_t, raw >> 1)
+    timestamp, position = _short(buffer, position + 1)
+    raw, position = _short(buffer, position)
+    if timestamp < 0 or raw != index << 1:
+        return 0, 0, 0
+    raw, position = _short(buffer, position)
+    key_length = (raw >> 1) ^ -(raw & 1)
+    if raw < 0 or key_length < -1 or key_length > end - position:
+        return 0, 0, 0
+    if key_length > 0:
+        position += cython.cast(cython.Py_ssize_t, key_length)
+    if end - position < 2:
+        return 0, 0, 0
+    raw, position = _short(buffer, position)
+    # Behind the value comes the number of headers, none, and nothing else.
+    if raw < 0 or raw & 1 or (raw >> 1) != end - position - 1 or buffer[end - 1] != 0:
+        return 0, 0, 0
+    return end, (timestamp >> 1) ^ -(timestamp & 1), key_length
+
+
+@cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def _walk(
@@ -137,6 +199,7 @@ def _walk(
 ) -> tuple[cython.int, cython.Py_ssize_t, cython.Py_ssize_t, cython.longlong, cython.Py_ssize_t]:
     index: cython.Py_ssize_t
     position: cython.Py_ssize_t = start[1]
+    after: cython.Py_ssize_t
     end: cython.Py_ssize_t = buffer.shape[0]
     error: cython.int
     length: cython.longlong
@@ -145,15 +208,16 @@ def _walk(
     max_timestamp: cython.longlong = -1
     max_index: cython.Py_ssize_t = count - 1
     for index in range(start[0], count):
-        length, position = _varint(buffer, position, end, 32)
-        if position < 0 or length < 6 or length > end - position:
-            return 1, index, -1, -1, -1
-        error, timestamp, key_length = _check_body(
-            buffer, position, position + cython.cast(cython.Py_ssize_t, length), index
-        )
-        if error != 0:
-            return error, index, -1, -1, -1
-        position += cython.cast(cython.Py_ssize_t, length)
+        after, timestamp, key_length = _short_record(buffer, position, end, index)
+        if after == 0:
+            length, position = _varint(buffer, position, end, 32)
+            if position < 0 or length < 6 or length > end - position:
+                return 1, index, -1, -1, -1
+            after = position + cython.cast(cython.Py_ssize_t, length)
+            error, timestamp, key_length = _check_body(buffer, position, after, index)
+            if error != 0:
+                return error, index, -1, -1, -1
+        position = after
         if _overflows(base_timestamp, timestamp):
             return 10, index, -1, -1, -1
         timestamp += base_timestamp

@@ -58,6 +58,32 @@ def test_walks_agree_on_valid_and_on_mangled_records(records, changes, count, ba
     )
 
 
+@given(
+    st.lists(
+        st.tuples(st.integers(-70, 70) | st.integers(-9000, 9000), optional_bytes, st.binary(max_size=300)),
+        min_size=1,
+        max_size=300,
+    ),
+    st.none() | st.tuples(st.integers(0, 1 << 20), st.integers(0, 255)),
+)
+def test_short_records_are_judged_as_if_looked_at_closely(records, change):
+    """A record with headers is always looked at closely; the same records without them must fare alike."""
+    base = 10_000
+    short = [(base + delta, key, value, []) for delta, key, value in records]
+    found = compiled.walk_records(
+        bytes(compiled_encode.encode_records(short, base)), (0, 0), len(short), base, ANY_TIME
+    )
+    close = [(time, key, value, [("name", b"")]) for time, key, value, _ in short]
+    data = bytes(compiled_encode.encode_records(close, base))
+    assert (found[0], found[3:]) == (0, compiled.walk_records(data, (0, 0), len(close), base, ANY_TIME)[3:])
+    if change is not None:
+        # Among others of its kind a spoilt record is found by both forms, at the same place.
+        data = mutate(bytes(compiled_encode.encode_records(short, base)), [change])
+        assert compiled.walk_records(data, (0, 0), len(short), base, ANY_TIME) == plain.walk_records(
+            Shaped(data), (0, 0), len(short), base, ANY_TIME
+        )
+
+
 @given(st.binary(max_size=60), st.integers(0, 5), LONGS)
 def test_walks_agree_on_any_bytes(data, count, base):
     assert compiled.walk_records(data, (0, 0), count, base, ANY_TIME) == plain.walk_records(
