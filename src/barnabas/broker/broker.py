@@ -21,7 +21,6 @@ from barnabas.broker.metrics_server import MetricsServer
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.server import Server
 from barnabas.broker.strays import adopt_strays, set_strays_aside
-from barnabas.broker.traffic import Traffic
 from barnabas.broker.transaction_coordinator import TransactionCoordinator
 from barnabas.clock import Clock, SystemClock
 from barnabas.config.listeners import Listener
@@ -65,7 +64,8 @@ class Broker:
         self.id = config.node_id
         self.clock = clock or SystemClock()
         self._disk = disk or RealDisk()
-        self.traffic = Traffic()
+        # Of records, to clients that fetch; what comes in is counted by each partition.
+        self.bytes_out = 0
         self.dispatcher = Dispatcher(self, self.rows)
         self.server = Server(config, self.dispatcher)
         self.fetch_sessions = FetchSessions(

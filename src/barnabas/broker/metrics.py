@@ -63,7 +63,7 @@ def _traffic(broker: Broker) -> Iterator[Metric]:
         "counter",
         "kafka_server_brokertopicmetrics_bytesout",
         "Bytes of record batches fetched",
-        broker.traffic.bytes_out,
+        broker.bytes_out,
     )
 
 

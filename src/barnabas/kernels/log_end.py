@@ -111,6 +111,13 @@ class LogEnd:
         self.log_end_offset = last_offset + 1
         return segment
 
+    @cython.ccall
+    def update_high_watermark(self, offset: cython.longlong) -> object:
+        """The owner says how far the log is replicated."""
+        self.high_watermark = offset
+        if self.producers.unreplicated:
+            self.producers.forget_replicated(offset)
+
 
 @cython.cclass
 class PartitionEnd:
@@ -164,8 +171,6 @@ class PartitionEnd:
             self.appended.advance(end)
         if self.is_alone and end > self.high_watermark:
             self.high_watermark = end
-            self.log.high_watermark = end
-            if self.log.producers.unreplicated:
-                self.log.producers.forget_replicated(end)
+            self.log.update_high_watermark(end)
             if self.committed.waiting:
                 self.committed.advance(end)

@@ -27,6 +27,7 @@ class LogEnd:
     def write_next(
         self, data: memoryview, last_offset: int, max_timestamp: int, leader_epoch: int
     ) -> Any: ...
+    def update_high_watermark(self, offset: int) -> None: ...
 
 class PartitionEnd:
     log: Any

@@ -150,12 +150,6 @@ class LogState(LogEnd):
             segment.index_interval = config.index_interval_bytes
         self.active.set_limits(config.segment_bytes, self._roll_ms())
 
-    def update_high_watermark(self, offset: int) -> None:
-        """The owner says how far the log is replicated."""
-        self.high_watermark = offset
-        if self.producers.unreplicated:
-            self.producers.forget_replicated(offset)
-
     # -- rolling
 
     def roll(self, base_offset: int | None = None) -> Segment:

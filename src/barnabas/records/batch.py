@@ -1,4 +1,4 @@
-"""The header of a record batch (magic 2): where its fields are; reading, checking and stamping it in place.
+"""The header of a record batch (magic 2): where its fields are; reading and checking it.
 
 Works on any buffer of bytes; touches nothing else."""
 
@@ -33,8 +33,6 @@ NO_LEADER_EPOCH = -1
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 CRC = struct.Struct(">I")
-_BASE_OFFSET = struct.Struct(">q")
-_LEADER_EPOCH = struct.Struct(">i")
 
 
 class BatchHeader(NamedTuple):
@@ -132,9 +130,3 @@ def iter_headers(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, Batch
             )
         yield position, read_header(view, position)
         position += size
-
-
-def stamp(buffer: Buffer, position: int, base_offset: int, leader_epoch: int) -> None:
-    """Give the batch at `position` its offset and leader epoch, in place; both lie outside the CRC."""
-    _BASE_OFFSET.pack_into(buffer, position, base_offset)
-    _LEADER_EPOCH.pack_into(buffer, position + LOG_OVERHEAD, leader_epoch)

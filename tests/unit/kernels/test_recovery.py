@@ -8,6 +8,7 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.kernels.interpreting import interpreted
+from tests.unit.records.stamping import stamp
 
 from barnabas.config.topic import TopicConfig
 from barnabas.kernels import recovery as compiled
@@ -15,7 +16,6 @@ from barnabas.log.disk import RealDisk
 from barnabas.log.rebuild import Examination, examine
 from barnabas.log.scan import Verifier
 from barnabas.log.segment import Segment
-from barnabas.records.batch import stamp
 from barnabas.records.builder import build_batch
 
 LIMIT = 2**31

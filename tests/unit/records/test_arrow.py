@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.records.stamping import stamp
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.records.arrow import (
@@ -15,7 +16,6 @@ from barnabas.records.arrow import (
     kafka_columns,
     kafka_schema,
 )
-from barnabas.records.batch import stamp
 from barnabas.records.builder import ABORT_MARKER, COMMIT_MARKER, build_batch, control_batch
 from barnabas.records.record_set import RecordSet
 

@@ -5,10 +5,11 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.records.stamping import stamp
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.records import batch as batches
-from barnabas.records.batch import HEADER_SIZE, crc_is_valid, iter_headers, read_header, stamp
+from barnabas.records.batch import HEADER_SIZE, crc_is_valid, iter_headers, read_header
 from barnabas.records.builder import (
     ABORT_MARKER,
     COMMIT_MARKER,

@@ -297,7 +297,7 @@ class Reading:
             (partition.high_watermark, partition.last_stable_offset, partition.log.log_start_offset),
             found.size,
         )
-        self._call.broker.traffic.count_out(found.size)
+        self._call.broker.bytes_out += found.size
         return Encoded([head, found, FETCHED_TAIL] if version >= FLEXIBLE_VERSION_MIN else [head, found])
 
     # ---- waiting
@@ -380,7 +380,7 @@ class Reading:
                 NodeEndpoint(node_id=node, host=host, port=port, rack=rack)
                 for node, host, port, rack in endpoints_of(self._call, leaders)
             ]
-        self._call.broker.traffic.count_out(this.bytes_read)
+        self._call.broker.bytes_out += this.bytes_read
         return response
 
 

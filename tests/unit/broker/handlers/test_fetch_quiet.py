@@ -9,7 +9,6 @@ from tests.unit.broker.handlers.test_fetch_plain import ask
 
 from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.handlers import fetch as handler
-from barnabas.broker.traffic import Traffic
 from barnabas.errors import ErrorCode
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 
@@ -19,7 +18,7 @@ RECORDS = 6
 
 @pytest.fixture
 def filled(stage: Stage) -> Stage:
-    stage.traffic = Traffic()  # type: ignore[attr-defined]
+    stage.bytes_out = 0  # type: ignore[attr-defined]
     stage.fetch_sessions = FetchSessions(stage.clock, 10, 120.0)  # type: ignore[attr-defined]
     stage.create("topic", partitions=COUNT)
     stage.append("topic", RECORDS)

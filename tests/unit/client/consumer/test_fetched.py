@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
+from tests.unit.records.stamping import stamp
 
 from barnabas.client.consumer.fetched import Fetched, Reading
 from barnabas.client.consumer.records import ConsumerRecord
 from barnabas.client.errors import ErrorCode, KafkaError, SerializationError
 from barnabas.client.types import TopicPartition
 from barnabas.records.arrow import RecordColumns
-from barnabas.records.batch import stamp
 from barnabas.records.builder import ABORT_MARKER, COMMIT_MARKER, build_batch, control_batch
 from barnabas.wire.messages.fetch import AbortedTransaction
 
