@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.clients.broker_process import PROGRAM, BrokerProcess, running_broker
+from tests.clients.broker_process import KEEPING, PROGRAM, BrokerProcess, running_broker
 
 import barnabas
 from barnabas.cli.main import main
@@ -32,7 +32,7 @@ Run = Callable[..., Ran]
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    quick = {"group.initial.rebalance.delay.ms": "0"}
+    quick = {"group.initial.rebalance.delay.ms": "0", **KEEPING}
     with running_broker(tmp_path_factory.mktemp("cli"), quick) as running:
         yield running
         assert "Traceback" not in running.log_text(), running.log_tail()

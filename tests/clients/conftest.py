@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from tests.clients.aiokafka_client import AiokafkaAdmin, AiokafkaClient
-from tests.clients.broker_process import BrokerProcess, running_broker
+from tests.clients.broker_process import KEEPING, BrokerProcess, running_broker
 from tests.clients.client import Admin, Client, wait_until
 from tests.clients.confluent_client import ConfluentAdmin, ConfluentClient
 from tests.clients.consumers import Joining
@@ -64,11 +64,11 @@ def _collect_what_the_libraries_left() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """host:port of one broker for the whole session, with Kafka's defaults."""
+    """host:port of one broker for the whole session, with Kafka's defaults, but that nothing is too old."""
     if FOREIGN_BOOTSTRAP:
         yield FOREIGN_BOOTSTRAP
         return
-    with running_broker(tmp_path_factory.mktemp("broker")) as broker:
+    with running_broker(tmp_path_factory.mktemp("broker"), KEEPING) as broker:
         yield broker.bootstrap
 
 
@@ -78,7 +78,7 @@ def quick_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if FOREIGN_BOOTSTRAP:
         yield FOREIGN_BOOTSTRAP
         return
-    with running_broker(tmp_path_factory.mktemp("quick"), QUICK) as broker:
+    with running_broker(tmp_path_factory.mktemp("quick"), QUICK | KEEPING) as broker:
         yield broker.bootstrap
         assert "Traceback" not in broker.log_text(), broker.log_tail()
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from tests.clients.broker_process import BrokerProcess
+from tests.clients.broker_process import KEEPING, BrokerProcess
 from tests.java.jvm import JavaMissing, class_path
 from tests.java.kafka_server import KafkaServer, running_kafka
 from tests.java.scenarios import Scenarios, run_scenarios
@@ -48,7 +48,7 @@ def server_class() -> type[BrokerProcess] | type[KafkaServer]:
 @pytest.fixture(scope="session")
 def server(jars: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One broker for all tests that only talk to it."""
-    running = server_class()(tmp_path_factory.mktemp("judged"))
+    running = server_class()(tmp_path_factory.mktemp("judged"), KEEPING)
     running.start()
     yield running
     running.stop()

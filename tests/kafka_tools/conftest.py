@@ -9,6 +9,7 @@ from contextlib import redirect_stderr, redirect_stdout
 
 import confluent_kafka
 import pytest
+from tests.clients.broker_process import KEEPING
 from tests.java.conftest import Server, server_class
 from tests.java.jvm import JavaMissing, class_path
 from tests.java.tools import Shell
@@ -41,7 +42,7 @@ def jars() -> str:
 
 @pytest.fixture(scope="session")
 def server(jars: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    running = server_class()(tmp_path_factory.mktemp("asked-by-both"))
+    running = server_class()(tmp_path_factory.mktemp("asked-by-both"), KEEPING)
     running.start()
     yield running
     running.stop()
