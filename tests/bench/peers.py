@@ -16,7 +16,7 @@ from tests.clients.broker_process import BrokerProcess
 from tests.java.kafka_server import KafkaServer
 
 # On both: the cleaner looks for work every half second, and what is deleted soon makes room.
-OVERRIDES = {"log.cleaner.backoff.ms": "500", "log.segment.delete.delay.ms": "1000"}
+OVERRIDES = {"log.cleaner.backoff.ms": "500", "log.segment.delete.delay.ms": "100"}
 # With thousands of partitions after a kill, on a busy disk.
 START_SECONDS_MAX = 900.0
 
@@ -41,6 +41,9 @@ class Peer(Protocol):
         """End it without a word, as a power cut would but for what the system still writes."""
 
     def partition_directory(self, topic: str) -> Path: ...
+
+    def keeps(self, topic: str) -> bool:
+        """Whether there is anything of the topic on the disk, perhaps on its way out."""
 
 
 def _await_metadata(bootstrap: str) -> None:
@@ -84,6 +87,9 @@ class BarnabasPeer:
         (found,) = self._broker.data_dir.rglob(f"{topic}-0")
         return found
 
+    def keeps(self, topic: str) -> bool:
+        return any(self._broker.data_dir.rglob(f"{topic}*"))
+
 
 class KafkaPeer:
     name = KAFKA
@@ -115,6 +121,9 @@ class KafkaPeer:
 
     def partition_directory(self, topic: str) -> Path:
         return self._server.log_dir / f"{topic}-0"
+
+    def keeps(self, topic: str) -> bool:
+        return any(self._server.log_dir.glob(f"{topic}*"))
 
 
 PEERS: dict[str, type[BarnabasPeer] | type[KafkaPeer]] = {OURS: BarnabasPeer, KAFKA: KafkaPeer}
