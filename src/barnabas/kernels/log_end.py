@@ -2,8 +2,8 @@
 keeps them, and what an append does with them.
 
 log.segment.Segment, log.state.LogState and replication.partition.Partition are built on these three and see
-the numbers as attributes. What is rare (opening a file, rolling, an index entry, a failure) is theirs, and is
-called here by name."""
+the numbers as attributes, as is log.index.SparseIndex on IndexEnd. What is rare (opening a file, rolling,
+writing index entries, a failure) is theirs, and is called here by name."""
 
 import errno
 import os
@@ -15,10 +15,45 @@ import cython
 _START = struct.Struct(">qii")
 
 
+# So many entries of an index wait to be written together.
+WRITE_CHUNK_ENTRIES = 512
+
+
+@cython.cclass
+class IndexEnd:
+    """The entries of the active segment's index, which are in memory: two arrays; none of an inactive one."""
+
+    _keys = cython.declare(object, visibility="public")
+    _values = cython.declare(object, visibility="public")
+    _written = cython.declare(cython.longlong, visibility="public")
+    entries_max = cython.declare(cython.longlong, visibility="public")
+
+    @cython.ccall
+    def append(self, key: cython.longlong, value: cython.longlong) -> cython.longlong:
+        """How many entries there are now."""
+        if self._keys is None:
+            raise RuntimeError(f"{self} is not active")
+        self._keys.append(key)
+        self._values.append(value)
+        count: cython.longlong = len(self._keys)
+        if count - self._written >= WRITE_CHUNK_ENTRIES:
+            self._write_chunk()
+        return count
+
+    @cython.ccall
+    def last_key(self) -> cython.longlong:
+        """The key of an active index's last entry, -1 where it has none."""
+        return self._keys[-1] if self._keys else -1
+
+
 @cython.cclass
 class SegmentEnd:
     """The file of the active segment and how far it is filled."""
 
+    active = cython.declare(cython.bint, visibility="public")
+    base_offset = cython.declare(cython.longlong, visibility="public")
+    index = cython.declare(IndexEnd, visibility="public")
+    time_index = cython.declare(IndexEnd, visibility="public")
     _fd = cython.declare(cython.int, visibility="public")
     _pwrite = cython.declare(object, visibility="public")
     size = cython.declare(cython.longlong, visibility="public")
@@ -61,6 +96,22 @@ class SegmentEnd:
         if position == 0:
             self._start_roll_timer(max_timestamp)
         return position
+
+    @cython.cfunc
+    def _add_entry(self, last_offset: cython.longlong, position: cython.longlong) -> object:
+        if self.index.append(last_offset - self.base_offset, position) >= self.index.entries_max:
+            self.size_limit = 0
+        self.add_time_entry()
+        self._bytes_since_index = 0
+
+    @cython.ccall
+    def add_time_entry(self) -> object:
+        """Write down the highest timestamp so far, if it is news."""
+        times: IndexEnd = self.time_index
+        if self.active and self.max_timestamp > times.last_key():
+            entries = times.append(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
+            if entries >= times.entries_max - 1:
+                self.size_limit = 0
 
     @cython.cfunc
     @cython.inline

@@ -1,7 +1,21 @@
 from collections.abc import Callable
 from typing import Any
 
+WRITE_CHUNK_ENTRIES: int
+
+class IndexEnd:
+    _keys: Any
+    _values: Any
+    _written: int
+    entries_max: int
+    def append(self, key: int, value: int) -> int: ...
+    def last_key(self) -> int: ...
+
 class SegmentEnd:
+    active: bool
+    base_offset: int
+    index: Any
+    time_index: Any
     _fd: int
     _pwrite: Callable[[int, Any, int], int]
     size: int
@@ -14,6 +28,7 @@ class SegmentEnd:
     index_interval: int
     _bytes_since_index: int
     def append(self, data: bytes | bytearray | memoryview, last_offset: int, max_timestamp: int) -> int: ...
+    def add_time_entry(self) -> None: ...
 
 class LogEnd:
     log_start_offset: int

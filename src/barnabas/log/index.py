@@ -13,33 +13,38 @@ from bisect import bisect_left, bisect_right
 from pathlib import Path
 from typing import ClassVar
 
+from barnabas.kernels.log_end import IndexEnd
 from barnabas.log.disk import Disk, FileHandle, read_file, write_fully
 from barnabas.log.errors import DamagedIndexError
 
 logger = logging.getLogger(__name__)
 
-WRITE_CHUNK_ENTRIES = 512
 
-
-class SparseIndex:
+class SparseIndex(IndexEnd):
     """Entries of (key, value), keys rising. `entries_max` is how many the configured file size holds."""
 
     entry: ClassVar[struct.Struct]
     key_type: ClassVar[str]
 
-    __slots__ = ("_count", "_disk", "_file", "_keys", "_path", "_torn", "_values", "_written", "entries_max")
+    _keys: "array[int] | None"
+    _values: "array[int]"
+
+    __slots__ = ("_count", "_disk", "_file", "_path", "_torn")
 
     def __init__(self, disk: Disk, path: Path, bytes_max: int) -> None:
         self._disk = disk
         self._path = path
         self.entries_max = bytes_max // self.entry.size
         self._file: FileHandle | None = None
-        self._keys: array[int] | None = None
-        self._values: array[int] = array("i")
+        self._keys = None
+        self._values = array("i")
         self._count = 0
         self._written = 0
         # Whether the file may hold something else after the entries that were written.
         self._torn = False
+
+    def __repr__(self) -> str:
+        return str(self._path)
 
     def __len__(self) -> int:
         if self._keys is not None:
@@ -82,25 +87,13 @@ class SparseIndex:
         self._fill(entries)
         self._torn = True
 
-    def append(self, key: int, value: int) -> int:
-        """How many entries there are now."""
-        keys = self._keys
-        if keys is None:
-            raise RuntimeError(f"{self._path} is not active")
-        keys.append(key)
-        self._values.append(value)
-        if len(keys) - self._written >= WRITE_CHUNK_ENTRIES:
-            try:
-                self.write_pending()
-            except OSError as problem:
-                # The entries stay pending: an index that cannot be written must not fail an append.
-                logger.warning("index %s is written later: %s", self._path, problem)
-        return len(keys)
-
-    @property
-    def last_key(self) -> int:
-        """The key of an active index's last entry, -1 where it has none."""
-        return self._keys[-1] if self._keys else -1
+    def _write_chunk(self) -> None:
+        """Called by an append when many entries are pending."""
+        try:
+            self.write_pending()
+        except OSError as problem:
+            # The entries stay pending: an index that cannot be written must not fail an append.
+            logger.warning("index %s is written later: %s", self._path, problem)
 
     def last(self) -> tuple[int, int] | None:
         return self.get(len(self) - 1) if len(self) else None

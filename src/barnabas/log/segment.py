@@ -128,20 +128,6 @@ class Segment(StoredSegment):
         except OSError as problem:
             raise TornWriteError(f"a failed write could not be undone: {problem}") from problem
 
-    def _add_entry(self, last_offset: int, position: int) -> None:
-        if self.index.append(last_offset - self.base_offset, position) >= self.index.entries_max:
-            self.size_limit = 0
-        self.add_time_entry()
-        self._bytes_since_index = 0
-
-    def add_time_entry(self) -> None:
-        """Write down the highest timestamp so far, if it is news."""
-        times = self.time_index
-        if self.active and self.max_timestamp > times.last_key:
-            entries = times.append(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
-            if entries >= times.entries_max - 1:
-                self.size_limit = 0
-
     def _note_timestamp(self, timestamp: int, last_offset: int) -> None:
         if timestamp > self.max_timestamp:
             self.max_timestamp, self.max_timestamp_offset = timestamp, last_offset

@@ -30,17 +30,16 @@ _ENDS_AT = struct.Struct(">q15xi")
 
 
 class StoredSegment(SegmentEnd):
+    index: OffsetIndex
+    time_index: TimeIndex
+
     __slots__ = (
         "_directory",
         "_disk",
         "_file",
         "_size_seen",
-        "active",
         "bad",
-        "base_offset",
         "hint",
-        "index",
-        "time_index",
         "touched",
         "trusted",
         "trusted_from",

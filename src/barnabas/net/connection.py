@@ -188,6 +188,10 @@ class Connection(asyncio.Protocol):
                 self._in_hand = True
                 self._loop.call_soon(self._take_more)
                 break
+            available = self._end - self._start
+            if available < 4:
+                self._make_room(4)
+                break
             try:
                 taken, replies = answer_first(self._view[self._start : self._end])
             except Exception:
@@ -198,10 +202,6 @@ class Connection(asyncio.Protocol):
                 self._start += taken
                 self._held.append(replies)
                 continue
-            available = self._end - self._start
-            if available < 4:
-                self._make_room(4)
-                break
             size = _SIZE.unpack_from(self._buffer, self._start)[0]
             if not FRAME_BYTES_MIN <= size <= self._frame_bytes_max:
                 self._owner.refused(

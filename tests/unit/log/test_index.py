@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.kernels.log_end import WRITE_CHUNK_ENTRIES
 from barnabas.log.disk import RealDisk
 from barnabas.log.errors import DamagedIndexError
-from barnabas.log.index import WRITE_CHUNK_ENTRIES, OffsetIndex, TimeIndex
+from barnabas.log.index import OffsetIndex, TimeIndex
 from barnabas.log.txn_index import AbortedTransaction, TransactionIndex
 from barnabas.testing.logs import SMALL, LogBench
 
