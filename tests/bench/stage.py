@@ -29,8 +29,8 @@ class Size:
 
     seconds: float = 1.5
     rounds: int = 3
-    # No more than the slower broker writes too: memory that a virtual machine has to be given first costs more
-    # than all else, and that which was just freed does not.
+    # No more than the slower broker writes too: memory that a virtual machine has to be given first costs
+    # more than all else, and that which was just freed does not.
     bytes_max: int = 500_000_000
     fetched_bytes: int = 500_000_000
     latency_count: int = 4000
