@@ -24,8 +24,6 @@ SWEEP_SECONDS_MAX = 10.0
 # A connection this long without a frame gives the memory of a large buffer back.
 SHRINK_SECONDS = 10.0
 LOCALHOST = "localhost"
-# Of each connection, unless socket.send.buffer.bytes is set. The system doubles it.
-SEND_BUFFER_BYTES = 200 * 1024
 # So many misbehaving hosts are remembered as named in the log; then they are named anew.
 NAMED_MAX = 10_000
 
@@ -192,16 +190,13 @@ def _bind_hosts(host: str) -> list[str]:
 
 
 def _socket_buffers(config: BrokerConfig) -> list[tuple[int, int]]:
-    """The buffers as configured. If they are not: some hundred KB to send from stay in the processor's cache,
-    which the system's own megabytes do not; to receive, the system's sizing is the faster one."""
-    sizes: dict[int, int] = {socket.SO_SNDBUF: SEND_BUFFER_BYTES}
-    for option, key in (
-        (socket.SO_SNDBUF, "socket.send.buffer.bytes"),
-        (socket.SO_RCVBUF, "socket.receive.buffer.bytes"),
-    ):
-        if config.source(key) is not Source.DEFAULT:
-            sizes[option] = config[key]
-    return [(option, size) for option, size in sizes.items() if size > 0]
+    """The send buffer as configured: Kafka's 100 KB stay in the processor's cache, which the system's own
+    megabytes do not, and thousands of clients that do not read leave memory for the others. The receive buffer
+    only if asked for: there the system's sizing is the faster one."""
+    keys = [(socket.SO_SNDBUF, "socket.send.buffer.bytes")]
+    if config.source("socket.receive.buffer.bytes") is not Source.DEFAULT:
+        keys.append((socket.SO_RCVBUF, "socket.receive.buffer.bytes"))
+    return [(option, config[key]) for option, key in keys if config[key] > 0]
 
 
 def _parse_overrides(text: str) -> dict[str, int]:
