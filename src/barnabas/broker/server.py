@@ -191,8 +191,8 @@ def _bind_hosts(host: str) -> list[str]:
 
 def _socket_buffers(config: BrokerConfig) -> list[tuple[int, int]]:
     """The send buffer as configured: Kafka's 100 KB stay in the processor's cache, which the system's own
-    megabytes do not, and thousands of clients that do not read leave memory for the others. The receive buffer
-    only if asked for: there the system's sizing is the faster one."""
+    megabytes do not, and thousands of clients that do not read leave memory for the others. The receive
+    buffer only if asked for: there the system's sizing is the faster one."""
     keys = [(socket.SO_SNDBUF, "socket.send.buffer.bytes")]
     if config.source("socket.receive.buffer.bytes") is not Source.DEFAULT:
         keys.append((socket.SO_RCVBUF, "socket.receive.buffer.bytes"))
