@@ -61,7 +61,10 @@ class Connection:
     def _fill(self, target: memoryview) -> None:
         filled = 0
         while filled < len(target):
-            received = self.socket.recv_into(target[filled:], 0, socket.MSG_WAITALL)
+            try:
+                received = self.socket.recv_into(target[filled:], 0, socket.MSG_WAITALL)
+            except BlockingIOError:
+                raise TimeoutError(f"the broker did not answer within {ANSWER_SECONDS_MAX} s") from None
             if received == 0:
                 raise ConnectionError("the broker closed the connection")
             filled += received

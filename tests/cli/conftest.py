@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.clients.broker_process import KEEPING, PROGRAM, BrokerProcess, running_broker
+from tests.clients.broker_process import PROGRAM, BrokerProcess, running_broker
 
 import barnabas
 from barnabas.cli.main import main
+from barnabas.testing.broker import KEEPING
 
 
 class Ran(NamedTuple):

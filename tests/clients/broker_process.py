@@ -13,8 +13,6 @@ from pathlib import Path
 
 PROGRAM = Path(sys.executable).parent / "barnabas"
 START_SECONDS_MAX = 30.0
-# For a broker that serves many tests: records with old timestamps stay for as long as they run.
-KEEPING = {"log.retention.check.interval.ms": "86400000"}
 
 
 class BrokerProcess:

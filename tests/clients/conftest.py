@@ -16,12 +16,14 @@ from typing import Any
 
 import pytest
 from tests.clients.aiokafka_client import AiokafkaAdmin, AiokafkaClient
-from tests.clients.broker_process import KEEPING, BrokerProcess, running_broker
+from tests.clients.broker_process import BrokerProcess, running_broker
 from tests.clients.client import Admin, Client, wait_until
 from tests.clients.confluent_client import ConfluentAdmin, ConfluentClient
 from tests.clients.consumers import Joining
 from tests.clients.kafka_python_client import KafkaPythonAdmin, KafkaPythonClient
 from tests.clients.members import Member
+
+from barnabas.testing.broker import KEEPING
 
 CLIENTS: dict[str, Callable[[str], Client]] = {
     each.name: each for each in (ConfluentClient, KafkaPythonClient, AiokafkaClient)

@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from tests.clients.broker_process import KEEPING, BrokerProcess
+from tests.clients.broker_process import BrokerProcess
 from tests.java.jvm import JavaMissing, class_path
 from tests.java.kafka_server import KafkaServer, running_kafka
 from tests.java.scenarios import Scenarios, run_scenarios
 from tests.java.tools import Shell
+
+from barnabas.testing.broker import KEEPING
 
 Server = BrokerProcess | KafkaServer
 MakeServer = Callable[..., Server]

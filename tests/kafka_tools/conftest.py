@@ -9,7 +9,6 @@ from contextlib import redirect_stderr, redirect_stdout
 
 import confluent_kafka
 import pytest
-from tests.clients.broker_process import KEEPING
 from tests.java.conftest import Server, server_class
 from tests.java.jvm import JavaMissing, class_path
 from tests.java.tools import Shell
@@ -18,6 +17,7 @@ from tests.kafka_tools.normalised import NAME, Printed, normalised
 import barnabas
 from barnabas.cli.main import main
 from barnabas.client.admin import NewTopic
+from barnabas.testing.broker import KEEPING
 
 CLASSES = {
     "topics": "org.apache.kafka.tools.TopicCommand",

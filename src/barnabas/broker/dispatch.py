@@ -62,7 +62,12 @@ class Dispatcher:
     def answer_first(self, arrived: memoryview) -> tuple[int, bytearray]:
         """Answer the commonest requests at the beginning of what arrived: how many bytes, and the replies."""
         started = time.perf_counter_ns()
-        taken, count, replies = self._plain_produces.answer(arrived)
+        try:
+            taken, count, replies = self._plain_produces.answer(arrived)
+        except Exception:
+            # A defect of ours; the connection is closed, and the loop tells of it.
+            self.failures += 1
+            raise
         if count:
             traffic = self.traffic[PRODUCE_KEY]
             traffic.requests += count

@@ -1,9 +1,9 @@
 """The end of a log, where batches are appended: the numbers that every append reads and changes, kept as C
 keeps them, and what an append does with them.
 
-log.segment.Segment, log.state.LogState and replication.partition.Partition are built on these three and see
-the numbers as attributes, as is log.index.SparseIndex on IndexEnd. What is rare (opening a file, rolling,
-writing index entries, a failure) is theirs, and is called here by name."""
+Four classes are built on these four and see the numbers as attributes: log.index.SparseIndex,
+log.segment.Segment, log.state.LogState and replication.partition.Partition. What is rare (opening a file,
+rolling, writing index entries, a failure) is theirs, and is called here by name."""
 
 import errno
 import os
@@ -13,8 +13,6 @@ import cython
 
 # The start of a batch: base offset, length after these two, leader epoch. None of it is in the CRC.
 _START = struct.Struct(">qii")
-
-
 # So many entries of an index wait to be written together.
 WRITE_CHUNK_ENTRIES = 512
 
@@ -190,8 +188,8 @@ class PartitionEnd:
         """Append a batch outside transactions, of which plain_batch (kernels/batches.py) told all: its first
         offset.
 
-        None, and nothing has changed, where its producer is to be told something, where it has to be flushed,
-        or where it could not be written: then it has to go the ordinary way."""
+        None where its producer is to be told something, or where it has to be flushed. Then, as after any
+        exception, the batch is as it came, and has to go the ordinary way."""
         log: LogEnd = self.log
         first: cython.longlong = log.log_end_offset
         count: cython.longlong = batch[1]
@@ -204,9 +202,8 @@ class PartitionEnd:
         try:
             log.write_next(data, first + count - 1, max_timestamp, self.leader_epoch)
         except Exception:
-            # The ordinary way has to find the batch as it came; it meets the same failure, and tells of it.
             _START.pack_into(data, 0, 0, len(data) - 12, -1)
-            return None
+            raise
         if producer_id >= 0:
             log.producers.record_next(producer_id, batch[8], batch[9], (first, count - 1, max_timestamp))
         self.bytes_in += len(data)

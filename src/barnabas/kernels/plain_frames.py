@@ -13,6 +13,7 @@ PRODUCE_FLEXIBLE_FROM = cython.declare(cython.int, 9)
 FETCH_SESSIONS_FROM = cython.declare(cython.int, 7)
 FETCH_FLEXIBLE_FROM = cython.declare(cython.int, 12)
 # Of both.
+LOG_START_FROM = cython.declare(cython.int, 5)
 TOPIC_ID_FROM = cython.declare(cython.int, 13)
 
 ACKS_ALL = cython.declare(cython.int, -1)
@@ -180,6 +181,26 @@ def _put_length(
     return position + 1
 
 
+@cython.cfunc
+@cython.boundscheck(False)
+@cython.wraparound(False)
+def _put_partition(
+    frame: cython.uchar[::1],
+    position: cython.Py_ssize_t,
+    version: cython.int,
+    flexible: cython.bint,
+    told: tuple[cython.longlong, tuple[cython.longlong, cython.longlong, cython.longlong]],
+) -> cython.Py_ssize_t:
+    """What both answers say alike: one partition, its number, no error, two offsets or times, and, from
+    version 5 on of both, the log's start."""
+    position = _put(frame, position, 1, 2) if flexible else _put(frame, position, 4, 1)
+    position = _put(frame, position, 4, told[0])
+    position = _put(frame, position, 2, 0)
+    position = _put(frame, position, 8, told[1][0])
+    position = _put(frame, position, 8, told[1][1])
+    return _put(frame, position, 8, told[1][2]) if version >= LOG_START_FROM else position
+
+
 @cython.ccall
 @cython.boundscheck(False)
 @cython.wraparound(False)
@@ -206,14 +227,7 @@ def write_produced(
         position = _put(frame, position, 4, 1)
         position = _put(frame, position, 2, length)
     reply[position : position + length] = topic
-    position += length
-    position = _put(frame, position, 1, 2) if flexible else _put(frame, position, 4, 1)
-    position = _put(frame, position, 4, place[1])
-    position = _put(frame, position, 2, 0)
-    position = _put(frame, position, 8, offsets[0])
-    position = _put(frame, position, 8, offsets[1])
-    if version >= 5:
-        position = _put(frame, position, 8, offsets[2])
+    position = _put_partition(frame, position + length, version, flexible, (place[1], offsets))
     if flexible:
         # No record errors, no message, no tags of partition and topic; then the throttle time and no tags.
         position = _put(frame, position, 1, 1)
@@ -243,7 +257,7 @@ def answer_produces(
 
     `known` are the partitions (PartitionEnd, kernels/log_end.py) by topic's name or id and number. `helpers`:
     find(version, topic, partition) gives one that is not known, or None; plain_batch (kernels/batches.py);
-    the checksum."""
+    the checksum; and the error of an append that changed nothing, which the ordinary way will meet again."""
     frames: cython.const[cython.uchar][::1] = arrived
     end: cython.Py_ssize_t = frames.shape[0]
     position: cython.Py_ssize_t = 0
@@ -268,7 +282,10 @@ def answer_produces(
         batch = helpers[1](data, partition.plain_rules, now_ms)
         if batch is None or batch[6] & TRANSACTIONAL_FLAG or helpers[2](data[CRC_FROM:]) != batch[0]:
             break
-        first = partition.append_plain(data, batch)
+        try:
+            first = partition.append_plain(data, batch)
+        except helpers[3]:
+            break
         if first is None:
             break
         offsets = (first, -1, partition.log.log_start_offset)
@@ -308,14 +325,7 @@ def write_fetched(
     elif version < TOPIC_ID_FROM:
         position = _put_length(frame, position, length)
     reply[position : position + length] = topic
-    position += length
-    position = _put(frame, position, 1, 2) if flexible else _put(frame, position, 4, 1)
-    position = _put(frame, position, 4, place[1])
-    position = _put(frame, position, 2, 0)
-    position = _put(frame, position, 8, offsets[0])
-    position = _put(frame, position, 8, offsets[1])
-    if version >= 5:
-        position = _put(frame, position, 8, offsets[2])
+    position = _put_partition(frame, position + length, version, flexible, (place[1], offsets))
     # No list of aborted transactions, and from version 11 on no other replica to read from.
     position = _put(frame, position, 1, 0) if flexible else _put(frame, position, 4, -1)
     if version >= 11:

@@ -10,7 +10,7 @@ def answer_produces(
     arrived: memoryview,
     frame_bytes_max: int,
     known: dict[tuple[bytes, int], Any],
-    helpers: tuple[Callable[..., Any], Callable[..., Any], Callable[..., int]],
+    helpers: tuple[Callable[..., Any], Callable[..., Any], Callable[..., int], type[Exception]],
     now_ms: int,
 ) -> tuple[int, int, bytearray]: ...
 def write_produced(

@@ -128,12 +128,7 @@ class Connection(asyncio.Protocol):
         if not (self._in_hand or self._output):
             # Only then: a peer that sends on, but does not read its reply, is as good as idle.
             self.last_active = self._loop.time()
-            try:
-                self._take_frames()
-            except Exception:
-                # A defect; the loop tells of it, and would call here again and again.
-                self.close()
-                raise
+            self._take_frames()
         if self._end == len(self._buffer) and self.is_busy and not self._paused and not self.is_closed:
             self._paused = True
             self._loop.remove_reader(self._socket.fileno())
@@ -179,6 +174,14 @@ class Connection(asyncio.Protocol):
     # ---- in: frames out of the buffer
 
     def _take_frames(self) -> None:
+        try:
+            self._answer_frames()
+        except Exception:
+            # A defect; the loop tells of it, and would call here again and again.
+            self.close()
+            raise
+
+    def _answer_frames(self) -> None:
         self._taking = True
         answer_first = self._owner.answer_first
         latest = monotonic() + TURN_SECONDS_MAX
@@ -192,12 +195,7 @@ class Connection(asyncio.Protocol):
             if available < 4:
                 self._make_room(4)
                 break
-            try:
-                taken, replies = answer_first(self._view[self._start : self._end])
-            except Exception:
-                # A defect; the loop tells of it.
-                self.close()
-                raise
+            taken, replies = answer_first(self._view[self._start : self._end])
             if taken:
                 self._start += taken
                 self._held.append(replies)

@@ -134,7 +134,7 @@ class InvalidRecordError(KafkaError):
         self.record_errors = record_errors
 
 
-def validate_plain(view: memoryview, rules: BatchRules, now_ms: int) -> CheckedBatch | None:
+def _validate_plain(view: memoryview, rules: BatchRules, now_ms: int) -> CheckedBatch | None:
     """The one batch in `view` if it is neither refused nor compressed nor to be changed: most are so, and it
     is found out in one pass. None says nothing about any other batch; ask `validate`."""
     if rules.plain is None or view.readonly:
@@ -149,7 +149,7 @@ def validate_plain(view: memoryview, rules: BatchRules, now_ms: int) -> CheckedB
 def validate(data: Buffer, rules: BatchRules, now_ms: int) -> CheckedBatch:
     """The one batch in `data`, checked and made to fit the rules; KafkaError where it is refused."""
     view = memoryview(data)
-    plain = validate_plain(view, rules, now_ms)
+    plain = _validate_plain(view, rules, now_ms)
     if plain is not None:
         return plain
     header = _checked_header(view, rules)

@@ -22,9 +22,10 @@ from typing import Self
 from barnabas.clock import Clock
 
 START_SECONDS_MAX = 30.0
-# A group in a test is complete when its first member is there; in production three seconds are waited. And
-# records with timestamps of long ago stay, however long the test takes.
-TEST_DEFAULTS = {"group.initial.rebalance.delay.ms": "0", "log.retention.check.interval.ms": "86400000"}
+# Records with timestamps of long ago stay, however long the tests take.
+KEEPING = {"log.retention.check.interval.ms": "86400000"}
+# A group in a test is complete when its first member is there; in production three seconds are waited.
+TEST_DEFAULTS = {"group.initial.rebalance.delay.ms": "0", **KEEPING}
 
 
 class Broker:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from crc32c import crc32c
 
 from barnabas.broker.handlers.metadata import INTERNAL_TOPICS
+from barnabas.broker.handlers.produce import TOPIC_ID_VERSION_MIN
+from barnabas.errors import KafkaError
 from barnabas.kernels.batches import plain_batch
 from barnabas.kernels.plain_frames import answer_produces
 
@@ -18,13 +20,11 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.replication.partition import Partition
 
-TOPIC_ID_VERSION_MIN = 13
-
 
 class PlainProduces:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._helpers = (self._find, plain_batch, crc32c)
+        self._helpers = (self._find, plain_batch, crc32c, KafkaError)
         self._frame_bytes_max: int = broker.config["socket.request.max.bytes"]
 
     def answer(self, arrived: memoryview) -> tuple[int, int, bytearray]:

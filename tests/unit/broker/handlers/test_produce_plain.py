@@ -186,6 +186,39 @@ def test_a_full_disk_is_told_by_the_ordinary_way_from_the_same_frame(
     assert stage.replicas.leader("topic", 0).log.log_end_offset == 6
 
 
+def test_a_defect_is_not_tried_again(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    """What failed other than by a Kafka error may have changed something: it must not be appended again."""
+    stage.create("topic")
+    log = stage.replicas.leader("topic", 0).log
+    frame = frame_of(request_of(stage, "topic", a_batch(stage)), 9)
+
+    def broken(*_: object) -> int:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(log.active, "_pwrite", broken)
+    with pytest.raises(ZeroDivisionError):
+        PlainProduces(stage).answer(frame)  # type: ignore[arg-type]
+    assert log.log_end_offset == 0
+
+
+def test_a_failed_write_leaves_the_answers_before_it(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    stage.create("topic")
+    segment = stage.replicas.leader("topic", 0).log.active
+    write, written = segment._pwrite, []
+
+    def full_after_two(*arguments: Any) -> int:
+        if len(written) == 2:
+            raise OSError(errno.ENOSPC, "full")
+        written.append(arguments)
+        return write(*arguments)
+
+    monkeypatch.setattr(segment, "_pwrite", full_after_two)
+    frame = bytes(frame_of(request_of(stage, "topic", a_batch(stage)), 9))
+    taken, count, replies = PlainProduces(stage).answer(memoryview(bytearray(frame * 3)))  # type: ignore[arg-type]
+    assert (taken, count) == (2 * len(frame), 2)
+    assert len(replies) == 2 * (4 + int.from_bytes(replies[:4]))
+
+
 def test_several_frames_are_answered_together_up_to_the_first_that_is_special(stage: Stage):
     stage.create("topic", partitions=2)
     good = [frame_of(request_of(stage, "topic", a_batch(stage), index=index), 9) for index in (0, 1, 0)]
