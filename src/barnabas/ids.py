@@ -11,6 +11,11 @@ Uuid: TypeAlias = bytes
 ZERO_UUID: Uuid = bytes(16)
 METADATA_TOPIC_ID: Uuid = bytes(15) + b"\x01"
 
+OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTIONS_TOPIC = "__transaction_state"
+# Topics that only coordinators write to. The last one belongs to share groups, which are not served yet.
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state"})
+
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 TOPIC_NAME_LENGTH_MAX = 249
 

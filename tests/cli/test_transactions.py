@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Ran, Run
 from tests.clients.broker_process import running_broker
+from tests.support.raw_calls import new_topic
+from tests.support.raw_client import RawClient
+from tests.support.raw_transactions import OLD, RawTransactional
 
 import barnabas
 from barnabas.client.admin import NewTopic
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.testing.raw_calls import new_topic
-from barnabas.testing.raw_client import RawClient
-from barnabas.testing.raw_transactions import OLD, RawTransactional
 
 Tool = Callable[..., Ran]
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.support.compaction import COMPACTED, CompactionBench
 
-from barnabas.log.cleaner_job import CleaningJob, CleaningResult
-from barnabas.log.cleaning import clean
+from barnabas.log.compaction.job import CleaningJob, CleaningResult
+from barnabas.log.compaction.rewriting import clean
 from barnabas.log.disk import Data, Disk, FileHandle, RealDisk
 from barnabas.log.log import Log
 from barnabas.records.builder import ABORT_MARKER, COMMIT_MARKER, read_records
-from barnabas.testing.compaction import COMPACTED, CompactionBench
 from barnabas.testing.disk import FaultyDisk
 
 CONFIG = replace(COMPACTED, segment_bytes=600)

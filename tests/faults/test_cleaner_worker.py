@@ -10,17 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.support.compaction import COMPACTED, CompactionBench
 
 from barnabas.broker.cleaning import CleanerDriver, CleanerWorker, WorkerDiedError
 from barnabas.clock import FakeClock
 from barnabas.ids import TopicPartition
-from barnabas.log.cleaner import Cleaner, CleanerSettings
-from barnabas.log.cleaner_job import CleaningJob
+from barnabas.log.compaction.cleaner import Cleaner, CleanerSettings
+from barnabas.log.compaction.job import CleaningJob
 from barnabas.log.disk import RealDisk
 from barnabas.log.manager import LogManager, LogSettings
 from barnabas.records.builder import build_batch
 from barnabas.records.validation import BatchRules, validate
-from barnabas.testing.compaction import COMPACTED, CompactionBench
 
 SLOW = 8000.0  # bytes per second: a job of a few segments takes a while
 
@@ -99,7 +99,9 @@ def test_a_killed_process_costs_its_job_only(bench: CompactionBench) -> None:
 def test_the_process_ends_when_the_broker_does(bench: CompactionBench) -> None:
     """A closed stdin is all that it sees of the death of its parent; it must not finish its job first."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "barnabas.log.cleaner_worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-m", "barnabas.log.compaction.worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
     with process:
         assert process.stdin is not None and process.stdout is not None

@@ -9,11 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-
-from barnabas.broker.handlers.fetch import Reading
-from barnabas.config.definition import ConfigError
-from barnabas.testing import Broker
-from barnabas.testing.raw_calls import (
+from tests.support.raw_calls import (
     FETCH,
     PRODUCE,
     batch_of,
@@ -23,7 +19,11 @@ from barnabas.testing.raw_calls import (
     produce_batch,
     produce_request,
 )
-from barnabas.testing.raw_client import RawClient
+from tests.support.raw_client import RawClient
+
+from barnabas.broker.handlers.fetch import Reading
+from barnabas.config.definition import ConfigError
+from barnabas.testing import Broker
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.incremental_alter_configs import (
     AlterableConfig,

@@ -1,7 +1,8 @@
 """Leader epochs over restarts: kept after a clean stop, raised after kill -9, and told to clients."""
 
+from tests.support.raw_client import RawClient
+
 from barnabas.testing import Broker
-from barnabas.testing.raw_client import RawClient
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 

@@ -12,12 +12,12 @@ from tests.clients import kafka_python_library as kafka_python
 from tests.clients.client import Message, wait_until
 from tests.clients.confluent_client import ConfluentAdmin, ConfluentClient
 from tests.clients.member_process import MemberProcess
+from tests.support.raw_calls import Topic, new_topic
+from tests.support.raw_client import RawClient
+from tests.support.raw_groups import JOIN_GROUP, OFFSET_COMMIT, SYNC_GROUP, RawGroup
 
 from barnabas.errors import ErrorCode
 from barnabas.testing import Broker
-from barnabas.testing.raw_calls import Topic, new_topic
-from barnabas.testing.raw_client import RawClient
-from barnabas.testing.raw_groups import JOIN_GROUP, OFFSET_COMMIT, SYNC_GROUP, RawGroup
 from barnabas.wire.messages.describe_groups import DescribeGroupsRequest
 from barnabas.wire.messages.list_groups import ListGroupsRequest
 from barnabas.wire.messages.offset_commit import (

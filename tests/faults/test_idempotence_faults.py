@@ -14,11 +14,11 @@ import pytest
 from tests.clients.broker_process import running_broker
 from tests.clients.client import wait_until
 from tests.faults.transaction_stage import Ends, connected, ends, settled_topic
+from tests.support.raw_calls import PRODUCE, Topic, batch_of, produce_batch, produce_request
+from tests.support.raw_client import RawClient
+from tests.support.raw_transactions import INIT_PRODUCER_ID, NEW, RawTransactional
 
 from barnabas.errors import ErrorCode
-from barnabas.testing.raw_calls import PRODUCE, Topic, batch_of, produce_batch, produce_request
-from barnabas.testing.raw_client import RawClient
-from barnabas.testing.raw_transactions import INIT_PRODUCER_ID, NEW, RawTransactional
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
 
 FOREIGN_BOOTSTRAP = os.environ.get("BARNABAS_TEST_BOOTSTRAP")

@@ -4,10 +4,10 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from tests.support.logs import SMALL, LogBench, Read
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.records.builder import build_batch
-from barnabas.testing.logs import SMALL, LogBench, Read
 
 LARGE = dataclasses.replace(SMALL, segment_bytes=1 << 20)
 

@@ -5,6 +5,7 @@ import errno
 from pathlib import Path
 
 import pytest
+from tests.support.logs import SMALL, LogBench
 
 from barnabas.clock import FakeClock
 from barnabas.config.topic import TopicConfig
@@ -12,7 +13,6 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import TopicPartition
 from barnabas.log.manager import LogManager, LogSettings
 from barnabas.testing.disk import FaultyDisk
-from barnabas.testing.logs import SMALL, LogBench
 
 LARGE = dataclasses.replace(SMALL, segment_bytes=1 << 20)
 SETTINGS = LogSettings("cluster", 1)

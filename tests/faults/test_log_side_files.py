@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.logs import LogBench
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.log.log import AppendResult
 from barnabas.records.builder import ABORT_MARKER, COMMIT_MARKER
-from barnabas.testing.logs import LogBench
 
 SIDE_FILES = (".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint")
 

@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-
-from barnabas.testing.logs import SMALL, LogBench
+from tests.support.logs import SMALL, LogBench
 
 LARGE = dataclasses.replace(SMALL, segment_bytes=1 << 20)
 

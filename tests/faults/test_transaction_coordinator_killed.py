@@ -24,11 +24,11 @@ from tests.faults.transaction_stage import (
     wait_until_nothing_hangs,
     write,
 )
+from tests.support.raw_calls import Topic
+from tests.support.raw_groups import RawGroup
+from tests.support.raw_transactions import COME_AGAIN, END_TXN, NEW, OLD, RawTransactional
 
 from barnabas.errors import ErrorCode
-from barnabas.testing.raw_calls import Topic
-from barnabas.testing.raw_groups import RawGroup
-from barnabas.testing.raw_transactions import COME_AGAIN, END_TXN, NEW, OLD, RawTransactional
 
 PARTITIONS = 5
 VERSIONS = pytest.mark.parametrize("version", [OLD, NEW], ids=["version 1", "version 2"])

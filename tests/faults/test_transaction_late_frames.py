@@ -23,12 +23,10 @@ from tests.faults.transaction_stage import (
     wait_until_nothing_hangs,
     write,
 )
-
-from barnabas.errors import ErrorCode
-from barnabas.testing.raw_calls import PRODUCE, Topic
-from barnabas.testing.raw_client import RawClient
-from barnabas.testing.raw_groups import RawGroup
-from barnabas.testing.raw_transactions import (
+from tests.support.raw_calls import PRODUCE, Topic
+from tests.support.raw_client import RawClient
+from tests.support.raw_groups import RawGroup
+from tests.support.raw_transactions import (
     END_TXN,
     NEW,
     OLD,
@@ -36,6 +34,8 @@ from barnabas.testing.raw_transactions import (
     TXN_OFFSET_COMMIT_VERSIONS,
     RawTransactional,
 )
+
+from barnabas.errors import ErrorCode
 
 FOREIGN_BOOTSTRAP = os.environ.get("BARNABAS_TEST_BOOTSTRAP")
 VERSIONS = pytest.mark.parametrize("version", [OLD, NEW], ids=["version 1", "version 2"])

@@ -24,12 +24,12 @@ from tests.faults.transaction_stage import (
     wait_until_nothing_hangs,
     write,
 )
+from tests.support.raw_calls import Topic
+from tests.support.raw_client import RawClient
+from tests.support.raw_transactions import NEW, OLD, RawTransactional
 
 from barnabas.client.consumer import Consumer
 from barnabas.client.types import TopicPartition
-from barnabas.testing.raw_calls import Topic
-from barnabas.testing.raw_client import RawClient
-from barnabas.testing.raw_transactions import NEW, OLD, RawTransactional
 
 PARTITIONS = 3
 WRITERS = 4

@@ -22,8 +22,7 @@ from tests.faults.transaction_stage import (
     wait_until_nothing_hangs,
 )
 from tests.faults.zombie_process import LIBRARIES, ZombieProcess
-
-from barnabas.testing.raw_client import RawClient
+from tests.support.raw_client import RawClient
 
 NAME = "taken over"
 LONG_MS, MEDIUM_MS, SHORT_MS = "60000", "6000", "3000"

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.clients.client import wait_until
+from tests.support.raw_calls import FETCH, LIST_OFFSETS, Topic, fetch_request, new_topic
+from tests.support.raw_client import RawClient
+from tests.support.raw_transactions import OLD, RawTransactional
 
 from barnabas.records.batch import iter_headers
-from barnabas.testing.raw_calls import FETCH, LIST_OFFSETS, Topic, fetch_request, new_topic
-from barnabas.testing.raw_client import RawClient
-from barnabas.testing.raw_transactions import OLD, RawTransactional
 from barnabas.wire.messages.describe_transactions import DescribeTransactionsRequest
 from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.wire.messages.list_transactions import ListTransactionsRequest

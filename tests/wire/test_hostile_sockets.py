@@ -12,6 +12,8 @@ from typing import Any
 
 import cramjam
 import pytest
+from tests.support.raw_calls import PRODUCE, batch_of, new_topic, produce_batch, produce_request
+from tests.support.raw_client import RawClient
 
 from barnabas.broker.apis import ROWS
 from barnabas.errors import ErrorCode
@@ -19,8 +21,6 @@ from barnabas.records.batch import read_header
 from barnabas.records.builder import seal
 from barnabas.records.compression import GZIP, LZ4, SNAPPY, compress
 from barnabas.testing import Broker
-from barnabas.testing.raw_calls import PRODUCE, batch_of, new_topic, produce_batch, produce_request
-from barnabas.testing.raw_client import RawClient
 from barnabas.wire.apis import api_of
 from barnabas.wire.codec import encode_message
 from barnabas.wire.message import Message

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 from tests.clients.client import wait_until
+from tests.support.raw_calls import Topic, new_topic
+from tests.support.raw_client import RawClient
+from tests.support.raw_groups import JOIN_GROUP, RawGroup
 
 from barnabas.clock import FakeClock
 from barnabas.errors import ErrorCode
 from barnabas.testing import Broker
-from barnabas.testing.raw_calls import Topic, new_topic
-from barnabas.testing.raw_client import RawClient
-from barnabas.testing.raw_groups import JOIN_GROUP, RawGroup
 from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from barnabas.wire.messages.list_groups import ListGroupsRequest

@@ -28,7 +28,7 @@ from barnabas.config.topic import TopicConfig
 from barnabas.config.values import BrokerConfig
 from barnabas.ids import TopicPartition, random_uuid
 from barnabas.log.checkpoints import read_meta_properties
-from barnabas.log.cleaner import Cleaner, CleanerSettings
+from barnabas.log.compaction.cleaner import Cleaner, CleanerSettings
 from barnabas.log.disk import Disk, RealDisk
 from barnabas.log.manager import LogManager, LogSettings
 from barnabas.metadata.configs import ConfigRules

@@ -11,8 +11,8 @@ import sys
 from contextlib import suppress
 
 from barnabas.clock import Clock, SystemClock
-from barnabas.log.cleaner import Cleaner, Fault
-from barnabas.log.cleaner_job import CleaningJob, CleaningResult
+from barnabas.log.compaction.cleaner import Cleaner, Fault
+from barnabas.log.compaction.job import CleaningJob, CleaningResult
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class CleanerWorker:
                 sys.executable,
                 "-P",
                 "-m",
-                "barnabas.log.cleaner_worker",
+                "barnabas.log.compaction.worker",
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 limit=RESULT_BYTES_MAX,

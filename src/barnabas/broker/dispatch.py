@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.broker.call import Api, Call, Encoded
 from barnabas.broker.handlers.api_versions import unsupported_version
-from barnabas.broker.handlers.produce_plain import PlainProduces
 from barnabas.broker.later import Later
+from barnabas.broker.plain_produces import PlainProduces
 from barnabas.net.connection import Chunk, Connection
 from barnabas.wire.codec import (
     RequestHeader,

@@ -15,7 +15,7 @@ from barnabas.coordination.step import Step
 from barnabas.errors import KafkaError
 from barnabas.groups.settings import GroupSettings
 from barnabas.groups.shard import ClientInfo, GroupShard
-from barnabas.ids import Uuid
+from barnabas.ids import OFFSETS_TOPIC, Uuid
 from barnabas.metadata.parts import GROUP_RESOURCE
 from barnabas.metadata.topics import NewTopic
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-OFFSETS_TOPIC = "__consumer_offsets"
 MINUTE_MS = 60_000
 
 

@@ -11,11 +11,10 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.coordinators import Coordinator
-from barnabas.broker.group_coordinator import OFFSETS_TOPIC
 from barnabas.coordination.runtime import Shard
 from barnabas.coordination.step import Producer, Step
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.ids import TopicPartition
+from barnabas.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
 from barnabas.log.producers import Origin
 from barnabas.metadata.topics import NewTopic
 from barnabas.records.builder import ABORT_MARKER, COMMIT_MARKER, control_batch
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-TRANSACTION_TOPIC = "__transaction_state"
 RETRY_SECONDS = 0.1
 EPOCH_BUMP_VERSION = 2
 
@@ -119,7 +117,7 @@ def transaction_settings(config: BrokerConfig) -> TransactionSettings:
 
 def transaction_topic(config: BrokerConfig) -> NewTopic:
     return NewTopic(
-        TRANSACTION_TOPIC,
+        TRANSACTIONS_TOPIC,
         config["transaction.state.log.num.partitions"],
         config["transaction.state.log.replication.factor"],
         configs={

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import TypeAlias, cast
 
 from barnabas.coordination.step import JournalRecord, Producer
-from barnabas.groups.classic import ClassicGroup
-from barnabas.groups.consumer import ConsumerGroup
+from barnabas.groups.classic.group import ClassicGroup
+from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.offsets import OffsetStore
 from barnabas.groups.record_schemas import (
     ConsumerGroupMetadataKey,

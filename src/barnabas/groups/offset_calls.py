@@ -5,7 +5,7 @@ Errors that the answer has room for are in the answer."""
 from barnabas.coordination.step import JournalRecord, Producer, Step
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.groups import offset_requests
-from barnabas.groups.classic import ClassicGroup
+from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.directory import AnyGroup, GroupDirectory
 from barnabas.groups.expiry import expired_offsets
 from barnabas.groups.group import Committer

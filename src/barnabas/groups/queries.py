@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterable
 
 from barnabas.errors import ErrorCode
-from barnabas.groups.classic import ClassicGroup, State
-from barnabas.groups.consumer import ConsumerGroup
+from barnabas.groups.classic.group import ClassicGroup, State
+from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.directory import AnyGroup
 from barnabas.wire.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
 from barnabas.wire.messages.describe_groups import DescribedGroup

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.groups.assignors import NOTHING, Assignment
-from barnabas.groups.consumer_members import Member, MemberState, holds, overlap
+from barnabas.groups.consumer.members import Member, MemberState, holds, overlap
 from barnabas.ids import Uuid
 
 

@@ -9,15 +9,15 @@ from typing import TypeVar
 
 from barnabas.coordination.step import JournalRecord, Producer, Step, Waiter
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.groups.classic import ClassicGroup, Export
-from barnabas.groups.classic_answers import join_refused, sync_refused
-from barnabas.groups.classic_members import ClientInfo, chosen_protocol
-from barnabas.groups.classic_plan import JOIN, PENDING, SESSION, SYNC
-from barnabas.groups.consumer import ConsumerGroup
-from barnabas.groups.consumer_departures import REBALANCE
-from barnabas.groups.consumer_members import JOIN_EPOCH
-from barnabas.groups.consumer_migration import DOWNGRADE, DOWNGRADED
-from barnabas.groups.consumer_requests import check_heartbeat
+from barnabas.groups.classic.answers import join_refused, sync_refused
+from barnabas.groups.classic.group import ClassicGroup, Export
+from barnabas.groups.classic.members import ClientInfo, chosen_protocol
+from barnabas.groups.classic.plan import JOIN, PENDING, SESSION, SYNC
+from barnabas.groups.consumer.departures import REBALANCE
+from barnabas.groups.consumer.group import ConsumerGroup
+from barnabas.groups.consumer.members import JOIN_EPOCH
+from barnabas.groups.consumer.migration import DOWNGRADE, DOWNGRADED
+from barnabas.groups.consumer.requests import check_heartbeat
 from barnabas.groups.directory import GroupDirectory
 from barnabas.groups.offset_calls import OffsetCalls
 from barnabas.groups.queries import described_classic, described_consumer, listed

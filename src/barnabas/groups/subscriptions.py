@@ -12,7 +12,7 @@ from typing import NamedTuple
 from barnabas.coordination.patterns import Pattern
 from barnabas.errors import KafkaError
 from barnabas.groups import record_schemas as schemas
-from barnabas.groups.consumer_members import Member
+from barnabas.groups.consumer.members import Member
 from barnabas.groups.records import GroupRecord
 from barnabas.groups.topics import TopicsView
 from barnabas.ids import Uuid

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from barnabas.groups import record_schemas as schemas
 from barnabas.groups.assignors import ASSIGNORS, NOTHING, Assignment, MemberSpec
-from barnabas.groups.consumer_members import Member, target_record
+from barnabas.groups.consumer.members import Member, target_record
 from barnabas.groups.records import GroupRecord
 from barnabas.groups.subscriptions import ResolvedRegex, topics_of
 from barnabas.groups.topics import TopicsView

@@ -13,6 +13,7 @@ from pathlib import Path
 from barnabas.config.topic import TopicConfig
 from barnabas.log import names
 from barnabas.log.checkpoints import read_checkpoint, read_partition_metadata, write_partition_metadata
+from barnabas.log.compaction.swapping import finish_interrupted_swaps
 from barnabas.log.disk import Disk
 from barnabas.log.leader_epochs import LeaderEpochs
 from barnabas.log.log import Log
@@ -21,7 +22,6 @@ from barnabas.log.rebuild import Examination, examine, install, make_walkable
 from barnabas.log.scan import CorruptRange
 from barnabas.log.segment import Segment
 from barnabas.log.state import Identity, Services
-from barnabas.log.swapping import finish_interrupted_swaps
 from barnabas.log.transactions import rebuild_transaction_index
 from barnabas.log.txn_index import AbortedTransaction
 

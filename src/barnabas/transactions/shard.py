@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from barnabas.coordination.step import JournalRecord, Producer, Timer
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.ids import TopicPartition
+from barnabas.ids import OFFSETS_TOPIC, TopicPartition
 from barnabas.transactions import ending, markers, starting, views
 from barnabas.transactions.batches import FIRST_BATCHED_VERSION, partitions_of, result_of
 from barnabas.transactions.metadata import (
@@ -44,7 +44,6 @@ from barnabas.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
-OFFSETS_TOPIC = "__consumer_offsets"
 # The first versions whose clients know PRODUCER_FENCED.
 FENCING_INIT_PRODUCER_ID = 4
 FENCING_OTHERS = 2

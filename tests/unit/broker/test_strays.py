@@ -3,8 +3,9 @@
 import shutil
 from pathlib import Path
 
+from tests.support.raw_client import RawClient
+
 from barnabas.testing import Broker
-from barnabas.testing.raw_client import RawClient
 from barnabas.wire.messages.metadata import MetadataRequest
 
 ADOPT = {"barnabas.adopt.log.dirs": "true"}

@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
+from tests.support.scripted_peer import CLOSE, Answer, ScriptedPeer, versions
 
 from barnabas.client.cluster import GROUP, Cluster
 from barnabas.client.config import admin_config
@@ -12,7 +13,6 @@ from barnabas.client.errors import DisconnectedError, KafkaError
 from barnabas.client.metadata import ClusterMetadata, Leader
 from barnabas.client.types import TopicPartition
 from barnabas.errors import ErrorCode
-from barnabas.testing.scripted_peer import CLOSE, Answer, ScriptedPeer, versions
 from barnabas.wire.codec import Request
 from barnabas.wire.messages import find_coordinator, metadata
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.scripted_peer import CLOSE, SILENCE, Answer, ScriptedPeer, versions
 
 from barnabas.client.config import admin_config
 from barnabas.client.connection import BrokerConnection
 from barnabas.client.errors import DisconnectedError, KafkaError, KafkaTimeoutError, UnsupportedVersionError
 from barnabas.errors import ErrorCode
-from barnabas.testing.scripted_peer import CLOSE, SILENCE, Answer, ScriptedPeer, versions
 from barnabas.wire.codec import Request, encode_response
 from barnabas.wire.messages import api_versions, list_groups, metadata
 

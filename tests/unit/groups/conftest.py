@@ -1,9 +1,8 @@
 """A shard with two topics, shared by the stories about shards."""
 
 import pytest
-
-from barnabas.testing.group_calls import SETTINGS
-from barnabas.testing.group_shards import FakeTopics, ShardBench
+from tests.support.group_calls import SETTINGS
+from tests.support.group_shards import FakeTopics, ShardBench
 
 
 @pytest.fixture

@@ -2,10 +2,7 @@
 
 from typing import Any
 
-from barnabas.coordination.step import JournalRecord, Producer
-from barnabas.errors import ErrorCode
-from barnabas.groups.classic import ClassicGroup
-from barnabas.testing.group_calls import (
+from tests.support.group_calls import (
     CLIENT,
     GROUP,
     RETENTION_MS,
@@ -25,7 +22,11 @@ from barnabas.testing.group_calls import (
     stable_member,
     txn_commit,
 )
-from barnabas.testing.group_shards import ShardBench, durable
+from tests.support.group_shards import ShardBench, durable
+
+from barnabas.coordination.step import JournalRecord, Producer
+from barnabas.errors import ErrorCode
+from barnabas.groups.classic.group import ClassicGroup
 from barnabas.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
 )

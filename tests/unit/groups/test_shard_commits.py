@@ -1,11 +1,7 @@
 """Stories of a shard: who may commit offsets, and what becomes of them."""
 
 import pytest
-
-from barnabas.coordination.step import Producer
-from barnabas.errors import ErrorCode
-from barnabas.ids import TopicPartition
-from barnabas.testing.group_calls import (
+from tests.support.group_calls import (
     GROUP,
     ask_to_join,
     check_replay,
@@ -18,7 +14,11 @@ from barnabas.testing.group_calls import (
     stable_member,
     txn_commit,
 )
-from barnabas.testing.group_shards import ShardBench
+from tests.support.group_shards import ShardBench
+
+from barnabas.coordination.step import Producer
+from barnabas.errors import ErrorCode
+from barnabas.ids import TopicPartition
 
 
 def test_a_member_commits_and_finds_its_offset_again(bench: ShardBench) -> None:

@@ -1,12 +1,7 @@
 """Stories of a shard: groups that change their kind."""
 
 import pytest
-
-from barnabas.errors import ErrorCode, KafkaError
-from barnabas.groups.classic import ClassicGroup
-from barnabas.groups.consumer import ConsumerGroup
-from barnabas.groups.settings import GroupSettings
-from barnabas.testing.group_calls import (
+from tests.support.group_calls import (
     GROUP,
     ask_to_join,
     check_replay,
@@ -20,7 +15,12 @@ from barnabas.testing.group_calls import (
     new_member_id,
     stable_member,
 )
-from barnabas.testing.group_shards import ShardBench, durable
+from tests.support.group_shards import ShardBench, durable
+
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.groups.classic.group import ClassicGroup
+from barnabas.groups.consumer.group import ConsumerGroup
+from barnabas.groups.settings import GroupSettings
 
 
 def test_an_empty_classic_group_becomes_a_consumer_group(bench: ShardBench) -> None:

@@ -3,11 +3,7 @@
 import logging
 
 import pytest
-
-from barnabas.coordination.step import JournalRecord, Machine
-from barnabas.errors import ErrorCode
-from barnabas.groups.shard import GroupShard
-from barnabas.testing.group_calls import (
+from tests.support.group_calls import (
     SETTINGS,
     ask_to_join,
     check_replay,
@@ -17,7 +13,11 @@ from barnabas.testing.group_calls import (
     new_member_id,
     stable_member,
 )
-from barnabas.testing.group_shards import FakeTopics, ShardBench
+from tests.support.group_shards import FakeTopics, ShardBench
+
+from barnabas.coordination.step import JournalRecord, Machine
+from barnabas.errors import ErrorCode
+from barnabas.groups.shard import GroupShard
 
 
 def test_a_stable_group_goes_on_after_a_failover(bench: ShardBench) -> None:

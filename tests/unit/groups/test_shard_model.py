@@ -7,13 +7,13 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from tests.support.group_shards import Answer, FakeTopics, ShardBench, durable
 
 from barnabas.coordination.step import Producer, Step
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.groups.classic import ClassicGroup, ClientInfo
+from barnabas.groups.classic.group import ClassicGroup, ClientInfo
 from barnabas.groups.settings import GroupSettings
 from barnabas.groups.shard import GroupShard
-from barnabas.testing.group_shards import Answer, FakeTopics, ShardBench, durable
 from barnabas.wire.codec import encode_message
 from barnabas.wire.message import NEVER
 from barnabas.wire.messages.consumer_group_heartbeat import (

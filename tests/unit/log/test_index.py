@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.logs import SMALL, LogBench
 
 from barnabas.kernels.log_end import WRITE_CHUNK_ENTRIES
 from barnabas.log.disk import RealDisk
 from barnabas.log.errors import DamagedIndexError
 from barnabas.log.index import OffsetIndex, TimeIndex
 from barnabas.log.txn_index import AbortedTransaction, TransactionIndex
-from barnabas.testing.logs import SMALL, LogBench
 
 
 def _index(path: Path, entries: list[tuple[int, int]]) -> OffsetIndex:

@@ -4,13 +4,13 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from tests.support.logs import SMALL, LogBench
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.log.errors import UnexpectedOffsetError
 from barnabas.log.scan import Window
 from barnabas.records.builder import build_batch
-from barnabas.testing.logs import SMALL, LogBench
 
 LARGE = dataclasses.replace(SMALL, segment_bytes=1 << 20)
 HOUR_MS = 3_600_000

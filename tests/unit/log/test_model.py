@@ -8,9 +8,9 @@ from pathlib import Path
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.support.logs import SMALL, LogBench, Read
 
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.testing.logs import SMALL, LogBench, Read
 
 RETENTION_MS = 10_000
 

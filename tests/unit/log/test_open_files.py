@@ -6,11 +6,11 @@ import errno
 from pathlib import Path
 
 import pytest
+from tests.support.logs import SMALL, LogBench
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.log.open_files import OpenFiles
 from barnabas.testing.disk import FaultyDisk
-from barnabas.testing.logs import SMALL, LogBench
 
 
 class Holder:

@@ -5,12 +5,12 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.support.logs import SMALL, LogBench
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.records.batch import iter_headers
 from barnabas.records.builder import build_batch
 from barnabas.records.validation import BatchRules, validate
-from barnabas.testing.logs import SMALL, LogBench
 
 LARGE = dataclasses.replace(SMALL, segment_bytes=1 << 20)
 

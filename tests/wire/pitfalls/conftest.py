@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.raw_client import RawClient
 
 from barnabas.testing import Broker
-from barnabas.testing.raw_client import RawClient
 
 FOREIGN_BOOTSTRAP = os.environ.get("BARNABAS_TEST_BOOTSTRAP")
 

@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
+from tests.support.raw_calls import METADATA, Topic, new_topic
+from tests.support.raw_client import RawClient
 
 from barnabas.config.broker import BROKER_KEYS
 from barnabas.config.topic import TOPIC_KEYS
 from barnabas.errors import ErrorCode
-from barnabas.testing.raw_calls import METADATA, Topic, new_topic
-from barnabas.testing.raw_client import RawClient
 from barnabas.wire.messages import alter_configs, incremental_alter_configs
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from barnabas.wire.messages.metadata import MetadataRequest

@@ -4,11 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-from barnabas.errors import ErrorCode
-from barnabas.records.batch import iter_headers
-from barnabas.records.builder import read_records
-from barnabas.testing.raw_calls import (
+from tests.support.raw_calls import (
     FETCH,
     Topic,
     batch_of,
@@ -17,7 +13,11 @@ from barnabas.testing.raw_calls import (
     new_topic,
     produce_batch,
 )
-from barnabas.testing.raw_client import RawClient
+from tests.support.raw_client import RawClient
+
+from barnabas.errors import ErrorCode
+from barnabas.records.batch import iter_headers
+from barnabas.records.builder import read_records
 from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from barnabas.wire.messages.fetch import ReplicaState
 

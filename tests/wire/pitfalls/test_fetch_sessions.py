@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
+from tests.support.raw_calls import FETCH, Topic, batch_of, fetch_request, new_topic, produce_batch
+from tests.support.raw_client import RawClient
 
 from barnabas.errors import ErrorCode
-from barnabas.testing.raw_calls import FETCH, Topic, batch_of, fetch_request, new_topic, produce_batch
-from barnabas.testing.raw_client import RawClient
 from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from barnabas.wire.messages.fetch import FetchRequest, ForgottenTopic
 

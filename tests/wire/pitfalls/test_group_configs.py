@@ -4,10 +4,10 @@ import uuid
 from typing import Any
 
 import pytest
+from tests.support.raw_client import RawClient
+from tests.support.raw_groups import RawGroup
 
 from barnabas.errors import ErrorCode
-from barnabas.testing.raw_client import RawClient
-from barnabas.testing.raw_groups import RawGroup
 from barnabas.wire.messages import alter_configs, incremental_alter_configs
 from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from tests.clients.client import wait_until
+from tests.support.raw_calls import Topic, new_topic
+from tests.support.raw_client import RawClient
+from tests.support.raw_groups import JOIN_GROUP, RawGroup
 
 from barnabas.errors import ErrorCode
-from barnabas.testing.raw_calls import Topic, new_topic
-from barnabas.testing.raw_client import RawClient
-from barnabas.testing.raw_groups import JOIN_GROUP, RawGroup
 from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from barnabas.wire.messages.list_groups import ListGroupsRequest
 

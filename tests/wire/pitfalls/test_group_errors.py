@@ -4,11 +4,11 @@ import uuid
 
 import pytest
 from tests.clients.client import wait_until
+from tests.support.raw_calls import new_topic
+from tests.support.raw_client import RawClient
+from tests.support.raw_groups import JOIN_GROUP, RawGroup
 
 from barnabas.errors import ErrorCode
-from barnabas.testing.raw_calls import new_topic
-from barnabas.testing.raw_client import RawClient
-from barnabas.testing.raw_groups import JOIN_GROUP, RawGroup
 from barnabas.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from barnabas.wire.messages.offset_delete import (
     OffsetDeleteRequest,

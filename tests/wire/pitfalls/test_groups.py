@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.support.raw_calls import Topic, new_topic
+from tests.support.raw_client import RawClient
+from tests.support.raw_groups import JOIN_GROUP, OFFSET_FETCH, SUBSCRIPTION, RawGroup
 
 from barnabas.errors import ErrorCode
 from barnabas.testing import Broker
-from barnabas.testing.raw_calls import Topic, new_topic
-from barnabas.testing.raw_client import RawClient
-from barnabas.testing.raw_groups import JOIN_GROUP, OFFSET_FETCH, SUBSCRIPTION, RawGroup
 from barnabas.wire.apis import api_of
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

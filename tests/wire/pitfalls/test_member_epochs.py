@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 from tests.clients.client import wait_until
+from tests.support.raw_calls import Topic, new_topic
+from tests.support.raw_client import RawClient
+from tests.support.raw_groups import FIND_COORDINATOR, RawGroup
 
 from barnabas.errors import ErrorCode
-from barnabas.testing.raw_calls import Topic, new_topic
-from barnabas.testing.raw_client import RawClient
-from barnabas.testing.raw_groups import FIND_COORDINATOR, RawGroup
 from barnabas.wire.messages import offset_commit, txn_offset_commit
 from barnabas.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions

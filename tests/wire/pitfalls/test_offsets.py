@@ -6,14 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from barnabas.errors import ErrorCode
-from barnabas.metadata.brokers import fence_broker
-from barnabas.metadata.embedded import DIRECTORY_NAME, EmbeddedStore
-from barnabas.metadata.follower import Follower
-from barnabas.records.batch import iter_headers
-from barnabas.testing import Broker
-from barnabas.testing.raw_calls import (
+from tests.support.raw_calls import (
     FETCH,
     METADATA,
     TIMESTAMP,
@@ -25,7 +18,14 @@ from barnabas.testing.raw_calls import (
     new_topic,
     produce_batch,
 )
-from barnabas.testing.raw_client import RawClient
+from tests.support.raw_client import RawClient
+
+from barnabas.errors import ErrorCode
+from barnabas.metadata.brokers import fence_broker
+from barnabas.metadata.embedded import DIRECTORY_NAME, EmbeddedStore
+from barnabas.metadata.follower import Follower
+from barnabas.records.batch import iter_headers
+from barnabas.testing import Broker
 from barnabas.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,

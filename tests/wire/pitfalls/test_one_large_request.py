@@ -4,11 +4,11 @@ import zlib
 from collections.abc import Callable
 
 import pytest
+from tests.support.raw_calls import PRODUCE, Topic, batch_of, fetch_partition, new_topic, produce_request
+from tests.support.raw_client import RawClient
 
 from barnabas.records.batch import BatchHeader, read_header
 from barnabas.records.builder import build_batch, seal
-from barnabas.testing.raw_calls import PRODUCE, Topic, batch_of, fetch_partition, new_topic, produce_request
-from barnabas.testing.raw_client import RawClient
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.produce import PartitionProduceData
 

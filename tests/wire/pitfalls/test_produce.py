@@ -6,11 +6,7 @@ from typing import Any
 
 import pytest
 from crc32c import crc32c
-
-from barnabas.errors import ErrorCode
-from barnabas.records.batch import crc_is_valid, read_header
-from barnabas.records.builder import read_records
-from barnabas.testing.raw_calls import (
+from tests.support.raw_calls import (
     FETCH,
     METADATA,
     PRODUCE,
@@ -24,7 +20,11 @@ from barnabas.testing.raw_calls import (
     produce_batch,
     produce_request,
 )
-from barnabas.testing.raw_client import RawClient
+from tests.support.raw_client import RawClient
+
+from barnabas.errors import ErrorCode
+from barnabas.records.batch import crc_is_valid, read_header
+from barnabas.records.builder import read_records
 from barnabas.wire.messages.metadata import MetadataRequest
 
 VERSIONS = range(3, 14)

@@ -4,11 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
-from barnabas.errors import ErrorCode
-from barnabas.ids import ZERO_UUID
-from barnabas.testing import Broker
-from barnabas.testing.raw_calls import (
+from tests.support.raw_calls import (
     CREATE_TOPICS,
     METADATA,
     Topic,
@@ -18,7 +14,11 @@ from barnabas.testing.raw_calls import (
     new_topic,
     produce_batch,
 )
-from barnabas.testing.raw_client import RawClient
+from tests.support.raw_client import RawClient
+
+from barnabas.errors import ErrorCode
+from barnabas.ids import ZERO_UUID
+from barnabas.testing import Broker
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from barnabas.wire.messages.delete_records import (

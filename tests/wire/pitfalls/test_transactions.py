@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 from tests.clients.client import wait_until
-
-from barnabas.errors import ErrorCode
-from barnabas.testing.raw_calls import (
+from tests.support.raw_calls import (
     FETCH,
     PRODUCE,
     Topic,
@@ -21,8 +19,10 @@ from barnabas.testing.raw_calls import (
     produce_batch,
     produce_request,
 )
-from barnabas.testing.raw_client import RawClient
-from barnabas.testing.raw_transactions import COME_AGAIN, END_TXN, NEW, OLD, RawTransactional
+from tests.support.raw_client import RawClient
+from tests.support.raw_transactions import COME_AGAIN, END_TXN, NEW, OLD, RawTransactional
+
+from barnabas.errors import ErrorCode
 from barnabas.wire.message import Message
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.end_txn import EndTxnRequest

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.support.raw_client import RawClient
 
 from barnabas.broker.apis import ROWS
 from barnabas.errors import ErrorCode
 from barnabas.testing import Broker
-from barnabas.testing.raw_client import RawClient
 from barnabas.wire.apis import api_of
 from barnabas.wire.codec import decode_message, encode_message
 from barnabas.wire.messages.api_versions import ApiVersionsRequest

@@ -9,11 +9,10 @@ from typing import Any
 
 from barnabas.broker.asking import Question, ask_all
 from barnabas.broker.call import Call
-from barnabas.broker.handlers.metadata import INTERNAL_TOPICS
 from barnabas.broker.later import Later
 from barnabas.coordination.step import Step
 from barnabas.errors import ErrorCode
-from barnabas.ids import TopicPartition
+from barnabas.ids import INTERNAL_TOPICS, TopicPartition
 from barnabas.transactions.batches import (
     FIRST_BATCHED_VERSION,
     partitions_of,

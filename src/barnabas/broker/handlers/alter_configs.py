@@ -7,7 +7,7 @@ Not done:  client metrics subscriptions."""
 from __future__ import annotations
 
 from barnabas.broker.call import Call
-from barnabas.broker.handlers.resources import BROKER, check_once, check_this_broker, repeated
+from barnabas.broker.resources import BROKER, check_once, check_this_broker, repeated
 from barnabas.errors import KafkaError
 from barnabas.wire.messages.alter_configs import (
     AlterConfigsRequest,

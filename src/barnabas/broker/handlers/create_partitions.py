@@ -6,7 +6,7 @@ is refused once. With validate_only nothing is created."""
 from __future__ import annotations
 
 from barnabas.broker.call import Call
-from barnabas.broker.handlers.deadline import within
+from barnabas.broker.deadline import within
 from barnabas.errors import KafkaError
 from barnabas.metadata.topics import NewPartitions, PartitionsResults
 from barnabas.wire.messages.create_partitions import (

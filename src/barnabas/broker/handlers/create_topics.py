@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Mapping
 
 from barnabas.broker.call import Call
-from barnabas.broker.handlers.deadline import within
-from barnabas.broker.handlers.resources import dynamic_configs
+from barnabas.broker.deadline import within
+from barnabas.broker.resources import dynamic_configs
 from barnabas.config.describe import describe_topic
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.metadata.topics import CreatedTopic, CreateResults, NewTopic

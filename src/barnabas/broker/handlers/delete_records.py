@@ -7,8 +7,8 @@ Not done:  waiting for followers' log starts, which comes with replication."""
 from __future__ import annotations
 
 from barnabas.broker.call import Call
-from barnabas.broker.handlers.metadata import INTERNAL_TOPICS
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.ids import INTERNAL_TOPICS
 from barnabas.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from barnabas.broker.call import Call
-from barnabas.broker.handlers.deadline import within
+from barnabas.broker.deadline import within
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import ZERO_UUID
 from barnabas.metadata.parts import TopicImage

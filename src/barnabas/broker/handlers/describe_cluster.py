@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from barnabas.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED
 from barnabas.broker.call import Call
-from barnabas.broker.handlers.authorized import CLUSTER_OPERATIONS, NOT_ASKED
 from barnabas.errors import ErrorCode
 from barnabas.wire.messages.describe_cluster import (
     DescribeClusterBroker,

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from barnabas.broker.call import Call
-from barnabas.broker.handlers.loggers import logger_levels
-from barnabas.broker.handlers.resources import (
+from barnabas.broker.loggers import logger_levels
+from barnabas.broker.resources import (
     BROKER,
     BROKER_LOGGER,
     CLIENT_METRICS,

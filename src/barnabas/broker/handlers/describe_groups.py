@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Any
 
 from barnabas.broker.asking import Question, ask_all
+from barnabas.broker.authorized import GROUP_OPERATIONS
 from barnabas.broker.call import Call
-from barnabas.broker.handlers.authorized import GROUP_OPERATIONS
 from barnabas.broker.later import Later
 from barnabas.wire.messages.describe_groups import (
     DescribedGroup,

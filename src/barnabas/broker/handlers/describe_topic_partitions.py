@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from itertools import islice
 
+from barnabas.broker.authorized import TOPIC_OPERATIONS
 from barnabas.broker.call import Call
-from barnabas.broker.handlers.authorized import TOPIC_OPERATIONS
-from barnabas.broker.handlers.metadata import INTERNAL_TOPICS
 from barnabas.errors import ErrorCode
-from barnabas.ids import topic_name_problem
+from barnabas.ids import INTERNAL_TOPICS, topic_name_problem
 from barnabas.metadata.parts import PartitionImage, TopicImage
 from barnabas.metadata.records import NO_LEADER
 from barnabas.wire.messages.describe_topic_partitions import (

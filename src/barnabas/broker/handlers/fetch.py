@@ -21,8 +21,8 @@ from barnabas.broker.fetch_sessions import (
     FetchSession,
     Want,
 )
-from barnabas.broker.handlers.leaders import endpoints_of, leader_of
 from barnabas.broker.later import Later
+from barnabas.broker.leaders import endpoints_of, leader_of
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import ZERO_UUID, Uuid
 from barnabas.kernels.plain_frames import FETCHED_TAIL, write_fetched

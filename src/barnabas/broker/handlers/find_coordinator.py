@@ -10,7 +10,7 @@ from typing import Any
 
 from barnabas.broker.call import Call
 from barnabas.broker.coordinators import Coordinator as Shards
-from barnabas.broker.handlers.leaders import endpoints_of, leader_of
+from barnabas.broker.leaders import endpoints_of, leader_of
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.find_coordinator import (
     Coordinator,

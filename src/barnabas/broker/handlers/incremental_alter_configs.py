@@ -8,8 +8,8 @@ Not done:  client metrics subscriptions."""
 from __future__ import annotations
 
 from barnabas.broker.call import Call
-from barnabas.broker.handlers.loggers import change_levels, check_levels
-from barnabas.broker.handlers.resources import (
+from barnabas.broker.loggers import change_levels, check_levels
+from barnabas.broker.resources import (
     BROKER,
     BROKER_LOGGER,
     check_once,

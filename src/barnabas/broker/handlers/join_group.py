@@ -7,7 +7,7 @@ from __future__ import annotations
 from barnabas.broker.asking import Asked, ask
 from barnabas.broker.call import Call
 from barnabas.broker.group_coordinator import client_of
-from barnabas.groups.classic_answers import join_refused
+from barnabas.groups.classic.answers import join_refused
 from barnabas.wire.messages.join_group import JoinGroupRequest
 
 

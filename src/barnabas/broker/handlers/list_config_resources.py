@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from barnabas.broker.call import Call
-from barnabas.broker.handlers.resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from barnabas.broker.resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from barnabas.errors import ErrorCode
 from barnabas.metadata.image import MetadataImage
 from barnabas.wire.messages.list_config_resources import (

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
+from barnabas.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from barnabas.broker.call import Call
-from barnabas.broker.handlers.authorized import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
-from barnabas.broker.handlers.leaders import endpoints_of
+from barnabas.broker.leaders import endpoints_of
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.ids import ZERO_UUID, topic_name_problem
+from barnabas.ids import INTERNAL_TOPICS, ZERO_UUID, topic_name_problem
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.parts import PartitionImage, TopicImage
 from barnabas.metadata.topics import NewTopic
@@ -28,7 +28,6 @@ from barnabas.wire.messages.metadata import (
     MetadataResponseTopic,
 )
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 AUTO_CREATE_VERSION_MIN = 4
 CLUSTER_OPERATIONS_VERSIONS = (8, 10)
 

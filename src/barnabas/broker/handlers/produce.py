@@ -12,12 +12,11 @@ from collections.abc import Coroutine, Mapping
 from typing import Any, TypeAlias
 
 from barnabas.broker.call import Call
-from barnabas.broker.handlers.leaders import endpoints_of, leader_of
-from barnabas.broker.handlers.metadata import INTERNAL_TOPICS
 from barnabas.broker.joining import join_transaction
+from barnabas.broker.leaders import endpoints_of, leader_of
 from barnabas.coordination.step import Producer
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.ids import TopicPartition
+from barnabas.ids import INTERNAL_TOPICS, TopicPartition
 from barnabas.records.batch import ATTRIBUTES_POSITION, COMPRESSION_MASK, HEADER_SIZE, TRANSACTIONAL_FLAG
 from barnabas.records.compression import ZSTD
 from barnabas.records.validation import (

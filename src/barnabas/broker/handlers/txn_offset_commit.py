@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from barnabas.broker.asking import ask
 from barnabas.broker.call import Call
-from barnabas.broker.group_coordinator import OFFSETS_TOPIC
 from barnabas.broker.joining import join_transaction
 from barnabas.coordination.step import Producer
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.groups.offset_requests import refused_commit_in_transaction
-from barnabas.ids import TopicPartition
+from barnabas.ids import OFFSETS_TOPIC, TopicPartition
 from barnabas.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.handlers.authorized import CLUSTER_OPERATIONS, NOT_ASKED
+from barnabas.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED
 from barnabas.errors import ErrorCode
 from barnabas.ids import random_uuid
 from barnabas.metadata.records import BrokerRecord, Listener

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.handlers.authorized import TOPIC_OPERATIONS
+from barnabas.broker.authorized import TOPIC_OPERATIONS
 from barnabas.errors import ErrorCode
 from barnabas.metadata.records import BrokerRecord
 from barnabas.wire.messages.describe_topic_partitions import (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.unit.broker.conftest import MakeStage, Stage
 
-from barnabas.broker.handlers.produce_plain import PlainProduces
+from barnabas.broker.plain_produces import PlainProduces
 from barnabas.metadata.topics import TopicReference
 from barnabas.records.builder import build_batch
 from barnabas.wire.codec import RequestHeader, decode_response, encode_request

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 import pytest
+from tests.support.scripted_peer import Answer, ScriptedPeer, versions
 
 from barnabas.client.admin import Admin, AdminError, PartitionReassignment
 from barnabas.client.errors import ErrorCode, KafkaError, UnsupportedVersionError
 from barnabas.client.types import TopicPartition
-from barnabas.testing.scripted_peer import Answer, ScriptedPeer, versions
 from barnabas.wire.codec import Request
 from barnabas.wire.messages import (
     describe_cluster,

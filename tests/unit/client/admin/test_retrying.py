@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 import pytest
+from tests.support.scripted_peer import CLOSE, SILENCE, Answer, ScriptedPeer, versions
 
 from barnabas.client.admin import Admin, AdminError, NewTopic, OffsetSpec
 from barnabas.client.errors import ClosedError, ErrorCode, KafkaError, KafkaTimeoutError
 from barnabas.client.types import TopicPartition
-from barnabas.testing.scripted_peer import CLOSE, SILENCE, Answer, ScriptedPeer, versions
 from barnabas.wire.codec import Request
 from barnabas.wire.messages import (
     create_topics,

@@ -1,0 +1,337 @@
+"""A classic consumer group: its members agree on one leader, which assigns the partitions to all of them.
+
+Rule 1: all that changes a group is in the classic_* modules; this one is the door. Rule 2: no I/O, no clock,
+no asyncio. Rule 3: only `apply` changes what is durable; see classic_rounds for what is.
+
+classic_states    the states and the moves between them
+classic_members   members, static names, the leader, protocols and votes
+classic_rounds    how a round begins and ends, and who is out
+classic_joining   JoinGroup          classic_syncing  SyncGroup
+classic_records   the group in the journal
+
+What it asks of the runtime: nothing comes between a decision and the `apply` of its records; the reply to a
+later call is not given before earlier records are committed; a lapse whose record could not be written
+is given again."""
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import replace
+from typing import NamedTuple
+from uuid import uuid4
+
+from barnabas.coordination.step import JournalRecord, Step, Timer, Waiter
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.groups.classic.joining import JoinCall, Joining
+from barnabas.groups.classic.members import ClientInfo, Member, chosen_protocol
+from barnabas.groups.classic.plan import JOIN, PENDING, SESSION, SYNC, Plan, timer_key
+from barnabas.groups.classic.records import CONSUMER, Generation, group_record, group_tombstone, group_value
+from barnabas.groups.classic.rounds import Rounds
+from barnabas.groups.classic.states import State
+from barnabas.groups.classic.syncing import sync as sync_group
+from barnabas.groups.group import Committer
+from barnabas.groups.record_schemas import GroupMetadataValue
+from barnabas.groups.settings import GroupSettings
+from barnabas.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from barnabas.wire.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+)
+from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+__all__ = ["ClassicGroup", "ClientInfo", "Export", "Member", "State", "downgrade_record"]
+
+
+class Export(NamedTuple):
+    """A classic group for whoever makes a group of another kind of it: copies, without their waiters."""
+
+    generation: Generation
+    members: tuple[Member, ...]
+
+
+def downgrade_record(group_id: str, epoch: int, members: Iterable[Member], now_ms: int) -> JournalRecord:
+    """The record of a classic group that continues a consumer group: its epoch, members, assignments.
+
+    Without a leader: this is no generation that somebody led to, and whoever loads it begins a round."""
+    present = list(members)
+    generation = Generation(epoch, CONSUMER, chosen_protocol(present), None)
+    assignments = {member.id: member.assignment for member in present}
+    return group_record(group_id, group_value(generation, present, assignments, now_ms))
+
+
+class ClassicGroup:
+    def __init__(
+        self, group_id: str, settings: GroupSettings, new_uuid: Callable[[], object] = uuid4
+    ) -> None:
+        self._rounds = Rounds(group_id, settings)
+        self._joining = Joining(self._rounds, new_uuid)
+
+    # What it is now
+
+    @property
+    def group_id(self) -> str:
+        return self._rounds.group_id
+
+    @property
+    def state(self) -> State:
+        return self._rounds.state
+
+    @property
+    def state_name(self) -> str:
+        return self._rounds.state.value
+
+    @property
+    def generation(self) -> int:
+        return self._rounds.generation.number
+
+    @property
+    def protocol_type(self) -> str:
+        return self._rounds.generation.protocol_type
+
+    @property
+    def leader(self) -> str | None:
+        return self._rounds.roster.leader
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """To look at, not to change."""
+        return tuple(self._rounds.roster)
+
+    @property
+    def pending_members(self) -> frozenset[str]:
+        return frozenset(self._rounds.pending)
+
+    @property
+    def is_empty(self) -> bool:
+        return self._rounds.state is State.EMPTY
+
+    @property
+    def saved(self) -> GroupMetadataValue | None:
+        """The last record taken in; None if there is none in the journal."""
+        return self._rounds.saved
+
+    @property
+    def is_forgettable(self) -> bool:
+        """In no record and in nobody's mind: it can be dropped without a trace."""
+        return self.is_empty and self.saved is None and not self._rounds.pending
+
+    def subscribed_topics(self) -> frozenset[str] | None:
+        """Of the last generation; None if they cannot be known."""
+        return self._rounds.topics
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        topics = self._rounds.topics
+        return self.protocol_type == CONSUMER if topics is None else topic in topics
+
+    def describe(self) -> DescribedGroup:
+        """Metadata is shown of a stable group only: in a round the protocol is not chosen yet."""
+        generation = self._rounds.generation
+        name = generation.protocol_name if self.state is State.STABLE else None
+        return DescribedGroup(
+            group_id=self.group_id,
+            group_state=self.state_name,
+            protocol_type=generation.protocol_type,
+            protocol_data=name or "",
+            members=[
+                DescribedGroupMember(
+                    member_id=member.id,
+                    group_instance_id=member.instance_id,
+                    client_id=member.client.id,
+                    client_host=member.client.host,
+                    member_metadata=b"" if name is None else member.metadata(name),
+                    member_assignment=member.assignment,
+                )
+                for member in self._rounds.roster
+            ],
+        )
+
+    # Requests of members
+
+    def join(
+        self, request: JoinGroupRequest, client: ClientInfo, version: int, waiter: Waiter, now_ms: int
+    ) -> Step[JoinGroupResponse]:
+        plan = self._plan(now_ms)
+        return plan.step(self._joining.join(JoinCall(request, client, version, waiter), plan))
+
+    def sync(
+        self, request: SyncGroupRequest, waiter: Waiter, version: int, now_ms: int
+    ) -> Step[SyncGroupResponse]:
+        plan = self._plan(now_ms)
+        return plan.step(sync_group(self._rounds, request, waiter, version, plan))
+
+    def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> Step[HeartbeatResponse]:
+        plan = self._plan(now_ms)
+        try:
+            self._check_member(request.member_id, request.group_instance_id, request.generation_id)
+        except KafkaError as error:
+            return plan.step(HeartbeatResponse(error_code=error.code))
+        self._keep_alive(request.member_id, plan)
+        preparing = self.state is State.PREPARING
+        code = ErrorCode.REBALANCE_IN_PROGRESS if preparing else ErrorCode.NONE
+        return plan.step(HeartbeatResponse(error_code=code))
+
+    def leave(self, request: LeaveGroupRequest, version: int, now_ms: int) -> Step[LeaveGroupResponse]:
+        """Members by id, or static ones by name alone: an administrator's way. The wire lifts versions 0-2
+        to a list of one and takes its error to the top."""
+        plan = self._plan(now_ms)
+        if self.state is State.DEAD:
+            return plan.step(LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        leaving: set[str] = set()
+        answers = []
+        for identity in request.members:
+            answer = MemberResponse(
+                member_id=identity.member_id, group_instance_id=identity.group_instance_id
+            )
+            answers.append(answer)
+            try:
+                self._take_leave(identity, leaving, plan)
+            except KafkaError as error:
+                answer.error_code = error.code
+        if leaving:
+            self._rounds.part_with(leaving, plan)
+        return plan.step(LeaveGroupResponse(members=answers))
+
+    def _take_leave(self, identity: MemberIdentity, leaving: set[str], plan: Plan) -> None:
+        rounds = self._rounds
+        if identity.member_id in rounds.pending:
+            rounds.forget_pending(identity.member_id, plan)
+            return
+        if identity.member_id:
+            member = rounds.roster.check(identity.member_id, identity.group_instance_id)
+        else:
+            member = self._holder(identity.group_instance_id)
+        if member.id in leaving:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        leaving.add(member.id)
+
+    def _holder(self, instance_id: str | None) -> Member:
+        holder = self._rounds.roster.holder(instance_id)
+        if holder is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        return holder
+
+    def _check_member(self, member_id: str, instance_id: str | None, generation: int) -> None:
+        if self.state is State.DEAD:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        self._rounds.roster.check(member_id, instance_id)
+        if generation != self.generation:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+
+    def _keep_alive(self, member_id: str, plan: Plan) -> None:
+        plan.after(self._rounds.roster[member_id].session_timeout_ms, SESSION, member_id)
+
+    # Offsets
+
+    def check_commit(self, committer: Committer, *, transactional: bool, version: int) -> None:
+        """Nobody in particular may commit to an empty group only. During a round members still commit what
+        they have read, until they know of the next generation and have no assignment in it."""
+        if self.state is State.DEAD:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if committer.generation < 0 and self.is_empty:
+            return
+        if not committer.is_anonymous:
+            self._check_member(committer.member_id, committer.instance_id, committer.generation)
+        elif not transactional and not self.is_empty:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        if not transactional and self.state is State.COMPLETING:
+            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+
+    def touch(self, member_id: str) -> list[Timer]:
+        """A commit that was allowed shows that its member lives, as a heartbeat does."""
+        member = self._rounds.roster.get(member_id)
+        if member is None:
+            return []
+        return [Timer(timer_key(self.group_id, SESSION, member_id), member.session_timeout_ms)]
+
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        self._check_exists()
+
+    def check_offset_delete(self) -> None:
+        """Offsets of topics that nobody reads may go while consumers are in; others may not be judged."""
+        self._check_exists()
+        if not self.is_empty and self.protocol_type != CONSUMER:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+
+    def check_delete(self) -> None:
+        self._check_exists()
+        if not self.is_empty:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+
+    def _check_exists(self) -> None:
+        if self.state is State.DEAD:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+
+    def retention_start_ms(self, commit_ms: int) -> int | None:
+        """Offsets of a group with members stay, but for topics that consumers no longer read; those of an
+        empty group count from when it became so."""
+        if not self.protocol_type:
+            return commit_ms
+        if self.is_empty:
+            emptied_ms = -1 if self.saved is None else self.saved.current_state_timestamp
+            return commit_ms if emptied_ms < 0 else emptied_ms
+        is_known = self.state is State.STABLE and self._rounds.topics is not None
+        return commit_ms if is_known else None
+
+    # Time, the journal, and other kinds of groups
+
+    def lapse(self, key: Hashable, now_ms: int) -> Step[None]:
+        """A timer ran out. One that was too late to be cancelled finds nothing to do."""
+        plan = self._plan(now_ms)
+        match key:
+            case ("group", self.group_id, kind, str(member_id)) if kind == SESSION:
+                self._session_is_over(member_id, plan)
+            case ("group", self.group_id, kind, str(member_id)) if kind == PENDING:
+                self._rounds.forget_pending(member_id, plan)
+            case ("group", self.group_id, kind) if kind == JOIN:
+                self._rounds.join_time_is_over(plan)
+            case ("group", self.group_id, kind) if kind == SYNC:
+                self._rounds.sync_time_is_over(plan)
+            case _:
+                raise ValueError(f"group {self.group_id} has no timer {key!r}")
+        return plan.step(None)
+
+    def _session_is_over(self, member_id: str, plan: Plan) -> None:
+        member = self._rounds.roster.get(member_id)
+        if member is not None and not member.is_excused:
+            self._rounds.part_with({member_id}, plan)
+
+    def apply(self, value: GroupMetadataValue | None) -> None:
+        """Take in the group's record, live or replayed; None is its tombstone."""
+        self._rounds.land(value)
+
+    def loaded(self, now_ms: int) -> Step[None]:
+        """Everybody has a whole session to find this coordinator."""
+        plan = self._plan(now_ms)
+        for member in self._rounds.roster:
+            self._keep_alive(member.id, plan)
+        is_downgraded = self.saved is not None and self.saved.leader is None
+        has_too_many = len(self._rounds.roster) > self._rounds.settings.max_size
+        if has_too_many or (is_downgraded and not self.is_empty):
+            self._rounds.begin(plan)
+        return plan.step(None)
+
+    def rebalance(self, now_ms: int) -> Step[None]:
+        """Send everybody to join again, as after a conversion that a member's leaving caused."""
+        plan = self._plan(now_ms)
+        if self.state in (State.STABLE, State.COMPLETING):
+            self._rounds.begin(plan)
+        return plan.step(None)
+
+    def tombstones(self) -> list[JournalRecord]:
+        return [group_tombstone(self.group_id)]
+
+    def dismissal(self, code: ErrorCode, now_ms: int) -> Step[None]:
+        """Answers for all who wait and an end to all timers, for when the group is converted or this broker
+        no longer coordinates it. Changes nothing: the tombstone does, or the group is dropped."""
+        plan = self._plan(now_ms)
+        self._rounds.dismissal(code, plan)
+        return plan.step(None)
+
+    def export(self) -> Export:
+        members = tuple(replace(member, join=None, sync=None) for member in self._rounds.roster)
+        return Export(self._rounds.current(), members)
+
+    def _plan(self, now_ms: int) -> Plan:
+        return Plan(self.group_id, now_ms)

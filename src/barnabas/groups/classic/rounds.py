@@ -1,0 +1,245 @@
+"""The rounds of a classic group: everybody joins, a generation is counted up, everybody gets an assignment.
+
+Soft and durable. A round under way is soft: its members, its generation number and its protocol live here and
+are forgotten when the coordinator moves; the members then join again. A round that has ended is a record.
+There are three occasions to propose one, and none of them changes anything here before `land` does:
+the leader's assignment (classic_syncing), the last member gone (`part_with`, `complete`), and a
+static member that is replaced without a round (classic_joining)."""
+
+from collections.abc import Set
+from dataclasses import dataclass
+
+from barnabas.errors import ErrorCode
+from barnabas.groups.classic.answers import join_refused, joined, sync_refused
+from barnabas.groups.classic.members import Member, Roster
+from barnabas.groups.classic.plan import JOIN, PENDING, SESSION, SYNC, Plan
+from barnabas.groups.classic.records import CONSUMER, Generation, group_record, group_value, recorded_member
+from barnabas.groups.classic.states import State, moved, route
+from barnabas.groups.classic.subscriptions import topics_of
+from barnabas.groups.record_schemas import GroupMetadataValue
+from barnabas.groups.settings import GroupSettings
+from barnabas.wire.messages.join_group import JoinGroupResponse
+
+
+@dataclass(slots=True)
+class FirstWait:
+    """A group that was empty waits for more members; newcomers prolong it, up to the rebalance timeout."""
+
+    delay_ms: int
+    remaining_ms: int
+    has_newcomer: bool = False
+
+
+class Rounds:
+    def __init__(self, group_id: str, settings: GroupSettings) -> None:
+        self.group_id = group_id
+        self.settings = settings
+        self.state = State.EMPTY
+        self.generation = Generation(0, "", None, None)
+        self.roster = Roster()
+        # Given a member id, not seen with it yet.
+        self.pending: set[str] = set()
+        # Joined in this generation, and not seen with a SyncGroup yet.
+        self.unsynced: set[str] = set()
+        self.first_wait: FirstWait | None = None
+        # The new id of a static member, between the decision and its record. If the record is not
+        # written, nobody ever asks for it.
+        self.successor: Member | None = None
+        self.saved: GroupMetadataValue | None = None
+        self.topics: frozenset[str] | None = None
+
+    def current(self) -> Generation:
+        """The generation, with whoever leads now."""
+        return self.generation._replace(leader=self.roster.leader)
+
+    # What ends in a record
+
+    def land(self, value: GroupMetadataValue | None) -> None:
+        """Take in a record, live or replayed. All who waited for it are answered by the step it came with."""
+        self.saved = value
+        known = {member.id: member.protocols for member in self.roster}
+        if self.successor is not None:
+            known[self.successor.id] = self.successor.protocols
+        self.successor = None
+        self.first_wait = None
+        if value is None:
+            self._arrive(State.DEAD, [], None)
+            return
+        members = [recorded_member(stored, value.protocol) for stored in value.members]
+        for member in members:
+            # If the one protocol on record is among those it told us of, it still knows the others.
+            protocols = known.get(member.id, ())
+            if member.protocols[0] in protocols:
+                member.protocols = protocols
+        self.generation = Generation(value.generation, value.protocol_type, value.protocol, value.leader)
+        self._arrive(State.STABLE if members else State.EMPTY, members, value.leader)
+        self.topics = self._subscribed_topics()
+
+    def _arrive(self, state: State, members: list[Member], leader: str | None) -> None:
+        self.roster.reset(members, leader)
+        # The leader's sync is what led here; those of the others came before or are still to come.
+        self.unsynced = {member.id for member in members if member.id in self.unsynced} - {leader or ""}
+        for step in route(self.state, state):
+            self.state = moved(self.state, step)
+
+    def _run_empty(self, plan: Plan) -> None:
+        for member in self.roster:
+            self._farewell(member, ErrorCode.UNKNOWN_MEMBER_ID, plan)
+        plan.cancel(JOIN)
+        plan.cancel(SYNC)
+        emptied = Generation(self.generation.number + 1, self.generation.protocol_type, None, None)
+        plan.record(group_record(self.group_id, group_value(emptied, (), {}, plan.now_ms)))
+
+    # A round begins
+
+    def begin(self, plan: Plan) -> None:
+        if self.state is State.COMPLETING:
+            self._call_off_syncs(plan)
+        self.unsynced.clear()
+        plan.cancel(SYNC)
+        was_empty = self.state is State.EMPTY
+        self.state = moved(self.state, State.PREPARING)
+        if was_empty:
+            self._wait_for_more(plan)
+        elif self._all_are_here:
+            self.complete(plan)
+        else:
+            plan.after(self.roster.rebalance_timeout_ms, JOIN)
+
+    def begin_or_complete(self, plan: Plan) -> None:
+        if self.state is State.PREPARING:
+            self.complete_if_joined(plan)
+        else:
+            self.begin(plan)
+
+    def _wait_for_more(self, plan: Plan) -> None:
+        delay_ms = self.settings.initial_rebalance_delay_ms
+        self.first_wait = FirstWait(delay_ms, max(self.roster.rebalance_timeout_ms - delay_ms, 0))
+        plan.after(delay_ms, JOIN)
+
+    def _call_off_syncs(self, plan: Plan) -> None:
+        for member in self.roster:
+            if member.sync is not None:
+                plan.answer(member.sync, sync_refused(ErrorCode.REBALANCE_IN_PROGRESS))
+                member.sync = None
+                # Its session may have run out while it was excused.
+                plan.after(member.session_timeout_ms, SESSION, member.id)
+
+    # Joining ends
+
+    @property
+    def _all_are_here(self) -> bool:
+        return not self.pending and self.roster.all_joined
+
+    def complete_if_joined(self, plan: Plan) -> None:
+        """In a group that was empty only time ends the joining: more members are expected."""
+        if self.state is State.PREPARING and self.first_wait is None and self._all_are_here:
+            self.complete(plan)
+
+    def join_time_is_over(self, plan: Plan) -> None:
+        if self.state is not State.PREPARING:
+            return
+        wait = self.first_wait
+        if wait is None or not wait.has_newcomer or wait.remaining_ms == 0:
+            self.complete(plan)
+            return
+        delay_ms = min(self.settings.initial_rebalance_delay_ms, wait.remaining_ms)
+        self.first_wait = FirstWait(delay_ms, max(wait.remaining_ms - wait.delay_ms, 0))
+        plan.after(delay_ms, JOIN)
+
+    def complete(self, plan: Plan) -> None:
+        """Static members may be away for their session's time; others that did not join again are out."""
+        silent = {member.id for member in self.roster if member.join is None and not member.is_static}
+        if len(silent) == len(self.roster):
+            self._run_empty(plan)
+            return
+        for member_id in silent:
+            self._dismiss(self.roster[member_id], plan)
+        self.first_wait = None
+        if self.roster.elect_joined_leader():
+            plan.cancel(JOIN)
+            self._next_generation(plan)
+        else:
+            # Static members only, all away: their sessions decide.
+            plan.after(self.roster.rebalance_timeout_ms, JOIN)
+
+    def _next_generation(self, plan: Plan) -> None:
+        protocol_name = self.roster.choose_protocol()
+        number = self.generation.number + 1
+        self.generation = Generation(number, self.generation.protocol_type, protocol_name, self.roster.leader)
+        self.state = moved(self.state, State.COMPLETING)
+        self.topics = self._subscribed_topics()
+        for member in self.roster:
+            if member.join is not None:
+                plan.answer(member.join.waiter, self.answer_joined(member))
+            member.join = None
+            member.is_new = False
+            plan.after(member.session_timeout_ms, SESSION, member.id)
+        self.unsynced = {member.id for member in self.roster}
+        plan.after(self.roster.rebalance_timeout_ms, SYNC)
+
+    def answer_joined(self, member: Member) -> JoinGroupResponse:
+        members = self.roster if member.id == self.roster.leader else ()
+        return joined(self.current(), member.id, members)
+
+    # Syncing ends
+
+    def has_synced(self, member: Member, plan: Plan) -> None:
+        self.unsynced.discard(member.id)
+        if not self.unsynced:
+            plan.cancel(SYNC)
+
+    def sync_time_is_over(self, plan: Plan) -> None:
+        if self.unsynced:
+            self.part_with(frozenset(self.unsynced), plan)
+
+    # Members go
+
+    def part_with(self, leaving: Set[str], plan: Plan) -> None:
+        if len(leaving) == len(self.roster):
+            self._run_empty(plan)
+            return
+        for member_id in leaving:
+            self._dismiss(self.roster[member_id], plan)
+        self.begin_or_complete(plan)
+
+    def forget_pending(self, member_id: str, plan: Plan) -> None:
+        if member_id in self.pending:
+            self.pending.discard(member_id)
+            plan.cancel(PENDING, member_id)
+            self.complete_if_joined(plan)
+
+    def take_over(self, old: Member, successor: Member, plan: Plan) -> None:
+        """A static member has come back under a new id; whoever still speaks under the old one is fenced."""
+        self._farewell(old, ErrorCode.FENCED_INSTANCE_ID, plan)
+        self.roster.replace(old, successor)
+
+    def _dismiss(self, member: Member, plan: Plan) -> None:
+        self._farewell(member, ErrorCode.UNKNOWN_MEMBER_ID, plan)
+        self.roster.remove(member.id)
+
+    def _farewell(self, member: Member, code: ErrorCode, plan: Plan) -> None:
+        """The last answers. A fenced member is told which id is fenced; another has none any more."""
+        plan.cancel(SESSION, member.id)
+        member_id = "" if code is ErrorCode.UNKNOWN_MEMBER_ID else member.id
+        if member.join is not None:
+            plan.answer(member.join.waiter, join_refused(code, member_id, member.join.version))
+        if member.sync is not None:
+            plan.answer(member.sync, sync_refused(code))
+
+    def dismissal(self, code: ErrorCode, plan: Plan) -> None:
+        """What everybody who waits is told, and all timers' ends, when this group goes elsewhere."""
+        for member in self.roster:
+            self._farewell(member, code, plan)
+        for member_id in self.pending:
+            plan.cancel(PENDING, member_id)
+        plan.cancel(JOIN)
+        plan.cancel(SYNC)
+
+    def _subscribed_topics(self) -> frozenset[str] | None:
+        if self.generation.protocol_type != CONSUMER:
+            return None
+        if not len(self.roster):
+            return frozenset()
+        name = self.generation.protocol_name
+        return None if name is None else topics_of(self.roster, name)

@@ -1,0 +1,1 @@
+"""Compaction: the newest record of each key stays. A process of its own does the work."""

@@ -1,0 +1,316 @@
+"""Members that speak the classic protocol in a consumer group, and groups that change their protocol."""
+
+from typing import Any
+
+import pytest
+from tests.support.consumer_group_story import CLIENT, GROUP, ConsumerGroupStory, FakeTopics
+
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.groups.classic.group import Export
+from barnabas.groups.classic.members import ClientInfo, Member, Protocol
+from barnabas.groups.classic.records import Generation
+from barnabas.groups.consumer.group import ConsumerGroup, State
+from barnabas.groups.consumer.protocol import by_topic_id, read_assignment
+from barnabas.groups.group import Committer
+from barnabas.groups.record_schemas import GroupMetadataKey, GroupMetadataValue
+from barnabas.groups.settings import GroupSettings
+from barnabas.wire.codec import encode_message
+from barnabas.wire.message import NEVER
+from barnabas.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
+from barnabas.wire.messages.consumer_protocol_assignment import TopicPartition as Assigned
+from barnabas.wire.messages.consumer_protocol_subscription import (
+    ConsumerProtocolSubscription,
+    TopicPartition,
+)
+from barnabas.wire.messages.heartbeat import HeartbeatRequest
+from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from barnabas.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from barnabas.wire.messages.sync_group import SyncGroupRequest
+
+SESSION_MS = 10_000
+REBALANCE_MS = 30_000
+
+
+def refused(code: ErrorCode) -> Any:
+    return pytest.raises(KafkaError, check=lambda error: error.code is code)
+
+
+def subscription(topics: list[str], owned: dict[str, list[int]] | None = None) -> bytes:
+    listed = [TopicPartition(topic=topic, partitions=numbers) for topic, numbers in (owned or {}).items()]
+    message = ConsumerProtocolSubscription(topics=topics, owned_partitions=listed)
+    return b"\0\1" + encode_message(message, 1, NEVER)
+
+
+def assignment(owned: dict[str, list[int]], user_data: bytes | None = None) -> bytes:
+    listed = [Assigned(topic=topic, partitions=numbers) for topic, numbers in owned.items()]
+    message = ConsumerProtocolAssignment(assigned_partitions=listed, user_data=user_data)
+    return b"\0\1" + encode_message(message, 1, NEVER)
+
+
+class ClassicStory(ConsumerGroupStory):
+    def classic_join(
+        self, member_id: str, owned: dict[str, list[int]] | None = None, **fields: Any
+    ) -> JoinGroupResponse:
+        fields.setdefault("protocol_type", "consumer")
+        name = fields.pop("protocol", "range")
+        version = fields.pop("version", 9)
+        metadata = fields.pop("metadata", subscription(["t"], owned))
+        request = JoinGroupRequest(
+            group_id=GROUP,
+            member_id=member_id,
+            session_timeout_ms=fields.pop("session_timeout_ms", SESSION_MS),
+            rebalance_timeout_ms=REBALANCE_MS,
+            protocols=[JoinGroupRequestProtocol(name=name, metadata=metadata)],
+            **fields,
+        )
+        return self.take(self.group.join(request, CLIENT, version, self.now_ms))
+
+    def classic_sync(self, member_id: str, generation: int, **fields: Any) -> tuple[int, list[int]]:
+        request = SyncGroupRequest(group_id=GROUP, member_id=member_id, generation_id=generation, **fields)
+        answer = self.take(self.group.sync(request, self.now_ms))
+        if answer.error_code:
+            return (answer.error_code, [])
+        found = by_topic_id(read_assignment(answer.assignment).assigned_partitions, self.topics)
+        return (0, sorted(number for numbers in found.values() for number in numbers))
+
+    def classic_beat(self, member_id: str, generation: int) -> int:
+        request = HeartbeatRequest(group_id=GROUP, member_id=member_id, generation_id=generation)
+        return self.take(self.group.classic_heartbeat(request, self.now_ms)).error_code
+
+    def classic_leave(self, *identities: MemberIdentity) -> list[int]:
+        request = LeaveGroupRequest(group_id=GROUP, members=list(identities))
+        return [each.error_code for each in self.take(self.group.leave(request, self.now_ms)).members]
+
+
+def story(**settings: Any) -> ClassicStory:
+    settings.setdefault("migration_policy", "bidirectional")
+    return ClassicStory(FakeTopics(t=4), GroupSettings(**settings))
+
+
+# ---- classic members
+
+
+def test_a_classic_member_follows_by_joining_again() -> None:
+    told = story()
+    told.join("new")
+    joined = told.classic_join("old")
+    assert (joined.member_id, joined.generation_id, joined.protocol_name) == ("old", 2, "range")
+    assert not joined.members, "it does not lead: the coordinator assigns"
+    assert told.classic_sync("old", 2) == (0, [])
+    assert told.classic_beat("old", 2) == 0, "it waits for what the other still has"
+
+    told.beat("new")
+    told.beat("new")
+    assert told.classic_beat("old", 2) == ErrorCode.REBALANCE_IN_PROGRESS
+    assert told.classic_join("old").generation_id == 2
+    assert told.classic_sync("old", 2) == (0, [2, 3])
+    assert told.group.state is State.STABLE
+
+
+def test_a_classic_member_gives_partitions_up_when_it_joins() -> None:
+    told = story()
+    told.join("new")
+    told.leave("new")
+    told.join("first")
+    told.classic_join("old")
+    told.leave("first")
+    assert told.classic_beat("old", 4) == ErrorCode.REBALANCE_IN_PROGRESS
+    generation = told.classic_join("old").generation_id
+    assert told.classic_sync("old", generation) == (0, [0, 1, 2, 3])
+
+    told.join("new")
+    assert told.classic_beat("old", generation) == ErrorCode.REBALANCE_IN_PROGRESS
+    joined = told.classic_join("old", {"t": [0, 1, 2, 3]})
+    assert joined.generation_id == generation, "it keeps its epoch while it has to give partitions up"
+    error, kept = told.classic_sync("old", generation)
+    assert (error, len(kept)) == (0, 2)
+    assert told.beat("new").assignment is None
+    told.classic_join("old", {"t": kept})
+    told.beat("new")
+    assert len(told.members["new"].owned) == 2
+
+
+def test_a_new_classic_member_must_come_with_the_id_it_is_given() -> None:
+    told = story()
+    told.join("new")
+    answer = told.classic_join("")
+    assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    assert answer.member_id
+    assert list(told.group.durable.members) == ["new"]
+    assert told.classic_join("", version=3).error_code == 0
+
+
+def test_a_classic_member_must_share_a_protocol() -> None:
+    told = story()
+    told.join("new")
+    told.classic_join("old")
+    for fields in ({"protocol": "other"}, {"protocol_type": "connect"}, {"metadata": b""}):
+        with refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL):
+            told.classic_join("older", **fields)
+    with refused(ErrorCode.INVALID_SESSION_TIMEOUT):
+        told.classic_join("older", session_timeout_ms=1)
+
+
+def test_a_classic_member_speaks_for_its_generation_only() -> None:
+    told = story()
+    told.join("new")
+    told.classic_join("old")
+    with refused(ErrorCode.ILLEGAL_GENERATION):
+        told.classic_beat("old", 1)
+    with refused(ErrorCode.ILLEGAL_GENERATION):
+        told.classic_sync("old", 1)
+    with refused(ErrorCode.UNKNOWN_MEMBER_ID):
+        told.classic_beat("new", 1)
+    with refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL):
+        told.classic_sync("old", 2, protocol_name="other")
+    with refused(ErrorCode.ILLEGAL_GENERATION):
+        told.group.check_commit(Committer("old", None, 3), transactional=False, version=8)
+    told.group.check_commit(Committer("old", None, 2), transactional=False, version=8)
+
+
+def test_a_sync_that_comes_too_late_is_sent_back() -> None:
+    told = story()
+    told.join("new")
+    told.classic_join("old")
+    told.join("newer")
+    assert told.classic_sync("old", 2) == (ErrorCode.REBALANCE_IN_PROGRESS, [])
+
+
+def test_a_classic_member_that_does_not_join_again_is_out() -> None:
+    told = story()
+    told.join("new")
+    told.classic_join("old")
+    told.classic_sync("old", 2)
+    told.join("newer")
+    for _ in range(6):
+        assert "old" in told.group.durable.members
+        told.classic_beat("old", 2)
+        told.pass_time(REBALANCE_MS // 6)
+    assert "old" not in told.group.durable.members
+
+
+def test_a_silent_classic_member_is_out_after_its_own_session() -> None:
+    told = story()
+    told.join("new")
+    told.classic_join("old")
+    told.pass_time(SESSION_MS - 1)
+    assert "old" in told.group.durable.members
+    told.pass_time(1)
+    assert list(told.group.durable.members) == ["new"]
+
+
+def test_members_of_either_protocol_are_removed_by_an_admin() -> None:
+    told = story()
+    told.join("new", instance_id="one")
+    told.classic_join("old")
+    codes = told.classic_leave(
+        MemberIdentity(group_instance_id="one"),
+        MemberIdentity(member_id="old"),
+        MemberIdentity(member_id="stranger"),
+        MemberIdentity(member_id="stranger", group_instance_id="one"),
+    )
+    assert codes == [0, 0, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID]
+    assert told.group.is_empty
+
+
+def test_a_classic_member_becomes_a_consumer_member() -> None:
+    told = story()
+    told.join("new")
+    told.classic_join("old")
+    told.join("old")
+    assert told.group.durable.members["old"].classic is None
+    assert ("group", GROUP, "sync", "old") not in told.timers
+    told.settle()
+    assert len(told.members["old"].owned) == 2
+
+
+# ---- down
+
+
+def test_a_group_with_classic_members_only_becomes_a_classic_group() -> None:
+    told = story()
+    told.join("new")
+    told.classic_join("old")
+    told.leave("new")
+    start = len(told.journal)
+    assert ("group", GROUP, "downgrade") in told.timers
+    told.take(told.group.lapse(("group", GROUP, "downgrade"), told.now_ms))
+    last = told.typed(start)[-1]
+    assert isinstance(last.key, GroupMetadataKey)
+    assert isinstance(last.value, GroupMetadataValue)
+    assert (last.value.generation, last.value.protocol, last.value.leader) == (2, "range", None)
+    assert [member.member_id for member in last.value.members] == ["old"]
+    assert told.group.state is State.DEAD
+    assert ("group", GROUP, "downgraded") in told.timers
+
+
+def test_a_group_stays_when_downgrades_are_off() -> None:
+    told = story(migration_policy="upgrade")
+    told.join("new")
+    told.classic_join("old")
+    told.leave("new")
+    assert ("group", GROUP, "downgrade") not in told.timers
+    generation = told.classic_join("old").generation_id
+    assert told.classic_sync("old", generation) == (0, [0, 1, 2, 3])
+
+
+def test_the_last_consumer_member_turned_classic_takes_the_group_along() -> None:
+    told = story()
+    told.join("new", instance_id="one")
+    owned = told.members["new"].owned
+    joined = told.classic_join("", group_instance_id="one")
+    assert joined.error_code == 0
+    member = told.group.durable.members[joined.member_id]
+    assert {number for numbers in member.assigned.values() for number in numbers} == {n for _, n in owned}
+    assert ("group", GROUP, "downgrade") in told.timers
+
+
+# ---- up
+
+
+def export(assigned: bytes, metadata: bytes, protocol_type: str = "consumer") -> Export:
+    member = Member(
+        id="old",
+        instance_id=None,
+        client=ClientInfo("client", "/host"),
+        session_timeout_ms=SESSION_MS,
+        rebalance_timeout_ms=REBALANCE_MS,
+        protocols=(Protocol("range", metadata),),
+        assignment=assigned,
+    )
+    return Export(Generation(5, protocol_type, "range", "old"), (member,))
+
+
+def test_a_classic_group_goes_on_as_a_consumer_group() -> None:
+    told = story()
+    old = export(assignment({"t": [0, 1, 2, 3]}), subscription(["t"]))
+    told.group, step = ConsumerGroup.upgraded(GROUP, old, told.settings, told.topics, told.now_ms)
+    told.take(step)
+    assert told.group.state is State.STABLE
+    assert told.timers == {("group", GROUP, "session", "old"): told.now_ms + SESSION_MS}
+
+    assert told.join("new").member_epoch == 6
+    assert told.classic_beat("old", 5) == ErrorCode.REBALANCE_IN_PROGRESS
+    told.classic_join("old", {"t": [0, 1, 2, 3]})
+    error, kept = told.classic_sync("old", 5)
+    assert (error, len(kept)) == (0, 2)
+    told.classic_join("old", {"t": kept})
+    told.beat("new")
+    assert len(told.members["new"].owned) == 2
+    assert vars(told.replayed().durable) == vars(told.group.durable)
+
+
+@pytest.mark.parametrize(
+    ("old", "policy"),
+    [
+        (export(b"", subscription(["t"])), "downgrade"),
+        (export(b"", subscription(["t"])), "disabled"),
+        (export(b"", subscription(["t"]), "connect"), "bidirectional"),
+        (export(b"", b"\0"), "bidirectional"),
+        (export(assignment({}, b"secret"), subscription(["t"])), "bidirectional"),
+    ],
+)
+def test_what_cannot_be_upgraded_stays_a_classic_group(old: Export, policy: str) -> None:
+    told = story(migration_policy=policy)
+    with refused(ErrorCode.GROUP_ID_NOT_FOUND):
+        ConsumerGroup.upgraded(GROUP, old, told.settings, told.topics, told.now_ms)
