@@ -172,6 +172,26 @@ def test_a_peer_that_reads_nothing_is_idle_even_if_it_sends_on() -> None:
             assert comes_true(is_gone)
 
 
+# ---- refused requests
+
+
+def test_a_refused_request_is_logged_once_per_host_and_api_key() -> None:
+    unserved, broken = 4, 3
+    with Broker(subprocess=True) as broker:
+        for key in (unserved, unserved, broken, broken, *range(1000, 1010)):
+            with connected(broker) as client:
+                client.send_bytes(struct.pack(">ihhih", 14, key, 9, 1, -1) + b"\xff" * 4)
+                assert client.is_closed_by_peer()
+        with connected(broker) as client:
+            client.send_bytes(struct.pack(">i", -1))
+            assert client.is_closed_by_peer()
+        lines = [line for line in broker.output().splitlines() if "closed a connection" in line]
+    assert len(lines) == 4
+    assert "API key 4 is not served" in lines[0]
+    assert "API key 1000 is not served" in lines[2]
+    assert "a frame of -1 bytes" in lines[3]
+
+
 # ---- slow readers
 
 

@@ -103,5 +103,5 @@ def scenarios(bootstrap: str) -> Scenarios:
 @pytest.fixture(scope="session")
 def scenarios_of_kafka(jars: str, tmp_path_factory: pytest.TempPathFactory) -> Scenarios:
     """The same scenarios told to Apache Kafka, for answers too long to be written down here."""
-    with running_kafka(tmp_path_factory.mktemp("kafka")) as kafka:
+    with running_kafka(tmp_path_factory.mktemp("kafka"), KEEPING) as kafka:
         return run_scenarios(kafka.bootstrap, "basics")

@@ -37,7 +37,12 @@ API_VERSIONS_KEY = 18
 
 
 class Refusal(Exception):
-    """The peer's fault; the connection is closed and the reason is logged."""
+    """The peer's fault; the connection is closed and the reason is logged. `api_key` is None where the frame
+    cannot be read so far."""
+
+    def __init__(self, reason: str, api_key: int | None) -> None:
+        super().__init__(reason)
+        self.api_key = api_key
 
 
 class Traffic:
@@ -77,18 +82,19 @@ class Dispatcher:
     def serve(self, connection: Connection, listener: Listener, frame: memoryview) -> None:
         """Answer one frame now, or start a task that will. Raises Refusal when the peer is at fault."""
         started = time.perf_counter_ns()
+        header = None
         try:
             header, reader = decode_request_header(frame)
             row = self._rows.get(header.api_key)
             if row is None:
-                raise Refusal(f"API key {header.api_key} is not served")
+                raise Refusal(f"API key {header.api_key} is not served", header.api_key)
             low, high = row.versions
             if not low <= header.api_version <= high:
                 self._refuse_version(connection, header, row)
                 return
             request = decode_request_body(header, reader)
         except WireError as error:
-            raise Refusal(str(error)) from error
+            raise Refusal(str(error), None if header is None else header.api_key) from error
         call = Call(self._broker, connection, listener, header)
         try:
             answer = row.handler(call, request)
@@ -114,7 +120,7 @@ class Dispatcher:
 
     def _refuse_version(self, connection: Connection, header: RequestHeader, row: Api) -> None:
         if header.api_key != API_VERSIONS_KEY:
-            raise Refusal(f"{row.name} version {header.api_version} is not served")
+            raise Refusal(f"{row.name} version {header.api_version} is not served", row.key)
         answer = unsupported_version(self._rows)
         connection.reply(_encode(API_VERSIONS_KEY, 0, header.correlation_id, answer))
 

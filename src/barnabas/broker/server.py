@@ -1,6 +1,7 @@
 """Listening sockets and the connections that came through them: limits, idle peers, closing.
 
-A peer that breaks the protocol loses its own connection, is counted, and is named in the log once."""
+A peer that breaks the protocol loses its own connection and is counted. The log has one line for each of its
+hosts and API keys."""
 
 from __future__ import annotations
 
@@ -24,8 +25,10 @@ SWEEP_SECONDS_MAX = 10.0
 # A connection this long without a frame gives the memory of a large buffer back.
 SHRINK_SECONDS = 10.0
 LOCALHOST = "localhost"
-# So many misbehaving hosts are remembered as named in the log; then they are named anew.
-NAMED_MAX = 10_000
+# How many refusals (host and API key) are remembered as logged; after that they are logged again.
+LOGGED_MAX = 10_000
+# No protocol has keys from here on: they count as one, so that a scanner cannot fill the log with them.
+API_KEYS_MAX = 256
 
 
 class Endpoint:
@@ -43,7 +46,7 @@ class Endpoint:
         try:
             self._server.dispatcher.serve(connection, self.listener, frame)
         except Refusal as refusal:
-            self.refused(connection, str(refusal))
+            self._server.refused(connection, str(refusal), refusal.api_key)
             connection.close()
 
     def refused(self, connection: Connection, reason: str) -> None:
@@ -64,7 +67,7 @@ class Server:
         self._servers: list[asyncio.Server] = []
         self._connections: set[Connection] = set()
         self._per_host: Counter[str] = Counter()
-        self._named: set[str] = set()
+        self._logged: set[tuple[str, int | None]] = set()
         self._second_began = 0.0
         self._second_count = 0
         self._sweeper: asyncio.TimerHandle | None = None
@@ -157,15 +160,22 @@ class Server:
             if not self._per_host[connection.peer_host]:
                 del self._per_host[connection.peer_host]
 
-    def refused(self, connection: Connection, reason: str) -> None:
+    def refused(self, connection: Connection, reason: str, api_key: int | None = None) -> None:
+        """Count what the peer did wrong; log it once for each host and API key (None: no request)."""
         self.refusals += 1
-        if connection.peer_host not in self._named:
-            if len(self._named) >= NAMED_MAX:
-                self._named.clear()
-            self._named.add(connection.peer_host)
-            logger.warning(
-                "closed a connection from %s: %s (said once per host)", connection.peer_host, reason
-            )
+        if api_key is not None and not 0 <= api_key < API_KEYS_MAX:
+            api_key = API_KEYS_MAX
+        refusal = (connection.peer_host, api_key)
+        if refusal in self._logged:
+            return
+        if len(self._logged) >= LOGGED_MAX:
+            self._logged.clear()
+        self._logged.add(refusal)
+        logger.warning(
+            "closed a connection from %s: %s (logged once per host and API key)",
+            connection.peer_host,
+            reason,
+        )
 
     def _sweep(self) -> None:
         """Close the idle, shrink the buffers of the quiet; then again."""

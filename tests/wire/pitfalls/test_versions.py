@@ -114,6 +114,21 @@ def test_1_a_version_nobody_knows_is_answered_in_version_0_with_our_range(
     assert client.call(API_VERSIONS, 4, ApiVersionsRequest(**SOFTWARE)).error_code == 0
 
 
+FEATURE_LEVELS = {"group.version": 1, "transaction.version": 2}
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_1_features_whose_lowest_level_is_0_are_not_listed_as_supported_below_version_4(
+    client: RawClient, version: int
+) -> None:
+    """Java clients 3.3 to 3.7 (ApiVersions 3) refuse a lowest level of 0 and cannot connect then."""
+    response = client.call(API_VERSIONS, version, ApiVersionsRequest(**SOFTWARE))
+    supported = {each.name: (each.min_version, each.max_version) for each in response.supported_features}
+    finalized = {each.name: each.max_version_level for each in response.finalized_features}
+    assert finalized == (FEATURE_LEVELS if version >= 3 else {})
+    assert supported == ({name: (0, level) for name, level in FEATURE_LEVELS.items()} if version >= 4 else {})
+
+
 # ---- pitfall 2
 
 
@@ -138,6 +153,15 @@ def test_2_headers_have_tagged_fields_exactly_where_the_version_is_flexible(
     assert api is not None
     response = decode_message(api.response, version, FLEXIBLE_FROM[key], frame[header_size:])
     assert len(encode_message(response, version, FLEXIBLE_FROM[key])) == len(frame) - header_size
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_2_find_coordinator_says_none_as_its_message_up_to_version_3(client: RawClient, version: int) -> None:
+    """Kafka writes the name of the error, NONE, into the message of a successful answer."""
+    response = client.call(10, version, plain_request(10, version))
+    (coordinator,) = response.coordinators
+    assert coordinator.error_code == 0
+    assert coordinator.error_message == ("NONE" if 1 <= version <= 3 else "")
 
 
 # ---- pitfall 3

@@ -2,7 +2,8 @@
 
 Behaviour: the coordinator is the leader of the partition of the internal topic that the key falls on; the
 topic is created on first use. Share groups have none here.
-Versions:  v1 kinds of coordinator · v4 many keys at once (older ones are reshaped)."""
+Versions:  v1 kinds of coordinator, an error message (on success "NONE" up to v3, as Kafka has it) · v4 many
+           keys at once (older ones are reshaped)."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ from barnabas.wire.messages.find_coordinator import (
 )
 
 GROUP, TRANSACTION = 0, 1
+MANY_KEYS_VERSION_MIN = 4
 
 
 async def find_coordinator(call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
@@ -44,7 +46,8 @@ def _kind(call: Call, key_type: int) -> Shards[Any]:
 def _coordinator(call: Call, shards: Shards[Any], key: str) -> Coordinator:
     leader, _ = leader_of(call, shards.topic, shards.partition_of(key))
     for node, host, port, _ in endpoints_of(call, [leader]):
-        return Coordinator(key=key, node_id=node, host=host, port=port)
+        message = "" if call.version >= MANY_KEYS_VERSION_MIN else ErrorCode.NONE.name
+        return Coordinator(key=key, node_id=node, host=host, port=port, error_message=message)
     return _refused(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
