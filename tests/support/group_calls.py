@@ -1,8 +1,8 @@
-"""Calls on a GroupShard in a few words, for stories about groups of either kind."""
+"""Calls on a GroupMachine in a few words, for stories about groups of either kind."""
 
 from typing import Any
 
-from tests.support.group_shards import Answer, ShardBench, durable
+from tests.support.group_machines import Answer, ShardBench, durable
 
 from barnabas.errors import ErrorCode
 from barnabas.groups.classic.group import ClientInfo
@@ -65,7 +65,9 @@ def ask_to_join(
     bench: ShardBench, member_id: str = "", instance_id: str | None = None, version: int = 9
 ) -> Answer:
     request = join_request(member_id, instance_id)
-    return bench.ask(lambda shard, waiter: shard.join_group(request, CLIENT, version, waiter, bench.now_ms))
+    return bench.ask(
+        lambda machine, waiter: machine.join_group(request, CLIENT, version, waiter, bench.now_ms)
+    )
 
 
 def new_member_id(bench: ShardBench) -> str:
@@ -86,7 +88,7 @@ def ask_to_sync(bench: ShardBench, member_id: str, generation: int, **assigned: 
             SyncGroupRequestAssignment(member_id=name, assignment=share) for name, share in assigned.items()
         ],
     )
-    return bench.ask(lambda shard, waiter: shard.sync_group(request, 5, waiter, bench.now_ms))
+    return bench.ask(lambda machine, waiter: machine.sync_group(request, 5, waiter, bench.now_ms))
 
 
 def stable_member(bench: ShardBench, instance_id: str | None = None) -> tuple[str, int]:
@@ -102,13 +104,13 @@ def stable_member(bench: ShardBench, instance_id: str | None = None) -> tuple[st
 
 def heartbeat(bench: ShardBench, member_id: str, generation: int, group: str = GROUP) -> int:
     request = HeartbeatRequest(group_id=group, member_id=member_id, generation_id=generation)
-    code: int = bench.call(lambda shard: shard.heartbeat(request, bench.now_ms)).error_code
+    code: int = bench.call(lambda machine: machine.heartbeat(request, bench.now_ms)).error_code
     return code
 
 
 def leave(bench: ShardBench, member_id: str, group: str = GROUP) -> object:
     request = LeaveGroupRequest(group_id=group, members=[MemberIdentity(member_id=member_id)])
-    answer = bench.call(lambda shard: shard.leave_group(request, 5, bench.now_ms))
+    answer = bench.call(lambda machine: machine.leave_group(request, 5, bench.now_ms))
     return answer.error_code, [member.error_code for member in answer.members]
 
 
@@ -129,7 +131,7 @@ def consumer_heartbeat(
         group_id=GROUP, member_id=member_id, member_epoch=epoch, **joining | fields
     )
     answer: ConsumerGroupHeartbeatResponse = bench.call(
-        lambda shard: shard.consumer_group_heartbeat(request, CLIENT, 1, bench.now_ms)
+        lambda machine: machine.consumer_group_heartbeat(request, CLIENT, 1, bench.now_ms)
     )
     return answer
 
@@ -151,7 +153,7 @@ def commit(
         **{"group_id": GROUP, "topics": [topic], "member_id": member_id} | fields,
         generation_id_or_member_epoch=generation,
     )
-    answer = bench.call(lambda shard: shard.offset_commit(request, version, bench.now_ms))
+    answer = bench.call(lambda machine: machine.offset_commit(request, version, bench.now_ms))
     code: int = answer.topics[0].partitions[0].error_code
     return code
 
@@ -173,7 +175,7 @@ def txn_commit(
         generation_id=generation,
         topics=[TxnOffsetCommitRequestTopic(name="topic", partitions=[partition])],
     )
-    answer = bench.call(lambda shard: shard.txn_offset_commit(request, 5, bench.now_ms))
+    answer = bench.call(lambda machine: machine.txn_offset_commit(request, 5, bench.now_ms))
     code: int = answer.topics[0].partitions[0].error_code
     return code
 
@@ -188,7 +190,7 @@ def fetch(
         member_epoch=epoch,
         topics=[OffsetFetchRequestTopics(name="topic", partition_indexes=[0])],
     )
-    answer = bench.call(lambda shard: shard.offset_fetch(request, stable))
+    answer = bench.call(lambda machine: machine.offset_fetch(request, stable))
     if answer.error_code:
         return answer.error_code, -1
     partition = answer.topics[0].partitions[0]
@@ -196,20 +198,20 @@ def fetch(
 
 
 def delete_group(bench: ShardBench, group: str = GROUP) -> int:
-    code: int = bench.call(lambda shard: shard.delete_group(group, bench.now_ms)).error_code
+    code: int = bench.call(lambda machine: machine.delete_group(group, bench.now_ms)).error_code
     return code
 
 
 def listed(bench: ShardBench, states: tuple[str, ...] = (), types: tuple[str, ...] = ()) -> list[ListedGroup]:
-    groups: list[ListedGroup] = bench.call(lambda shard: shard.list_groups(states, types))
+    groups: list[ListedGroup] = bench.call(lambda machine: machine.list_groups(states, types))
     return groups
 
 
 def group_kind(bench: ShardBench) -> type | None:
-    group = bench.shard.groups.find(GROUP)
+    group = bench.machine.groups.find(GROUP)
     return None if group is None else type(group)
 
 
 def check_replay(bench: ShardBench) -> None:
-    assert durable(bench.replayed()) == durable(bench.shard)
-    assert durable(bench.replayed_compacted()) == durable(bench.shard)
+    assert durable(bench.replayed()) == durable(bench.machine)
+    assert durable(bench.replayed_compacted()) == durable(bench.machine)

@@ -88,25 +88,25 @@ class Coordinator(Generic[M]):
         count = 0 if topic is None else len(topic.partitions)
         for index in list(self._shards):
             if index >= count:
-                self._resign(index)
+                self._close_shard(index)
         for index in range(count):
             partition = self._broker.replicas.get(self.topic, index)
             term = partition.leader_epoch if partition is not None and partition.is_leader else -1
             known = self._shards.get(index)
             if known is not None and known[0] != term:
-                self._resign(index)
+                self._close_shard(index)
                 known = None
             if known is None and partition is not None and term >= 0:
-                self._elect(index, partition)
+                self._open_shard(index, partition)
 
     async def close(self) -> None:
         for index in list(self._shards):
-            self._resign(index)
+            self._close_shard(index)
         for task in list(self._loading):
             task.cancel()
         await asyncio.gather(*self._loading, return_exceptions=True)
 
-    def _elect(self, index: int, partition: Partition) -> None:
+    def _open_shard(self, index: int, partition: Partition) -> None:
         journal = PartitionJournal(partition, self._broker.clock)
         loop = asyncio.get_running_loop()
         machine = self._make_machine(partition.leader_epoch)
@@ -129,10 +129,10 @@ class Coordinator(Generic[M]):
             # It stays in COORDINATOR_LOAD_IN_PROGRESS, which clients retry; the cause is in the log.
             logger.exception("partition %d of %s cannot be loaded", index, self.topic)
 
-    def _resign(self, index: int) -> None:
+    def _close_shard(self, index: int) -> None:
         _, shard = self._shards.pop(index)
-        self._dismiss(shard)
+        self._refuse_waiting(shard)
         shard.close()
 
-    def _dismiss(self, shard: Shard[M]) -> None:
+    def _refuse_waiting(self, shard: Shard[M]) -> None:
         """Send away whoever waits for an answer of this shard."""

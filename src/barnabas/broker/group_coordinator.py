@@ -13,8 +13,8 @@ from barnabas.config.group import GroupConfig, group_config
 from barnabas.coordination.runtime import Shard
 from barnabas.coordination.step import Step
 from barnabas.errors import KafkaError
+from barnabas.groups.machine import ClientInfo, GroupMachine
 from barnabas.groups.settings import GroupSettings
-from barnabas.groups.shard import ClientInfo, GroupShard
 from barnabas.ids import OFFSETS_TOPIC, Uuid
 from barnabas.metadata.parts import GROUP_RESOURCE
 from barnabas.metadata.topics import NewTopic
@@ -52,11 +52,11 @@ class ImageTopics:
         return self._broker.image.topics.keys()
 
 
-class GroupCoordinator(Coordinator[GroupShard]):
+class GroupCoordinator(Coordinator[GroupMachine]):
     def __init__(self, broker: Broker) -> None:
         settings = replace(group_settings(broker.config), of_group=lambda name: _config_of(broker, name))
         topics = ImageTopics(broker)
-        super().__init__(broker, offsets_topic(broker.config), lambda epoch: GroupShard(settings, topics))
+        super().__init__(broker, offsets_topic(broker.config), lambda epoch: GroupMachine(settings, topics))
         self._upkeep: asyncio.Task[None] | None = None
         self._check_seconds = broker.config["offsets.retention.check.interval.ms"] / 1000
 
@@ -69,9 +69,9 @@ class GroupCoordinator(Coordinator[GroupShard]):
             await asyncio.gather(self._upkeep, return_exceptions=True)
         await super().close()
 
-    def _dismiss(self, shard: Shard[GroupShard]) -> None:
+    def _refuse_waiting(self, shard: Shard[GroupMachine]) -> None:
         if shard.is_active:
-            self._run(shard, lambda machine, now_ms: machine.resigned(now_ms))
+            self._run(shard, lambda machine, now_ms: machine.moved_away(now_ms))
 
     def topics_changed(self, difference: Difference) -> None:
         """Topics came, went or grew: offsets of those gone are removed, groups assign anew."""
@@ -90,7 +90,7 @@ class GroupCoordinator(Coordinator[GroupShard]):
                 self._repeat(shard, lambda machine, now_ms: machine.expire_offsets(now_ms))
                 await asyncio.sleep(0)
 
-    def _repeat(self, shard: Shard[GroupShard], decide: Callable[[GroupShard, int], Step[bool]]) -> None:
+    def _repeat(self, shard: Shard[GroupMachine], decide: Callable[[GroupMachine, int], Step[bool]]) -> None:
         """A removal goes in portions; the reply says whether there is more."""
         outcome = _Outcome()
         while outcome.has_more:
@@ -100,8 +100,8 @@ class GroupCoordinator(Coordinator[GroupShard]):
 
     def _run(
         self,
-        shard: Shard[GroupShard],
-        decide: Callable[[GroupShard, int], Step[Any]],
+        shard: Shard[GroupMachine],
+        decide: Callable[[GroupMachine, int], Step[Any]],
         outcome: _Outcome | None = None,
     ) -> bool:
         try:

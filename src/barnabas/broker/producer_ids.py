@@ -57,5 +57,5 @@ class ProducerIds:
     def _allocated(self, allocation: asyncio.Task[None]) -> None:
         self._allocation = None
         if not allocation.cancelled():
-            # Asked for here, so that a failure whose callers are all gone is not reported as unseen.
+            # ShardReply for here, so that a failure whose callers are all gone is not reported as unseen.
             allocation.exception()

@@ -19,8 +19,8 @@ from barnabas.log.producers import Origin
 from barnabas.metadata.topics import NewTopic
 from barnabas.records.builder import ABORT_MARKER, COMMIT_MARKER, control_batch
 from barnabas.records.validation import trusted
+from barnabas.transactions.machine import TransactionMachine
 from barnabas.transactions.settings import TransactionSettings
-from barnabas.transactions.shard import TransactionShard
 from barnabas.transactions.steps import MarkersToWrite, TransactionStep
 
 if TYPE_CHECKING:
@@ -33,22 +33,22 @@ RETRY_SECONDS = 0.1
 EPOCH_BUMP_VERSION = 2
 
 
-class TransactionCoordinator(Coordinator[TransactionShard]):
+class TransactionCoordinator(Coordinator[TransactionMachine]):
     def __init__(self, broker: Broker) -> None:
         settings = transaction_settings(broker.config)
         super().__init__(
             broker,
             transaction_topic(broker.config),
-            lambda epoch: TransactionShard(settings, broker.producer_ids.try_next, epoch),
+            lambda epoch: TransactionMachine(settings, broker.producer_ids.try_next, epoch),
             self._write_markers_of,
         )
 
-    def _write_markers_of(self, shard: Shard[TransactionShard], step: Step[Any]) -> None:
+    def _write_markers_of(self, shard: Shard[TransactionMachine], step: Step[Any]) -> None:
         if isinstance(step, TransactionStep):
             for markers in step.markers:
                 self._write(shard, markers)
 
-    def _write(self, shard: Shard[TransactionShard], markers: MarkersToWrite) -> None:
+    def _write(self, shard: Shard[TransactionMachine], markers: MarkersToWrite) -> None:
         results = {partition: self.write_marker(partition, markers) for partition in markers.partitions}
         outcome = _Remaining(markers)
         try:

@@ -36,16 +36,16 @@ class GroupDirectory:
         self._topics = topics
         self._groups: dict[str, AnyGroup] = {}
         # Empty consumer groups whose place a classic group has taken, and that are still in the journal.
-        self._succeeded: dict[str, ConsumerGroup] = {}
+        self._replaced: dict[str, ConsumerGroup] = {}
         # Record types we have no use for; each is named once in the log.
-        self._strange_types: set[int] = set()
+        self._unknown_types: set[int] = set()
 
     def __iter__(self) -> Iterator[AnyGroup]:
         return iter(list(self._groups.values()))
 
     def in_journal(self) -> Iterator[AnyGroup]:
         """Those that a replay would find."""
-        yield from self._succeeded.values()
+        yield from self._replaced.values()
         for group in self._groups.values():
             if isinstance(group, ConsumerGroup) or group.saved is not None:
                 yield group
@@ -64,32 +64,32 @@ class GroupDirectory:
         """One that is not in the directory: its records will put it there."""
         return ConsumerGroup(group_id, self._settings, self._topics)
 
-    def succeed_empty_consumer(self, group_id: str) -> None:
+    def replace_empty_consumer_group(self, group_id: str) -> None:
         """Classic members come: a classic group takes the place of a consumer group that nobody is in."""
         group = self._groups.get(group_id)
         if isinstance(group, ConsumerGroup) and group.is_empty:
-            self._succeeded[group_id] = group
+            self._replaced[group_id] = group
             del self._groups[group_id]
 
-    def settle(self, group_id: str) -> None:
+    def drop_if_unused(self, group_id: str) -> None:
         """Drop a classic group that turned out to be for nothing: no record, no members, no offsets."""
         group = self._groups.get(group_id)
-        if not (isinstance(group, ClassicGroup) and group.is_forgettable):
+        if not (isinstance(group, ClassicGroup) and group.is_unused):
             return
-        if group_id in self._succeeded:
-            self._groups[group_id] = self._succeeded.pop(group_id)
+        if group_id in self._replaced:
+            self._groups[group_id] = self._replaced.pop(group_id)
         elif not self.offsets.has_group(group_id):
             del self._groups[group_id]
 
-    def debts(self, group_id: str) -> list[JournalRecord]:
+    def tombstones_of_replaced(self, group_id: str) -> list[JournalRecord]:
         """What must be written before the next record of a group."""
-        succeeded = self._succeeded.get(group_id)
+        succeeded = self._replaced.get(group_id)
         return [] if succeeded is None else succeeded.tombstones()
 
     def tombstones(self, group: AnyGroup) -> list[JournalRecord]:
-        return self.debts(group.group_id) + group.tombstones()
+        return self.tombstones_of_replaced(group.group_id) + group.tombstones()
 
-    def adopt_orphans(self) -> None:
+    def add_groups_of_offsets(self) -> None:
         """Offsets whose group has no records belong to consumers that are in no group."""
         for group_id in self.offsets.group_ids():
             if group_id not in self._groups:
@@ -100,7 +100,7 @@ class GroupDirectory:
     def apply(self, journaled: JournalRecord, producer: Producer | None) -> None:
         record = decode(journaled)
         if record is None:
-            self._pass_over(record_type(journaled))
+            self._skip(record_type(journaled))
             return
         key, value = record
         if isinstance(key, OffsetCommitKey):
@@ -110,9 +110,9 @@ class GroupDirectory:
         else:
             self._apply_consumer(key.group_id, record)
 
-    def _pass_over(self, number: int) -> None:
-        if number not in self._strange_types:
-            self._strange_types.add(number)
+    def _skip(self, number: int) -> None:
+        if number not in self._unknown_types:
+            self._unknown_types.add(number)
             logger.warning("records of type %d in __consumer_offsets are passed over", number)
 
     def _apply_offset(
@@ -123,7 +123,7 @@ class GroupDirectory:
         self.offsets.apply(key, value, None if producer is None else producer.id)
 
     def _apply_classic(self, group_id: str, value: GroupMetadataValue | None) -> None:
-        self._succeeded.pop(group_id, None)
+        self._replaced.pop(group_id, None)
         if value is not None:
             self.classic(group_id).apply(value)
             return

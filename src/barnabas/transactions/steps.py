@@ -12,7 +12,7 @@ from barnabas.transactions.metadata import Transaction
 class MarkersToWrite(NamedTuple):
     """The end of a transaction, to be told to these partitions once the step's records are committed.
 
-    What became of it goes back through `TransactionShard.markers_written`, with this value."""
+    What became of it goes back through `TransactionMachine.markers_written`, with this value."""
 
     transactional_id: str
     producer_id: int

@@ -1,8 +1,8 @@
-"""A shard with two topics, shared by the stories about shards."""
+"""A machine with two topics, shared by the stories about machines."""
 
 import pytest
 from tests.support.group_calls import SETTINGS
-from tests.support.group_shards import FakeTopics, ShardBench
+from tests.support.group_machines import FakeTopics, ShardBench
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import pytest
 from barnabas.coordination.step import JournalRecord
 from barnabas.errors import ErrorCode
 from barnabas.ids import TopicPartition
+from barnabas.transactions.machine import TransactionMachine
 from barnabas.transactions.metadata import Transaction
 from barnabas.transactions.records import encode
 from barnabas.transactions.settings import TransactionSettings
-from barnabas.transactions.shard import TransactionShard
 from barnabas.transactions.steps import MarkersToWrite, TransactionStep
 from barnabas.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from barnabas.wire.messages.add_partitions_to_txn import (
@@ -34,7 +34,7 @@ class Story:
         self.now_ms = 1_000_000
         self.next_id = 4000
         self.has_ids = True
-        self.shard = TransactionShard(self.settings, self.producer_id, coordinator_epoch=5)
+        self.machine = TransactionMachine(self.settings, self.producer_id, coordinator_epoch=5)
         self.step: TransactionStep[Any] = TransactionStep(None)
         self.markers: list[MarkersToWrite] = []
 
@@ -48,24 +48,24 @@ class Story:
         self.step = step
         self.journal += step.records
         for record in step.records:
-            self.shard.apply(record, None)
+            self.machine.apply(record, None)
         self.markers += step.markers
         self.now_ms += 1
         return step.reply
 
     def put(self, transaction: Transaction, transactional_id: str = "tx") -> None:
         """As if a journal had this record."""
-        record = encode(transactional_id, transaction, self.shard.transaction_version)
+        record = encode(transactional_id, transaction, self.machine.transaction_version)
         self.journal.append(record)
-        self.shard.apply(record)
+        self.machine.apply(record)
 
     def transaction(self, transactional_id: str = "tx") -> Transaction:
-        return self.shard.transactions[transactional_id]
+        return self.machine.transactions[transactional_id]
 
     def init(self, producer: tuple[int, int] = (-1, -1), version: int = 5, **fields: Any) -> ErrorCode:
         values = {"transactional_id": "tx", "transaction_timeout_ms": TIMEOUT_MS, **fields}
         request = InitProducerIdRequest(producer_id=producer[0], producer_epoch=producer[1], **values)
-        return self._code(self.run(self.shard.init_producer_id(request, version, self.now_ms)))
+        return self._code(self.run(self.machine.init_producer_id(request, version, self.now_ms)))
 
     def given(self) -> tuple[int, int]:
         """The producer id and epoch of the last answer."""
@@ -90,7 +90,7 @@ class Story:
             verify_only=verify_only,
             topics=topics,
         )
-        result = self.run(self.shard.add_partitions(request, version, self.now_ms))
+        result = self.run(self.machine.add_partitions(request, version, self.now_ms))
         codes = {
             partition.partition_error_code
             for topic in result.topic_results
@@ -103,7 +103,7 @@ class Story:
         request = AddOffsetsToTxnRequest(
             transactional_id="tx", producer_id=producer[0], producer_epoch=producer[1], group_id="readers"
         )
-        step = self.shard.add_offsets(request, version, offsets_partition, self.now_ms)
+        step = self.machine.add_offsets(request, version, offsets_partition, self.now_ms)
         return self._code(self.run(step))
 
     def end(
@@ -115,24 +115,24 @@ class Story:
             producer_epoch=producer[1],
             committed=commit,
         )
-        return self._code(self.run(self.shard.end_txn(request, version, self.now_ms)))
+        return self._code(self.run(self.machine.end_txn(request, version, self.now_ms)))
 
     def write_markers(self, code: ErrorCode = ErrorCode.NONE) -> MarkersToWrite | None:
         """All partitions answer the oldest marker with this code."""
         markers = self.markers.pop(0)
         results = dict.fromkeys(markers.partitions, code)
-        again: MarkersToWrite | None = self.run(self.shard.markers_written(markers, results, self.now_ms))
+        again: MarkersToWrite | None = self.run(self.machine.markers_written(markers, results, self.now_ms))
         return again
 
     def fail_over(self) -> None:
         """Another coordinator replays the journal."""
-        self.shard = TransactionShard(
-            self.settings, self.producer_id, coordinator_epoch=self.shard.coordinator_epoch + 1
+        self.machine = TransactionMachine(
+            self.settings, self.producer_id, coordinator_epoch=self.machine.coordinator_epoch + 1
         )
         for record in self.journal:
-            self.shard.apply(record, None)
+            self.machine.apply(record, None)
         self.markers = []
-        self.run(self.shard.loaded(self.now_ms))
+        self.run(self.machine.loaded(self.now_ms))
 
     @staticmethod
     def _code(reply: Any) -> Any:

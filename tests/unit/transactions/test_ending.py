@@ -127,7 +127,7 @@ def test_partitions_may_answer_one_after_the_other(story: Any) -> None:
     (markers,) = story.markers
     for partition, state in ((A, State.PREPARE_COMMIT), (B, State.COMPLETE_COMMIT)):
         part = markers._replace(partitions=frozenset({partition}))
-        assert story.run(story.shard.markers_written(part, {partition: NONE}, story.now_ms)) is None
+        assert story.run(story.machine.markers_written(part, {partition: NONE}, story.now_ms)) is None
         assert story.transaction().state is state
 
 
@@ -148,9 +148,9 @@ def test_a_marker_that_failed_is_written_again(story: Any, code: ErrorCode) -> N
     story.add((7, 5), B)
     story.end((7, 5), commit=True)
     (markers,) = story.markers
-    again = story.run(story.shard.markers_written(markers, {A: NONE, B: code}, story.now_ms))
+    again = story.run(story.machine.markers_written(markers, {A: NONE, B: code}, story.now_ms))
     assert again == markers._replace(partitions=frozenset({B}))
-    story.run(story.shard.markers_written(again, {B: NONE}, story.now_ms))
+    story.run(story.machine.markers_written(again, {B: NONE}, story.now_ms))
     assert story.transaction().state is State.COMPLETE_COMMIT
 
 
@@ -187,10 +187,10 @@ def test_late_answers_about_markers_change_nothing(story: Any) -> None:
     story.write_markers()
     story.add((7, 6), A)
     story.end((7, 6), commit=False)
-    assert story.run(story.shard.markers_written(old, {A: NONE}, story.now_ms)) is None
+    assert story.run(story.machine.markers_written(old, {A: NONE}, story.now_ms)) is None
     assert story.transaction().state is State.PREPARE_ABORT
     other_coordinator = story.markers[0]._replace(coordinator_epoch=4)
-    assert story.run(story.shard.markers_written(other_coordinator, {A: NONE}, story.now_ms)) is None
+    assert story.run(story.machine.markers_written(other_coordinator, {A: NONE}, story.now_ms)) is None
     assert story.transaction().state is State.PREPARE_ABORT
 
 
@@ -198,9 +198,9 @@ def test_a_completion_that_was_not_appended_is_asked_for_again(story: Any) -> No
     in_state(story, State.ONGOING)
     story.end((7, 5), commit=True)
     (markers,) = story.markers
-    lost = story.shard.markers_written(markers, {A: NONE}, story.now_ms)
+    lost = story.machine.markers_written(markers, {A: NONE}, story.now_ms)
     assert lost.records
-    assert story.run(story.shard.markers_written(markers, {}, story.now_ms)) is None
+    assert story.run(story.machine.markers_written(markers, {}, story.now_ms)) is None
     assert story.transaction().state is State.COMPLETE_COMMIT
 
 

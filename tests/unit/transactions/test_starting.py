@@ -90,9 +90,9 @@ def test_the_epoch_before_is_not_known_after_a_failover(story: Any) -> None:
 
 def test_a_step_that_was_not_appended_leaves_no_trace(story: Any) -> None:
     story.init()
-    applied, story.shard.apply = story.shard.apply, lambda record, producer: None
+    applied, story.machine.apply = story.machine.apply, lambda record, producer: None
     story.init((4000, 0))
-    story.shard.apply = applied
+    story.machine.apply = applied
     story.init()
     assert story.given() == (4000, 1)
     assert story.init((4000, 0)) is FENCED, "it was another producer that got epoch 1"

@@ -7,9 +7,9 @@ import pytest
 from barnabas.coordination.step import Timer
 from barnabas.errors import ErrorCode
 from barnabas.ids import TopicPartition
+from barnabas.transactions.machine import EXPIRED_PER_STEP, PRODUCER_ID_WAIT_MS
 from barnabas.transactions.metadata import TIMEOUT_NEVER_MS, Transaction
 from barnabas.transactions.records import tombstone
-from barnabas.transactions.shard import EXPIRED_PER_STEP, PRODUCER_ID_WAIT_MS
 from barnabas.transactions.states import AT_REST, State
 from barnabas.transactions.steps import EXPIRATION, timeout_key
 
@@ -19,7 +19,7 @@ WEEK_MS = 7 * 24 * 3600 * 1000
 
 
 def lapse(story: Any, key: Any) -> None:
-    story.run(story.shard.lapse(key, story.now_ms))
+    story.run(story.machine.lapse(key, story.now_ms))
 
 
 @pytest.mark.parametrize("level", [0, 1, 2])
@@ -84,7 +84,7 @@ IN_A_LOG = [state for state in State if state not in (State.DEAD, State.PREPARE_
 def test_ids_expire_at_rest_only(story: Any, state: State) -> None:
     story.put(Transaction(7, 60_000, story.now_ms - WEEK_MS, 5, state))
     lapse(story, EXPIRATION)
-    assert ("tx" not in story.shard.transactions) == (state in AT_REST)
+    assert ("tx" not in story.machine.transactions) == (state in AT_REST)
     assert story.step.records == ([tombstone("tx")] if state in AT_REST else [])
     assert story.step.timers == [Timer(EXPIRATION, 3_600_000)]
 
@@ -92,7 +92,7 @@ def test_ids_expire_at_rest_only(story: Any, state: State) -> None:
 def test_ids_in_use_do_not_expire(story: Any) -> None:
     story.put(Transaction(7, 60_000, story.now_ms - WEEK_MS + 1, 5))
     lapse(story, EXPIRATION)
-    assert "tx" in story.shard.transactions
+    assert "tx" in story.machine.transactions
 
 
 def test_an_expired_id_begins_anew(story: Any) -> None:
@@ -112,7 +112,7 @@ def test_many_expired_ids_go_in_several_steps(story: Any) -> None:
     assert len(story.step.records) == EXPIRED_PER_STEP
     assert story.step.timers == [Timer(EXPIRATION, 0)]
     lapse(story, EXPIRATION)
-    assert not story.shard.transactions
+    assert not story.machine.transactions
 
 
 def test_a_timer_that_is_not_known_does_nothing(story: Any) -> None:
@@ -149,7 +149,7 @@ def test_a_decided_transaction_goes_on_after_a_failover(story: Any, commit: bool
     story.end((4000, 0), commit=commit)
     (before,) = story.markers
     if told:
-        story.run(story.shard.markers_written(before, {A: NONE}, story.now_ms))
+        story.run(story.machine.markers_written(before, {A: NONE}, story.now_ms))
     story.fail_over()
     (markers,) = story.markers
     assert markers == before._replace(coordinator_epoch=before.coordinator_epoch + 1)
@@ -166,6 +166,6 @@ def test_a_decided_transaction_without_partitions_completes_after_a_failover(sto
 
 def test_clients_transactions_have_no_part_in_this_topic(story: Any) -> None:
     story.init()
-    before = dict(story.shard.transactions)
-    story.shard.apply_marker((4000, 0), True)
-    assert story.shard.transactions == before
+    before = dict(story.machine.transactions)
+    story.machine.apply_marker((4000, 0), True)
+    assert story.machine.transactions == before

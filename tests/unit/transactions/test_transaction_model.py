@@ -14,10 +14,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from barnabas.coordination.step import JournalRecord
 from barnabas.errors import ErrorCode
 from barnabas.ids import TopicPartition
+from barnabas.transactions.machine import TransactionMachine
 from barnabas.transactions.metadata import NO_PRODUCER_ID, Transaction
 from barnabas.transactions.records import encode
 from barnabas.transactions.settings import TransactionSettings
-from barnabas.transactions.shard import TransactionShard
 from barnabas.transactions.states import AT_REST, PREPARED, State
 from barnabas.transactions.steps import MarkersToWrite, TransactionStep, timeout_key
 from barnabas.wire.messages.add_partitions_to_txn import (
@@ -114,10 +114,10 @@ class TransactionModel(RuleBasedStateMachine):
         self.now_ms = 1_000
         self.next_producer_id = 100
         self.append_fails = False
-        self.shard = self.coordinator(1)
+        self.machine = self.coordinator(1)
 
-    def coordinator(self, epoch: int) -> TransactionShard:
-        return TransactionShard(self.settings, self.fresh_producer_id, epoch)
+    def coordinator(self, epoch: int) -> TransactionMachine:
+        return TransactionMachine(self.settings, self.fresh_producer_id, epoch)
 
     def fresh_producer_id(self) -> int:
         self.next_producer_id += 1
@@ -129,9 +129,9 @@ class TransactionModel(RuleBasedStateMachine):
             self.append_fails = False
             return None
         for record in step.records:
-            before = self.shard.transactions.get("tx")
-            self.shard.apply(record, None)
-            self.check_move(before, self.shard.transactions["tx"])
+            before = self.machine.transactions.get("tx")
+            self.machine.apply(record, None)
+            self.check_move(before, self.machine.transactions["tx"])
         self.journal += step.records
         self.to_write += step.markers
         return step.reply
@@ -149,7 +149,7 @@ class TransactionModel(RuleBasedStateMachine):
         if epoch is not None:
             record = encode("tx", Transaction(50, 60_000, 1, epoch, previous_producer_id=50), 2)
             self.journal.append(record)
-            self.shard.apply(record, None)
+            self.machine.apply(record, None)
 
     @rule(number=CLIENT_NUMBERS, goes_on=st.booleans(), takes_over=ONE_IN_FOUR)
     def init(self, number: int, goes_on: bool, takes_over: bool) -> None:
@@ -163,7 +163,7 @@ class TransactionModel(RuleBasedStateMachine):
             producer_id=named[0],
             producer_epoch=named[1],
         )
-        reply = self.run(self.shard.init_producer_id(request, 5, self.now_ms))
+        reply = self.run(self.machine.init_producer_id(request, 5, self.now_ms))
         if reply is not None and reply.error_code == ErrorCode.NONE:
             client.producer = reply.producer_id, reply.producer_epoch
             self.begin_work(client)
@@ -206,7 +206,7 @@ class TransactionModel(RuleBasedStateMachine):
             verify_only=verify_only,
             topics=[AddPartitionsToTxnTopic(name=write.partition.topic, partitions=[0])],
         )
-        reply = self.run(self.shard.add_partitions(request, version, self.now_ms))
+        reply = self.run(self.machine.add_partitions(request, version, self.now_ms))
         if reply is None:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         code: int = reply.topic_results[0].results_by_partition[0].partition_error_code
@@ -240,7 +240,7 @@ class TransactionModel(RuleBasedStateMachine):
 
     def deliver_end(self, request: EndTxnRequest) -> Any:
         version = 5 if self.client_version == 2 else 4
-        return self.run(self.shard.end_txn(request, version, self.now_ms))
+        return self.run(self.machine.end_txn(request, version, self.now_ms))
 
     @rule(
         number=CLIENT_NUMBERS, places=st.sets(st.sampled_from(PARTITIONS), min_size=1), commit=st.booleans()
@@ -280,9 +280,9 @@ class TransactionModel(RuleBasedStateMachine):
     def report(self, markers: MarkersToWrite, results: dict[TopicPartition, ErrorCode]) -> None:
         """The caller repeats what could not be appended, and what the reply asks for."""
         failing = self.append_fails
-        again = self.run(self.shard.markers_written(markers, results, self.now_ms))
+        again = self.run(self.machine.markers_written(markers, results, self.now_ms))
         if failing and not self.append_fails:
-            again = self.run(self.shard.markers_written(markers, {}, self.now_ms))
+            again = self.run(self.machine.markers_written(markers, {}, self.now_ms))
         if again is not None:
             self.to_write.append(again)
 
@@ -295,17 +295,17 @@ class TransactionModel(RuleBasedStateMachine):
     @rule()
     def kill_the_coordinator(self) -> None:
         self.append_fails = False
-        self.shard = self.coordinator(self.shard.coordinator_epoch + 1)
+        self.machine = self.coordinator(self.machine.coordinator_epoch + 1)
         for record in self.journal:
-            self.shard.apply(record, None)
+            self.machine.apply(record, None)
         # Markers of the old coordinator may still be under way.
-        self.run(self.shard.loaded(self.now_ms))
+        self.run(self.machine.loaded(self.now_ms))
 
     @rule()
     def let_the_time_run_out(self) -> None:
-        current = self.shard.transactions.get("tx")
+        current = self.machine.transactions.get("tx")
         if current is not None and current.state is State.ONGOING:
-            self.run(self.shard.lapse(timeout_key("tx", current), self.now_ms))
+            self.run(self.machine.lapse(timeout_key("tx", current), self.now_ms))
 
     # -- rules of the whole
 
@@ -315,11 +315,11 @@ class TransactionModel(RuleBasedStateMachine):
             other = self.coordinator(99)
             for record in journal:
                 other.apply(record, None)
-            assert other.transactions == self.shard.transactions
+            assert other.transactions == self.machine.transactions
 
     @invariant()
     def markers_agree_with_the_decision(self) -> None:
-        current = self.shard.transactions.get("tx")
+        current = self.machine.transactions.get("tx")
         for markers in self.to_write:
             producer = markers.producer_id, markers.producer_epoch
             if current is not None and current.is_prepared and self.client_version == 2:
@@ -329,7 +329,7 @@ class TransactionModel(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_open_at_rest(self) -> None:
-        current = self.shard.transactions.get("tx")
+        current = self.machine.transactions.get("tx")
         if current is not None and current.state in AT_REST:
             for partition in self.partitions.values():
                 assert not partition.open, "a transaction hangs"
@@ -348,7 +348,7 @@ class TransactionModel(RuleBasedStateMachine):
         self.let_the_time_run_out()
         self.kill_the_coordinator()
         self.write_all_markers()
-        current = self.shard.transactions.get("tx")
+        current = self.machine.transactions.get("tx")
         assert current is None or (current.state in AT_REST and current.next_producer_id == NO_PRODUCER_ID)
         self.nothing_is_open_at_rest()
         for work in self.works:
@@ -371,7 +371,7 @@ class Version2Model(TransactionModel):
             return
         write = self.sent_writes.pop(data.draw(st.integers(0, len(self.sent_writes) - 1)))
         if self.deliver_write(write):
-            current = self.shard.transactions["tx"]
+            current = self.machine.transactions["tx"]
             assert (current.producer_id, current.epoch) == write.producer
             assert write.work.told is None, "its transaction was over"
 
@@ -380,9 +380,9 @@ class Version2Model(TransactionModel):
         if not self.sent_ends:
             return
         request = data.draw(st.sampled_from(self.sent_ends))
-        before = self.shard.transactions.get("tx")
+        before = self.machine.transactions.get("tx")
         self.deliver_end(request)
-        after = self.shard.transactions.get("tx")
+        after = self.machine.transactions.get("tx")
         if before is not None and (request.producer_id, request.producer_epoch) != (
             before.producer_id,
             before.epoch,

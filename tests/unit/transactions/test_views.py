@@ -16,7 +16,7 @@ from barnabas.wire.messages.list_transactions import ListTransactionsRequest, Li
 def test_a_transaction_is_described(story: Any) -> None:
     story.init()
     story.add((4000, 0), TopicPartition("b", 1), TopicPartition("a", 2), TopicPartition("a", 0))
-    assert story.run(story.shard.describe("tx")) == TransactionState(
+    assert story.run(story.machine.describe("tx")) == TransactionState(
         transactional_id="tx",
         transaction_state="Ongoing",
         transaction_timeout_ms=60_000,
@@ -32,7 +32,7 @@ def test_a_transaction_is_described(story: Any) -> None:
     [("", ErrorCode.INVALID_REQUEST), ("none", ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)],
 )
 def test_what_cannot_be_described(story: Any, transactional_id: str, code: ErrorCode) -> None:
-    described = story.run(story.shard.describe(transactional_id))
+    described = story.run(story.machine.describe(transactional_id))
     assert (described.transactional_id, described.error_code) == (transactional_id, code)
 
 
@@ -59,7 +59,7 @@ def test_filters(story: Any, filters: dict[str, Any], found: list[str]) -> None:
     story.put(Transaction(1, 60_000, 1, 5), "copy-1")
     story.put(Transaction(2, 60_000, 1, 5, State.ONGOING, start_ms=900), "copy-2")
     story.put(Transaction(3, 60_000, 1, 5, State.COMPLETE_ABORT, start_ms=100), "load")
-    listing = story.run(story.shard.list_transactions(ListTransactionsRequest(**filters), story.now_ms))
+    listing = story.run(story.machine.list_transactions(ListTransactionsRequest(**filters), story.now_ms))
     assert [state.transactional_id for state in listing.transaction_states] == found
     unknown = [name for name in filters.get("state_filters", []) if name == "Nonsense"]
     assert listing.unknown_state_filters == unknown
@@ -67,7 +67,7 @@ def test_filters(story: Any, filters: dict[str, Any], found: list[str]) -> None:
 
 def test_a_pattern_that_cannot_be_read(story: Any) -> None:
     request = ListTransactionsRequest(transactional_id_pattern="(")
-    listing = story.run(story.shard.list_transactions(request, 0))
+    listing = story.run(story.machine.list_transactions(request, 0))
     assert listing.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
 
 
@@ -77,7 +77,7 @@ def test_the_listings_of_all_partitions_are_one_answer(new_story: Any) -> None:
     for name in ("a", "b"):
         story = new_story()
         story.put(Transaction(1, 60_000, 1, 5), name)
-        listings.append(story.shard.list_transactions(request, 0).reply)
+        listings.append(story.machine.list_transactions(request, 0).reply)
     whole = merged(listings)
     assert [state.transactional_id for state in whole.transaction_states] == ["a", "b"]
     assert whole.unknown_state_filters == ["Nonsense"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from barnabas.broker.asking import Asked, ask
 from barnabas.broker.call import Call
+from barnabas.broker.shard_calls import ShardReply, call_shard
 from barnabas.errors import ErrorCode
 from barnabas.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
@@ -12,14 +12,14 @@ async def add_offsets_to_txn(call: Call, request: AddOffsetsToTxnRequest) -> Add
     if not request.group_id:
         return AddOffsetsToTxnResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     await call.broker.groups.ensure_topic()
-    response: AddOffsetsToTxnResponse = await _asked(call, request)
+    response: AddOffsetsToTxnResponse = await _call_coordinator(call, request)
     return response
 
 
-def _asked(call: Call, request: AddOffsetsToTxnRequest) -> Asked:
+def _call_coordinator(call: Call, request: AddOffsetsToTxnRequest) -> ShardReply:
     partition = call.broker.groups.partition_of(request.group_id)
-    return ask(
+    return call_shard(
         lambda: call.broker.transactions.shard_of(request.transactional_id),
-        lambda shard, asked, now_ms: shard.add_offsets(request, call.version, partition, now_ms),
+        lambda machine, waiter, now_ms: machine.add_offsets(request, call.version, partition, now_ms),
         lambda code: AddOffsetsToTxnResponse(error_code=code),
     )

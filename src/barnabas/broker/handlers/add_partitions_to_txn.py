@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.broker.asking import Question, ask_all
 from barnabas.broker.call import Call
 from barnabas.broker.later import Later
+from barnabas.broker.shard_calls import ShardCall, call_shards
 from barnabas.coordination.step import Step
 from barnabas.errors import ErrorCode
 from barnabas.ids import INTERNAL_TOPICS, TopicPartition
@@ -27,15 +27,15 @@ from barnabas.wire.messages.add_partitions_to_txn import (
 
 
 def add_partitions_to_txn(call: Call, request: AddPartitionsToTxnRequest) -> Later:
-    return ask_all(
-        [_question(call, transaction) for transaction in transactions_of(request, call.version)],
+    return call_shards(
+        [_shard_call(call, transaction) for transaction in transactions_of(request, call.version)],
         lambda results: response_of(results, call.version),
     )
 
 
-def _question(call: Call, transaction: AddPartitionsToTxnTransaction) -> Question:
-    def decide(shard: Any, asked: Any, now_ms: int) -> Any:
-        return shard.add_partitions(transaction, call.version, now_ms)
+def _shard_call(call: Call, transaction: AddPartitionsToTxnTransaction) -> ShardCall:
+    def decide(machine: Any, waiter: Any, now_ms: int) -> Any:
+        return machine.add_partitions(transaction, call.version, now_ms)
 
     def refuse(code: ErrorCode) -> Any:
         return result_of(transaction, lambda partition: code)
@@ -46,11 +46,11 @@ def _question(call: Call, transaction: AddPartitionsToTxnTransaction) -> Questio
         def code_of(place: TopicPartition) -> ErrorCode:
             return refused.get(place, ErrorCode.OPERATION_NOT_ATTEMPTED)
 
-        def decide_refused(shard: Any, asked: Any, now_ms: int) -> Any:
+        def decide_refused(machine: Any, waiter: Any, now_ms: int) -> Any:
             return Step(result_of(transaction, code_of))
 
-        return Question(lambda: _shard(call, transaction), decide_refused, refuse)
-    return Question(lambda: _shard(call, transaction), decide, refuse)
+        return ShardCall(lambda: _shard(call, transaction), decide_refused, refuse)
+    return ShardCall(lambda: _shard(call, transaction), decide, refuse)
 
 
 def _refused(call: Call, transaction: AddPartitionsToTxnTransaction) -> dict[TopicPartition, ErrorCode]:

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.broker.asking import Question, ask_all
 from barnabas.broker.authorized import GROUP_OPERATIONS
 from barnabas.broker.call import Call
 from barnabas.broker.later import Later
+from barnabas.broker.shard_calls import ShardCall, call_shards
 from barnabas.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -18,16 +18,16 @@ from barnabas.wire.messages.consumer_group_describe import (
 
 
 def consumer_group_describe(call: Call, request: ConsumerGroupDescribeRequest) -> Later:
-    return ask_all(
-        [_question(call, group_id) for group_id in request.group_ids],
+    return call_shards(
+        [_shard_call(call, group_id) for group_id in request.group_ids],
         lambda answers: _response(request, answers),
     )
 
 
-def _question(call: Call, group_id: str) -> Question:
-    return Question(
+def _shard_call(call: Call, group_id: str) -> ShardCall:
+    return ShardCall(
         lambda: call.broker.groups.shard_of(group_id),
-        lambda shard, asked, now_ms: shard.describe_consumer_group(group_id),
+        lambda machine, waiter, now_ms: machine.describe_consumer_group(group_id),
         lambda code: DescribedGroup(group_id=group_id, error_code=code, error_message=code.text),
     )
 

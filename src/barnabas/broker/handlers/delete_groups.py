@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from barnabas.broker.asking import Question, ask_all
 from barnabas.broker.call import Call
 from barnabas.broker.later import Later
+from barnabas.broker.shard_calls import ShardCall, call_shards
 from barnabas.wire.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -13,15 +13,15 @@ from barnabas.wire.messages.delete_groups import (
 
 
 def delete_groups(call: Call, request: DeleteGroupsRequest) -> Later:
-    return ask_all(
-        [_question(call, group_id) for group_id in dict.fromkeys(request.groups_names)],
+    return call_shards(
+        [_shard_call(call, group_id) for group_id in dict.fromkeys(request.groups_names)],
         lambda answers: DeleteGroupsResponse(results=answers),
     )
 
 
-def _question(call: Call, group_id: str) -> Question:
-    return Question(
+def _shard_call(call: Call, group_id: str) -> ShardCall:
+    return ShardCall(
         lambda: call.broker.groups.shard_of(group_id),
-        lambda shard, asked, now_ms: shard.delete_group(group_id, now_ms),
+        lambda machine, waiter, now_ms: machine.delete_group(group_id, now_ms),
         lambda code: DeletableGroupResult(group_id=group_id, error_code=code),
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from barnabas.broker.asking import Question, ask_all
 from barnabas.broker.call import Call
 from barnabas.broker.later import Later
+from barnabas.broker.shard_calls import ShardCall, call_shards
 from barnabas.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -13,15 +13,15 @@ from barnabas.wire.messages.describe_transactions import (
 
 
 def describe_transactions(call: Call, request: DescribeTransactionsRequest) -> Later:
-    return ask_all(
-        [_question(call, transactional_id) for transactional_id in request.transactional_ids],
+    return call_shards(
+        [_shard_call(call, transactional_id) for transactional_id in request.transactional_ids],
         lambda answers: DescribeTransactionsResponse(transaction_states=answers),
     )
 
 
-def _question(call: Call, transactional_id: str) -> Question:
-    return Question(
+def _shard_call(call: Call, transactional_id: str) -> ShardCall:
+    return ShardCall(
         lambda: call.broker.transactions.shard_of(transactional_id),
-        lambda shard, asked, now_ms: shard.describe(transactional_id),
+        lambda machine, waiter, now_ms: machine.describe(transactional_id),
         lambda code: TransactionState(transactional_id=transactional_id, error_code=code),
     )

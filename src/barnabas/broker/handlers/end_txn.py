@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import logging
 
-from barnabas.broker.asking import ask
 from barnabas.broker.call import Call
+from barnabas.broker.shard_calls import call_shard
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.transactions.steps import NEEDS_PRODUCER_ID
 from barnabas.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
@@ -18,9 +18,9 @@ logger = logging.getLogger(__name__)
 
 async def end_txn(call: Call, request: EndTxnRequest) -> EndTxnResponse:
     while True:
-        answer = await ask(
+        answer = await call_shard(
             lambda: call.broker.transactions.shard_of(request.transactional_id),
-            lambda shard, asked, now_ms: shard.end_txn(request, call.version, now_ms),
+            lambda machine, waiter, now_ms: machine.end_txn(request, call.version, now_ms),
             _refused,
         )
         if answer is not NEEDS_PRODUCER_ID:

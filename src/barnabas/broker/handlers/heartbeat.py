@@ -4,14 +4,14 @@ Versions:  v3 static members."""
 
 from __future__ import annotations
 
-from barnabas.broker.asking import Asked, ask
 from barnabas.broker.call import Call
+from barnabas.broker.shard_calls import ShardReply, call_shard
 from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
-def heartbeat(call: Call, request: HeartbeatRequest) -> Asked:
-    return ask(
+def heartbeat(call: Call, request: HeartbeatRequest) -> ShardReply:
+    return call_shard(
         lambda: call.broker.groups.shard_of(request.group_id),
-        lambda shard, asked, now_ms: shard.heartbeat(request, now_ms),
+        lambda machine, waiter, now_ms: machine.heartbeat(request, now_ms),
         lambda code: HeartbeatResponse(error_code=code),
     )

@@ -10,8 +10,8 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
-from barnabas.broker.asking import ask
 from barnabas.broker.call import Call
+from barnabas.broker.shard_calls import call_shard
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.transactions.steps import NEEDS_PRODUCER_ID
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -37,9 +37,9 @@ async def _begin_transactional(
     call: Call, request: InitProducerIdRequest, transactional_id: str
 ) -> InitProducerIdResponse:
     while True:
-        answer = await ask(
+        answer = await call_shard(
             lambda: call.broker.transactions.shard_of(transactional_id),
-            lambda shard, asked, now_ms: shard.init_producer_id(request, call.version, now_ms),
+            lambda machine, waiter, now_ms: machine.init_producer_id(request, call.version, now_ms),
             _refusal,
         )
         if answer is not NEEDS_PRODUCER_ID:

@@ -4,16 +4,18 @@ Versions:  v4 two steps for new members · v5 static members · v7 protocol told
 
 from __future__ import annotations
 
-from barnabas.broker.asking import Asked, ask
 from barnabas.broker.call import Call
 from barnabas.broker.group_coordinator import client_of
+from barnabas.broker.shard_calls import ShardReply, call_shard
 from barnabas.groups.classic.answers import join_refused
 from barnabas.wire.messages.join_group import JoinGroupRequest
 
 
-def join_group(call: Call, request: JoinGroupRequest) -> Asked:
-    return ask(
+def join_group(call: Call, request: JoinGroupRequest) -> ShardReply:
+    return call_shard(
         lambda: call.broker.groups.shard_of(request.group_id),
-        lambda shard, asked, now_ms: shard.join_group(request, client_of(call), call.version, asked, now_ms),
+        lambda machine, waiter, now_ms: machine.join_group(
+            request, client_of(call), call.version, waiter, now_ms
+        ),
         lambda code: join_refused(code, request.member_id, call.version),
     )

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.broker.asking import ask
 from barnabas.broker.call import Call
 from barnabas.broker.later import Later
+from barnabas.broker.shard_calls import call_shard
 from barnabas.errors import ErrorCode
 from barnabas.groups.offset_requests import refused_commit
 from barnabas.wire.messages.offset_commit import (
@@ -28,12 +28,12 @@ def offset_commit(call: Call, request: OffsetCommitRequest) -> Later:
     known, strangers = _known_and_strangers(call, request)
     request.topics = known
     whole = Later()
-    asked = ask(
+    reply = call_shard(
         lambda: call.broker.groups.shard_of(request.group_id),
-        lambda shard, asked, now_ms: shard.offset_commit(request, call.version, now_ms),
+        lambda machine, waiter, now_ms: machine.offset_commit(request, call.version, now_ms),
         lambda code: refused_commit(request, code),
     )
-    asked.then(lambda answer: whole.resolve(_with(answer, strangers)))
+    reply.then(lambda answer: whole.resolve(_with(answer, strangers)))
     return whole
 
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.broker.asking import ask
 from barnabas.broker.call import Call
 from barnabas.broker.later import Later
+from barnabas.broker.shard_calls import call_shard
 from barnabas.errors import ErrorCode
 from barnabas.wire.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -21,12 +21,12 @@ from barnabas.wire.messages.offset_delete import (
 def offset_delete(call: Call, request: OffsetDeleteRequest) -> Later:
     strangers = _without_strangers(call, request)
     whole = Later()
-    asked = ask(
+    reply = call_shard(
         lambda: call.broker.groups.shard_of(request.group_id),
-        lambda shard, asked, now_ms: shard.offset_delete(request),
+        lambda machine, waiter, now_ms: machine.offset_delete(request),
         lambda code: OffsetDeleteResponse(error_code=code),
     )
-    asked.then(lambda answer: whole.resolve(_with(answer, strangers)))
+    reply.then(lambda answer: whole.resolve(_with(answer, strangers)))
     return whole
 
 

@@ -6,9 +6,9 @@ v9 member epochs · v10 topic ids."""
 
 from __future__ import annotations
 
-from barnabas.broker.asking import Question, ask_all
 from barnabas.broker.call import Call
 from barnabas.broker.later import Later
+from barnabas.broker.shard_calls import ShardCall, call_shards
 from barnabas.errors import ErrorCode
 from barnabas.ids import ZERO_UUID
 from barnabas.wire.messages.offset_fetch import (
@@ -27,8 +27,8 @@ TOPIC_ID_VERSION_MIN = 10
 def offset_fetch(call: Call, request: OffsetFetchRequest) -> Later:
     by_id = call.version >= TOPIC_ID_VERSION_MIN
     strangers = [_take_strangers(call, group) if by_id else [] for group in request.groups]
-    return ask_all(
-        [_question(call, group, request.require_stable) for group in request.groups],
+    return call_shards(
+        [_shard_call(call, group, request.require_stable) for group in request.groups],
         lambda answers: OffsetFetchResponse(
             groups=[
                 _with(group, unknown) if by_id else group
@@ -69,9 +69,9 @@ def _with(
     return group
 
 
-def _question(call: Call, group: OffsetFetchRequestGroup, require_stable: bool) -> Question:
-    return Question(
+def _shard_call(call: Call, group: OffsetFetchRequestGroup, require_stable: bool) -> ShardCall:
+    return ShardCall(
         lambda: call.broker.groups.shard_of(group.group_id),
-        lambda shard, asked, now_ms: shard.offset_fetch(group, require_stable),
+        lambda machine, waiter, now_ms: machine.offset_fetch(group, require_stable),
         lambda code: OffsetFetchResponseGroup(group_id=group.group_id, error_code=code),
     )

@@ -12,8 +12,8 @@ from collections.abc import Coroutine, Mapping
 from typing import Any, TypeAlias
 
 from barnabas.broker.call import Call
-from barnabas.broker.joining import join_transaction
 from barnabas.broker.leaders import endpoints_of, leader_of
+from barnabas.broker.transaction_verification import ensure_in_transaction
 from barnabas.coordination.step import Producer
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import INTERNAL_TOPICS, TopicPartition
@@ -183,7 +183,7 @@ def _join_transaction(
     producer = Producer(checked.producer_id, checked.producer_epoch)
     joins = call.version >= IMPLICIT_JOIN_VERSION_MIN
     try:
-        join_transaction(call.broker, request.transactional_id, producer, place, joins=joins)
+        ensure_in_transaction(call.broker, request.transactional_id, producer, place, joins=joins)
     except KafkaError as error:
         raise KafkaError(_known_to_producers(error.code, call.version), error.message) from error
     known = call.broker.replicas.leader(*place).log.producers.entries

@@ -4,14 +4,14 @@ Versions:  v3 static members · v5 protocol checked and told."""
 
 from __future__ import annotations
 
-from barnabas.broker.asking import Asked, ask
 from barnabas.broker.call import Call
+from barnabas.broker.shard_calls import ShardReply, call_shard
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
-def sync_group(call: Call, request: SyncGroupRequest) -> Asked:
-    return ask(
+def sync_group(call: Call, request: SyncGroupRequest) -> ShardReply:
+    return call_shard(
         lambda: call.broker.groups.shard_of(request.group_id),
-        lambda shard, asked, now_ms: shard.sync_group(request, call.version, asked, now_ms),
+        lambda machine, waiter, now_ms: machine.sync_group(request, call.version, waiter, now_ms),
         lambda code: SyncGroupResponse(error_code=code),
     )

@@ -6,9 +6,9 @@ transaction by themselves (KIP-890); before, AddOffsetsToTxn must have come firs
 
 from __future__ import annotations
 
-from barnabas.broker.asking import ask
 from barnabas.broker.call import Call
-from barnabas.broker.joining import join_transaction
+from barnabas.broker.shard_calls import call_shard
+from barnabas.broker.transaction_verification import ensure_in_transaction
 from barnabas.coordination.step import Producer
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.groups.offset_requests import refused_commit_in_transaction
@@ -70,12 +70,12 @@ async def _commit(call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommi
         place = TopicPartition(OFFSETS_TOPIC, call.broker.groups.partition_of(request.group_id))
         producer = Producer(request.producer_id, request.producer_epoch)
         joins = call.version >= IMPLICIT_VERSION_MIN
-        join_transaction(call.broker, request.transactional_id, producer, place, joins=joins)
+        ensure_in_transaction(call.broker, request.transactional_id, producer, place, joins=joins)
     except KafkaError as error:
         return refused_commit_in_transaction(request, _known_to_clients(error.code, call.version))
-    response: TxnOffsetCommitResponse = await ask(
+    response: TxnOffsetCommitResponse = await call_shard(
         lambda: call.broker.groups.shard_of(request.group_id),
-        lambda shard, asked, now_ms: shard.txn_offset_commit(request, call.version, now_ms),
+        lambda machine, waiter, now_ms: machine.txn_offset_commit(request, call.version, now_ms),
         lambda code: refused_commit_in_transaction(request, code),
     )
     return response

@@ -23,8 +23,8 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.groups.classic.joining import JoinCall, Joining
 from barnabas.groups.classic.members import ClientInfo, Member, chosen_protocol
 from barnabas.groups.classic.plan import JOIN, PENDING, SESSION, SYNC, Plan, timer_key
+from barnabas.groups.classic.rebalancer import Rebalancer
 from barnabas.groups.classic.records import CONSUMER, Generation, group_record, group_tombstone, group_value
-from barnabas.groups.classic.rounds import Rounds
 from barnabas.groups.classic.states import State
 from barnabas.groups.classic.syncing import sync as sync_group
 from barnabas.groups.group import Committer
@@ -65,69 +65,69 @@ class ClassicGroup:
     def __init__(
         self, group_id: str, settings: GroupSettings, new_uuid: Callable[[], object] = uuid4
     ) -> None:
-        self._rounds = Rounds(group_id, settings)
-        self._joining = Joining(self._rounds, new_uuid)
+        self._rebalancer = Rebalancer(group_id, settings)
+        self._joining = Joining(self._rebalancer, new_uuid)
 
     # What it is now
 
     @property
     def group_id(self) -> str:
-        return self._rounds.group_id
+        return self._rebalancer.group_id
 
     @property
     def state(self) -> State:
-        return self._rounds.state
+        return self._rebalancer.state
 
     @property
     def state_name(self) -> str:
-        return self._rounds.state.value
+        return self._rebalancer.state.value
 
     @property
     def generation(self) -> int:
-        return self._rounds.generation.number
+        return self._rebalancer.generation.number
 
     @property
     def protocol_type(self) -> str:
-        return self._rounds.generation.protocol_type
+        return self._rebalancer.generation.protocol_type
 
     @property
     def leader(self) -> str | None:
-        return self._rounds.roster.leader
+        return self._rebalancer.roster.leader
 
     @property
     def members(self) -> tuple[Member, ...]:
         """To look at, not to change."""
-        return tuple(self._rounds.roster)
+        return tuple(self._rebalancer.roster)
 
     @property
     def pending_members(self) -> frozenset[str]:
-        return frozenset(self._rounds.pending)
+        return frozenset(self._rebalancer.pending)
 
     @property
     def is_empty(self) -> bool:
-        return self._rounds.state is State.EMPTY
+        return self._rebalancer.state is State.EMPTY
 
     @property
     def saved(self) -> GroupMetadataValue | None:
         """The last record taken in; None if there is none in the journal."""
-        return self._rounds.saved
+        return self._rebalancer.saved
 
     @property
-    def is_forgettable(self) -> bool:
+    def is_unused(self) -> bool:
         """In no record and in nobody's mind: it can be dropped without a trace."""
-        return self.is_empty and self.saved is None and not self._rounds.pending
+        return self.is_empty and self.saved is None and not self._rebalancer.pending
 
     def subscribed_topics(self) -> frozenset[str] | None:
         """Of the last generation; None if they cannot be known."""
-        return self._rounds.topics
+        return self._rebalancer.topics
 
     def is_subscribed_to(self, topic: str) -> bool:
-        topics = self._rounds.topics
+        topics = self._rebalancer.topics
         return self.protocol_type == CONSUMER if topics is None else topic in topics
 
     def describe(self) -> DescribedGroup:
         """Metadata is shown of a stable group only: in a round the protocol is not chosen yet."""
-        generation = self._rounds.generation
+        generation = self._rebalancer.generation
         name = generation.protocol_name if self.state is State.STABLE else None
         return DescribedGroup(
             group_id=self.group_id,
@@ -143,7 +143,7 @@ class ClassicGroup:
                     member_metadata=b"" if name is None else member.metadata(name),
                     member_assignment=member.assignment,
                 )
-                for member in self._rounds.roster
+                for member in self._rebalancer.roster
             ],
         )
 
@@ -159,7 +159,7 @@ class ClassicGroup:
         self, request: SyncGroupRequest, waiter: Waiter, version: int, now_ms: int
     ) -> Step[SyncGroupResponse]:
         plan = self._plan(now_ms)
-        return plan.step(sync_group(self._rounds, request, waiter, version, plan))
+        return plan.step(sync_group(self._rebalancer, request, waiter, version, plan))
 
     def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> Step[HeartbeatResponse]:
         plan = self._plan(now_ms)
@@ -186,20 +186,20 @@ class ClassicGroup:
             )
             answers.append(answer)
             try:
-                self._take_leave(identity, leaving, plan)
+                self._leave_one(identity, leaving, plan)
             except KafkaError as error:
                 answer.error_code = error.code
         if leaving:
-            self._rounds.part_with(leaving, plan)
+            self._rebalancer.remove_members(leaving, plan)
         return plan.step(LeaveGroupResponse(members=answers))
 
-    def _take_leave(self, identity: MemberIdentity, leaving: set[str], plan: Plan) -> None:
-        rounds = self._rounds
-        if identity.member_id in rounds.pending:
-            rounds.forget_pending(identity.member_id, plan)
+    def _leave_one(self, identity: MemberIdentity, leaving: set[str], plan: Plan) -> None:
+        rebalancer = self._rebalancer
+        if identity.member_id in rebalancer.pending:
+            rebalancer.forget_pending(identity.member_id, plan)
             return
         if identity.member_id:
-            member = rounds.roster.check(identity.member_id, identity.group_instance_id)
+            member = rebalancer.roster.check(identity.member_id, identity.group_instance_id)
         else:
             member = self._holder(identity.group_instance_id)
         if member.id in leaving:
@@ -207,7 +207,7 @@ class ClassicGroup:
         leaving.add(member.id)
 
     def _holder(self, instance_id: str | None) -> Member:
-        holder = self._rounds.roster.holder(instance_id)
+        holder = self._rebalancer.roster.holder(instance_id)
         if holder is None:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         return holder
@@ -215,12 +215,12 @@ class ClassicGroup:
     def _check_member(self, member_id: str, instance_id: str | None, generation: int) -> None:
         if self.state is State.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        self._rounds.roster.check(member_id, instance_id)
+        self._rebalancer.roster.check(member_id, instance_id)
         if generation != self.generation:
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
 
     def _keep_alive(self, member_id: str, plan: Plan) -> None:
-        plan.after(self._rounds.roster[member_id].session_timeout_ms, SESSION, member_id)
+        plan.after(self._rebalancer.roster[member_id].session_timeout_ms, SESSION, member_id)
 
     # Offsets
 
@@ -240,7 +240,7 @@ class ClassicGroup:
 
     def touch(self, member_id: str) -> list[Timer]:
         """A commit that was allowed shows that its member lives, as a heartbeat does."""
-        member = self._rounds.roster.get(member_id)
+        member = self._rebalancer.roster.get(member_id)
         if member is None:
             return []
         return [Timer(timer_key(self.group_id, SESSION, member_id), member.session_timeout_ms)]
@@ -271,7 +271,7 @@ class ClassicGroup:
         if self.is_empty:
             emptied_ms = -1 if self.saved is None else self.saved.current_state_timestamp
             return commit_ms if emptied_ms < 0 else emptied_ms
-        is_known = self.state is State.STABLE and self._rounds.topics is not None
+        is_known = self.state is State.STABLE and self._rebalancer.topics is not None
         return commit_ms if is_known else None
 
     # Time, the journal, and other kinds of groups
@@ -283,55 +283,55 @@ class ClassicGroup:
             case ("group", self.group_id, kind, str(member_id)) if kind == SESSION:
                 self._session_is_over(member_id, plan)
             case ("group", self.group_id, kind, str(member_id)) if kind == PENDING:
-                self._rounds.forget_pending(member_id, plan)
+                self._rebalancer.forget_pending(member_id, plan)
             case ("group", self.group_id, kind) if kind == JOIN:
-                self._rounds.join_time_is_over(plan)
+                self._rebalancer.join_time_is_over(plan)
             case ("group", self.group_id, kind) if kind == SYNC:
-                self._rounds.sync_time_is_over(plan)
+                self._rebalancer.sync_time_is_over(plan)
             case _:
                 raise ValueError(f"group {self.group_id} has no timer {key!r}")
         return plan.step(None)
 
     def _session_is_over(self, member_id: str, plan: Plan) -> None:
-        member = self._rounds.roster.get(member_id)
-        if member is not None and not member.is_excused:
-            self._rounds.part_with({member_id}, plan)
+        member = self._rebalancer.roster.get(member_id)
+        if member is not None and not member.waits_for_answer:
+            self._rebalancer.remove_members({member_id}, plan)
 
     def apply(self, value: GroupMetadataValue | None) -> None:
         """Take in the group's record, live or replayed; None is its tombstone."""
-        self._rounds.land(value)
+        self._rebalancer.land(value)
 
     def loaded(self, now_ms: int) -> Step[None]:
         """Everybody has a whole session to find this coordinator."""
         plan = self._plan(now_ms)
-        for member in self._rounds.roster:
+        for member in self._rebalancer.roster:
             self._keep_alive(member.id, plan)
         is_downgraded = self.saved is not None and self.saved.leader is None
-        has_too_many = len(self._rounds.roster) > self._rounds.settings.max_size
+        has_too_many = len(self._rebalancer.roster) > self._rebalancer.settings.max_size
         if has_too_many or (is_downgraded and not self.is_empty):
-            self._rounds.begin(plan)
+            self._rebalancer.begin(plan)
         return plan.step(None)
 
     def rebalance(self, now_ms: int) -> Step[None]:
         """Send everybody to join again, as after a conversion that a member's leaving caused."""
         plan = self._plan(now_ms)
         if self.state in (State.STABLE, State.COMPLETING):
-            self._rounds.begin(plan)
+            self._rebalancer.begin(plan)
         return plan.step(None)
 
     def tombstones(self) -> list[JournalRecord]:
         return [group_tombstone(self.group_id)]
 
-    def dismissal(self, code: ErrorCode, now_ms: int) -> Step[None]:
+    def refuse_waiting(self, code: ErrorCode, now_ms: int) -> Step[None]:
         """Answers for all who wait and an end to all timers, for when the group is converted or this broker
         no longer coordinates it. Changes nothing: the tombstone does, or the group is dropped."""
         plan = self._plan(now_ms)
-        self._rounds.dismissal(code, plan)
+        self._rebalancer.refuse_waiting(code, plan)
         return plan.step(None)
 
     def export(self) -> Export:
-        members = tuple(replace(member, join=None, sync=None) for member in self._rounds.roster)
-        return Export(self._rounds.current(), members)
+        members = tuple(replace(member, join=None, sync=None) for member in self._rebalancer.roster)
+        return Export(self._rebalancer.current(), members)
 
     def _plan(self, now_ms: int) -> Plan:
         return Plan(self.group_id, now_ms)

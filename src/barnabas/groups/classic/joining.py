@@ -12,8 +12,8 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.groups.classic.answers import join_refused, joined
 from barnabas.groups.classic.members import ClientInfo, Member, ParkedJoin, chosen_protocol, protocols_of
 from barnabas.groups.classic.plan import PENDING, SESSION, Plan
+from barnabas.groups.classic.rebalancer import Rebalancer
 from barnabas.groups.classic.records import group_record, group_value
-from barnabas.groups.classic.rounds import Rounds
 from barnabas.groups.classic.states import State
 from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
@@ -54,16 +54,16 @@ class JoinCall(NamedTuple):
 
 
 class Joining:
-    def __init__(self, rounds: Rounds, new_uuid: Callable[[], object]) -> None:
-        self._rounds = rounds
+    def __init__(self, rebalancer: Rebalancer, new_uuid: Callable[[], object]) -> None:
+        self._rebalancer = rebalancer
         self._new_uuid = new_uuid
 
     def join(self, call: JoinCall, plan: Plan) -> JoinGroupResponse:
         member_id = call.request.member_id
         try:
-            self._rounds.settings.check_session_timeout(call.request.session_timeout_ms)
+            self._rebalancer.settings.check_session_timeout(call.request.session_timeout_ms)
             if not self._has_room(call.request):
-                self._turn_away(member_id, plan)
+                self._reject(member_id, plan)
                 return join_refused(ErrorCode.GROUP_MAX_SIZE_REACHED, "", call.version)
             self._check_protocols(call.request)
             return self._join_again(call, plan) if member_id else self._join_anew(call, plan)
@@ -75,90 +75,96 @@ class Joining:
     def _has_room(self, request: JoinGroupRequest) -> bool:
         """While a round prepares, places go to those who have joined in it: the last to come again may find
         none. A static member that comes back takes the place it has."""
-        rounds = self._rounds
-        member = rounds.roster.get(request.member_id) or rounds.roster.holder(request.group_instance_id)
-        if rounds.state in (State.EMPTY, State.DEAD):
+        rebalancer = self._rebalancer
+        member = rebalancer.roster.get(request.member_id) or rebalancer.roster.holder(
+            request.group_instance_id
+        )
+        if rebalancer.state in (State.EMPTY, State.DEAD):
             return True
-        if rounds.state is State.PREPARING:
+        if rebalancer.state is State.PREPARING:
             has_joined = member is not None and member.join is not None
-            return has_joined or rounds.roster.joined_count < rounds.settings.max_size
-        return member is not None or len(rounds.roster) < rounds.settings.max_size
+            return has_joined or rebalancer.roster.joined_count < rebalancer.settings.max_size
+        return member is not None or len(rebalancer.roster) < rebalancer.settings.max_size
 
-    def _turn_away(self, member_id: str, plan: Plan) -> None:
-        self._rounds.forget_pending(member_id, plan)
-        if member_id in self._rounds.roster:
-            self._rounds.part_with({member_id}, plan)
+    def _reject(self, member_id: str, plan: Plan) -> None:
+        self._rebalancer.forget_pending(member_id, plan)
+        if member_id in self._rebalancer.roster:
+            self._rebalancer.remove_members({member_id}, plan)
 
     def _check_protocols(self, request: JoinGroupRequest) -> None:
-        rounds = self._rounds
-        if rounds.state is State.DEAD:
+        rebalancer = self._rebalancer
+        if rebalancer.state is State.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         names = [protocol.name for protocol in request.protocols]
-        if rounds.state is State.EMPTY:
+        if rebalancer.state is State.EMPTY:
             fits = bool(request.protocol_type and names)
         else:
-            same_type = request.protocol_type == rounds.generation.protocol_type
-            fits = same_type and rounds.roster.knows_any(names)
+            same_type = request.protocol_type == rebalancer.generation.protocol_type
+            fits = same_type and rebalancer.roster.knows_any(names)
         if not fits:
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
     # Without a member id
 
     def _join_anew(self, call: JoinCall, plan: Plan) -> JoinGroupResponse:
-        rounds, request = self._rounds, call.request
+        rebalancer, request = self._rebalancer, call.request
         instance_id = request.group_instance_id
         member_id = f"{call.client.id if instance_id is None else instance_id}-{self._new_uuid()}"
-        holder = rounds.roster.holder(instance_id)
+        holder = rebalancer.roster.holder(instance_id)
         if holder is not None:
-            return self._succeed(holder, member_id, call, plan)
+            return self._replace_static_member(holder, member_id, call, plan)
         if instance_id is None and call.version >= _MEMBER_ID_FIRST_FROM:
-            rounds.pending.add(member_id)
+            rebalancer.pending.add(member_id)
             plan.after(request.session_timeout_ms, PENDING, member_id)
             return join_refused(ErrorCode.MEMBER_ID_REQUIRED, member_id, call.version)
         return self._add(member_id, call, plan)
 
     def _add(self, member_id: str, call: JoinCall, plan: Plan) -> JoinGroupResponse:
-        rounds = self._rounds
-        if not len(rounds.roster):
-            rounds.generation = rounds.generation._replace(protocol_type=call.request.protocol_type)
-        if rounds.first_wait is not None:
-            rounds.first_wait.has_newcomer = True
-        if member_id in rounds.pending:
-            rounds.pending.discard(member_id)
+        rebalancer = self._rebalancer
+        if not len(rebalancer.roster):
+            rebalancer.generation = rebalancer.generation._replace(protocol_type=call.request.protocol_type)
+        if rebalancer.first_wait is not None:
+            rebalancer.first_wait.has_newcomer = True
+        if member_id in rebalancer.pending:
+            rebalancer.pending.discard(member_id)
             plan.cancel(PENDING, member_id)
         member = call.member(member_id)
         member.is_new = True
-        rounds.roster.add(member)
+        rebalancer.roster.add(member)
         plan.after(NEWCOMER_TIMEOUT_MS, SESSION, member_id)
-        rounds.begin_or_complete(plan)
+        rebalancer.begin_or_complete(plan)
         return _PARKED_JOIN
 
     # A static member under a new id
 
-    def _succeed(self, old: Member, member_id: str, call: JoinCall, plan: Plan) -> JoinGroupResponse:
-        rounds = self._rounds
+    def _replace_static_member(
+        self, old: Member, member_id: str, call: JoinCall, plan: Plan
+    ) -> JoinGroupResponse:
+        rebalancer = self._rebalancer
         successor = call.member(member_id)
         successor.assignment = old.assignment
-        if rounds.state is State.STABLE and self._keeps_protocol(old, successor):
-            return self._succeed_quietly(old, successor, call.version, plan)
-        rounds.take_over(old, successor, plan)
-        rounds.begin_or_complete(plan)
+        if rebalancer.state is State.STABLE and self._keeps_protocol(old, successor):
+            return self._replace_without_rebalance(old, successor, call.version, plan)
+        rebalancer.take_over(old, successor, plan)
+        rebalancer.begin_or_complete(plan)
         return _PARKED_JOIN
 
     def _keeps_protocol(self, old: Member, successor: Member) -> bool:
-        members = [successor if member is old else member for member in self._rounds.roster]
-        return chosen_protocol(members) == self._rounds.generation.protocol_name
+        members = [successor if member is old else member for member in self._rebalancer.roster]
+        return chosen_protocol(members) == self._rebalancer.generation.protocol_name
 
-    def _succeed_quietly(self, old: Member, successor: Member, version: int, plan: Plan) -> JoinGroupResponse:
+    def _replace_without_rebalance(
+        self, old: Member, successor: Member, version: int, plan: Plan
+    ) -> JoinGroupResponse:
         """No round: the new id takes the assignment of the old one. Only a record makes it so."""
-        rounds = self._rounds
-        rounds.successor = successor
-        was = rounds.current()
+        rebalancer = self._rebalancer
+        rebalancer.successor = successor
+        was = rebalancer.current()
         leads = was.leader == old.id
         now = was._replace(leader=successor.id) if leads else was
-        members = [successor if member is old else member for member in rounds.roster]
+        members = [successor if member is old else member for member in rebalancer.roster]
         assignments = {member.id: member.assignment for member in members}
-        plan.record(group_record(rounds.group_id, group_value(now, members, assignments, plan.now_ms)))
+        plan.record(group_record(rebalancer.group_id, group_value(now, members, assignments, plan.now_ms)))
         plan.cancel(SESSION, old.id)
         plan.after(successor.session_timeout_ms, SESSION, successor.id)
         if version >= _SKIP_ASSIGNMENT_FROM:
@@ -169,29 +175,29 @@ class Joining:
     # With a member id
 
     def _join_again(self, call: JoinCall, plan: Plan) -> JoinGroupResponse:
-        rounds, request = self._rounds, call.request
-        if request.member_id in rounds.pending and request.group_instance_id is None:
+        rebalancer, request = self._rebalancer, call.request
+        if request.member_id in rebalancer.pending and request.group_instance_id is None:
             return self._add(request.member_id, call, plan)
-        member = rounds.roster.check(request.member_id, request.group_instance_id)
+        member = rebalancer.roster.check(request.member_id, request.group_instance_id)
         if self._has_news(member, call):
             self._update(member, call, plan)
-            rounds.begin_or_complete(plan)
+            rebalancer.begin_or_complete(plan)
             return _PARKED_JOIN
         # Its last answer was lost, or it only wants to sync again.
         plan.after(member.session_timeout_ms, SESSION, member.id)
-        return rounds.answer_joined(member)
+        return rebalancer.answer_joined(member)
 
     def _has_news(self, member: Member, call: JoinCall) -> bool:
         """In a stable group the leader's join is news as such: topics may have changed, and it noticed."""
-        rounds = self._rounds
-        if rounds.state is State.PREPARING:
+        rebalancer = self._rebalancer
+        if rebalancer.state is State.PREPARING:
             return True
-        leads = rounds.state is State.STABLE and member.id == rounds.roster.leader
+        leads = rebalancer.state is State.STABLE and member.id == rebalancer.roster.leader
         return leads or member.protocols != protocols_of(call.request.protocols)
 
     def _update(self, member: Member, call: JoinCall, plan: Plan) -> None:
         request = call.request
-        self._rounds.roster.offer(member, protocols_of(request.protocols))
+        self._rebalancer.roster.offer(member, protocols_of(request.protocols))
         member.session_timeout_ms = request.session_timeout_ms
         member.rebalance_timeout_ms = call.rebalance_timeout_ms
         if member.join is not None:

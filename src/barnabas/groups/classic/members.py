@@ -56,7 +56,7 @@ class Member:
         return self.instance_id is not None
 
     @property
-    def is_excused(self) -> bool:
+    def waits_for_answer(self) -> bool:
         """It waits for us: while it does, its silence means nothing."""
         return not self.is_new and (self.join is not None or self.sync is not None)
 

@@ -7,8 +7,8 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.groups.classic.answers import sync_refused, synced
 from barnabas.groups.classic.members import Member
 from barnabas.groups.classic.plan import SESSION, SYNC, Plan
+from barnabas.groups.classic.rebalancer import Rebalancer
 from barnabas.groups.classic.records import group_record, group_value
-from barnabas.groups.classic.rounds import Rounds
 from barnabas.groups.classic.states import State
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
@@ -16,62 +16,62 @@ _NAMES_PROTOCOL_FROM = 5
 
 
 def sync(
-    rounds: Rounds, request: SyncGroupRequest, waiter: Waiter, version: int, plan: Plan
+    rebalancer: Rebalancer, request: SyncGroupRequest, waiter: Waiter, version: int, plan: Plan
 ) -> SyncGroupResponse:
     try:
-        member = _checked(rounds, request, version)
+        member = _checked(rebalancer, request, version)
     except KafkaError as error:
         return sync_refused(error.code)
-    if rounds.state is State.STABLE:
-        rounds.has_synced(member, plan)
+    if rebalancer.state is State.STABLE:
+        rebalancer.has_synced(member, plan)
         plan.after(member.session_timeout_ms, SESSION, member.id)
-        return synced(rounds.current(), member.assignment)
-    if member.id == rounds.roster.leader:
-        return _assign(rounds, request, plan)
-    return _park(rounds, member, waiter, plan)
+        return synced(rebalancer.current(), member.assignment)
+    if member.id == rebalancer.roster.leader:
+        return _assign(rebalancer, request, plan)
+    return _park(rebalancer, member, waiter, plan)
 
 
-def _checked(rounds: Rounds, request: SyncGroupRequest, version: int) -> Member:
-    if rounds.state is State.DEAD:
+def _checked(rebalancer: Rebalancer, request: SyncGroupRequest, version: int) -> Member:
+    if rebalancer.state is State.DEAD:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     names = (request.protocol_type, request.protocol_name)
     if version >= _NAMES_PROTOCOL_FROM and None in names:
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    member = rounds.roster.check(request.member_id, request.group_instance_id)
-    generation = rounds.generation
+    member = rebalancer.roster.check(request.member_id, request.group_instance_id)
+    generation = rebalancer.generation
     if request.generation_id != generation.number:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
     ours = (generation.protocol_type, generation.protocol_name)
     if any(name not in (None, our) for name, our in zip(names, ours, strict=True) if our is not None):
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    if rounds.state is State.PREPARING:
+    if rebalancer.state is State.PREPARING:
         raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
     return member
 
 
-def _park(rounds: Rounds, member: Member, waiter: Waiter, plan: Plan) -> SyncGroupResponse:
+def _park(rebalancer: Rebalancer, member: Member, waiter: Waiter, plan: Plan) -> SyncGroupResponse:
     if member.sync is not None:
         # The same member asks once more; nobody listens for the first answer, but its call must end.
         plan.answer(member.sync, sync_refused(ErrorCode.REBALANCE_IN_PROGRESS))
     member.sync = waiter
-    rounds.has_synced(member, plan)
+    rebalancer.has_synced(member, plan)
     parked: SyncGroupResponse = PARKED
     return parked
 
 
-def _assign(rounds: Rounds, request: SyncGroupRequest, plan: Plan) -> SyncGroupResponse:
+def _assign(rebalancer: Rebalancer, request: SyncGroupRequest, plan: Plan) -> SyncGroupResponse:
     """Nobody is answered before the assignment is recorded, and nothing changes before it is applied: should
     the record fail, the leader is told so and may bring the assignment again."""
-    generation = rounds.current()
+    generation = rebalancer.current()
     brought = {given.member_id: bytes(given.assignment) for given in request.assignments}
-    value = group_value(generation, rounds.roster, brought, plan.now_ms)
-    plan.record(group_record(rounds.group_id, value))
-    for member in rounds.roster:
+    value = group_value(generation, rebalancer.roster, brought, plan.now_ms)
+    plan.record(group_record(rebalancer.group_id, value))
+    for member in rebalancer.roster:
         if member.sync is not None:
             plan.answer(member.sync, synced(generation, brought.get(member.id, b"")))
         if member.sync is not None or member.id == request.member_id:
             # Its session may have run out while it was excused.
             plan.after(member.session_timeout_ms, SESSION, member.id)
-    if rounds.unsynced <= {request.member_id}:
+    if rebalancer.unsynced <= {request.member_id}:
         plan.cancel(SYNC)
     return synced(generation, brought.get(request.member_id, b""))

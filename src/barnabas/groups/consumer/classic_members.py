@@ -53,7 +53,7 @@ class ClassicMembers:
         self._changes = changes
         self._departures = departures
         # Soft: members that were told to join again, whose time for that runs.
-        self._told: set[str] = set()
+        self._told_to_rejoin: set[str] = set()
 
     # ---- JoinGroup
 
@@ -69,7 +69,7 @@ class ClassicMembers:
                 JoinGroupResponse(error_code=int(ErrorCode.MEMBER_ID_REQUIRED), member_id=member_id)
             )
         records: list[GroupRecord] = []
-        member = self._joining(member_id, request.group_instance_id, is_anonymous, records, plan)
+        member = self._joining_member(member_id, request.group_instance_id, is_anonymous, records, plan)
         updated = _with_join(member, request, subscription, client)
         owned = by_topic_id(subscription.owned_partitions, self._topics)
         updated = self._changes.of_member(member, updated, owned, now_ms, records)
@@ -114,7 +114,7 @@ class ClassicMembers:
         ]
         return set.intersection(*offers) if offers else None
 
-    def _joining(
+    def _joining_member(
         self,
         member_id: str,
         instance_id: str | None,
@@ -134,7 +134,7 @@ class ClassicMembers:
         )
 
     def _set_timers(self, request: JoinGroupRequest, member: Member, plan: Plan) -> None:
-        self._told.discard(member.member_id)
+        self._told_to_rejoin.discard(member.member_id)
         plan.cancel(JOIN, member.member_id)
         plan.cancel(REBALANCE, member.member_id)
         plan.after(request.session_timeout_ms, SESSION, member.member_id)
@@ -155,7 +155,7 @@ class ClassicMembers:
         plan = Plan(self._state.group_id, now_ms)
         is_behind = self._state.epoch > member.epoch
         if is_behind and member.state is not MemberState.UNREVOKED_PARTITIONS:
-            self._tell(member, plan)
+            self._tell_to_rejoin(member, plan)
             return plan.step(SyncGroupResponse(error_code=int(ErrorCode.REBALANCE_IN_PROGRESS)))
         plan.cancel(SYNC, member.member_id)
         plan.after(classic.session_timeout_ms, SESSION, member.member_id)
@@ -173,7 +173,7 @@ class ClassicMembers:
         plan.after(classic.session_timeout_ms, SESSION, member.member_id)
         if not self._should_rejoin(member):
             return plan.step(HeartbeatResponse())
-        self._tell(member, plan)
+        self._tell_to_rejoin(member, plan)
         return plan.step(HeartbeatResponse(error_code=int(ErrorCode.REBALANCE_IN_PROGRESS)))
 
     def _speaker(
@@ -202,10 +202,10 @@ class ClassicMembers:
             for partition in partitions
         )
 
-    def _tell(self, member: Member, plan: Plan) -> None:
+    def _tell_to_rejoin(self, member: Member, plan: Plan) -> None:
         """It must join again, and in time: the others may wait for its partitions."""
-        if member.member_id not in self._told:
-            self._told.add(member.member_id)
+        if member.member_id not in self._told_to_rejoin:
+            self._told_to_rejoin.add(member.member_id)
             plan.after(member.rebalance_timeout_ms, JOIN, member.member_id)
 
     # ---- LeaveGroup
@@ -214,7 +214,7 @@ class ClassicMembers:
         plan = Plan(self._state.group_id, now_ms)
         leaving: dict[str, None] = {}
         answers = [self._leave_one(identity, leaving) for identity in _identities(request)]
-        self._told -= leaving.keys()
+        self._told_to_rejoin -= leaving.keys()
         self._departures.fence(list(leaving), plan)
         return plan.step(LeaveGroupResponse(members=answers))
 

@@ -288,10 +288,10 @@ class ConsumerGroup:
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION, "members must commit with OffsetCommit 9 or newer"
             )
-        if committer.generation > member.epoch or not self._had_then(member, committer):
+        if committer.generation > member.epoch or not self._held_at_epoch(member, committer):
             _check_member_epoch(member, committer.generation)
 
-    def _had_then(self, member: Member, committer: Committer) -> bool:
+    def _held_at_epoch(self, member: Member, committer: Committer) -> bool:
         for topic in committer.topics:
             topic_id = self._topics.topic_id(topic.name)
             for partition in topic.partitions:

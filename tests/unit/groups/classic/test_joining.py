@@ -50,7 +50,7 @@ def test_without_a_second_step_the_id_is_forgotten() -> None:
     story = GroupStory()
     story.join("a", session_timeout_ms=7000)
     story.pass_time(7000)
-    assert story.group.is_forgettable
+    assert story.group.is_unused
     assert code(story.join("a")) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
@@ -166,7 +166,7 @@ def test_without_a_delay_the_first_wait_is_over_at_once() -> None:
     assert story.group.generation == 1
 
 
-# Rounds
+# Rebalancer
 
 
 def test_second_member_sends_the_first_back_to_rejoin() -> None:

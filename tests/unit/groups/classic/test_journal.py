@@ -113,15 +113,15 @@ def test_records_of_version_0_have_one_timeout() -> None:
 
 def test_a_group_of_which_nothing_is_on_record_can_be_dropped() -> None:
     story = GroupStory()
-    assert story.group.is_forgettable
+    assert story.group.is_unused
     story.join("a")
-    assert not story.group.is_forgettable
+    assert not story.group.is_unused
     story.join("a")
-    assert not story.group.is_forgettable
+    assert not story.group.is_unused
     story.rejoin_all()
     story.leave("a")
     assert story.group.is_empty
-    assert not story.group.is_forgettable
+    assert not story.group.is_unused
 
 
 def test_the_tombstone_is_for_the_groups_record() -> None:
@@ -155,7 +155,7 @@ def test_all_who_wait_are_told_when_the_group_goes_elsewhere() -> None:
     story = GroupStory().stable("a", "b")
     story.join("b", protocols={"range": subscription("bills")})
     story.join("p")
-    step = story.group.dismissal(ErrorCode.NOT_COORDINATOR, 0)
+    step = story.group.refuse_waiting(ErrorCode.NOT_COORDINATOR, 0)
     ((waiter, answer),) = step.answers
     assert waiter is story["b"].waiting
     assert answer.error_code == ErrorCode.NOT_COORDINATOR

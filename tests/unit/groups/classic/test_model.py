@@ -222,7 +222,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         if group.state is State.COMPLETING:
             assert self.story.has_timer("sync")
         for member in group.members:
-            assert member.is_excused or self.story.has_timer("session", member.id)
+            assert member.waits_for_answer or self.story.has_timer("session", member.id)
         for member_id in group.pending_members:
             assert self.story.has_timer("pending", member_id)
 

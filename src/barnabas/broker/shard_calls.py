@@ -13,7 +13,7 @@ from barnabas.errors import ErrorCode, KafkaError
 M = TypeVar("M", bound=Machine)
 
 
-class Asked(Later):
+class ShardReply(Later):
     """A reply to come; a KafkaError in its place becomes a reply through `refuse`."""
 
     __slots__ = ("_refuse",)
@@ -26,27 +26,27 @@ class Asked(Later):
         super().resolve(self._refuse(answer.code) if isinstance(answer, KafkaError) else answer)
 
 
-def ask(
+def call_shard(
     find: Callable[[], Shard[M]],
-    decide: Callable[[M, Asked, int], Step[Any]],
+    decide: Callable[[M, ShardReply, int], Step[Any]],
     refuse: Callable[[ErrorCode], Any],
-) -> Asked:
+) -> ShardReply:
     """Run one step on a shard. `decide` is given the asker too, for calls that are parked."""
-    asked = Asked(refuse)
+    reply = ShardReply(refuse)
     try:
-        find().run(lambda machine, now_ms: decide(machine, asked, now_ms), asked)
+        find().run(lambda machine, now_ms: decide(machine, reply, now_ms), reply)
     except KafkaError as error:
-        asked.resolve(error)
-    return asked
+        reply.resolve(error)
+    return reply
 
 
-class Question(NamedTuple):
+class ShardCall(NamedTuple):
     find: Callable[[], Any]
-    decide: Callable[[Any, Asked, int], Step[Any]]
+    decide: Callable[[Any, ShardReply, int], Step[Any]]
     refuse: Callable[[ErrorCode], Any]
 
 
-def ask_all(questions: Sequence[Question], combine: Callable[[list[Any]], Any]) -> Later:
+def call_shards(questions: Sequence[ShardCall], combine: Callable[[list[Any]], Any]) -> Later:
     """Ask several shards; one answer from all of theirs, in the order of the questions."""
     whole = Later()
     answers: list[Any] = [None] * len(questions)
@@ -62,5 +62,5 @@ def ask_all(questions: Sequence[Question], combine: Callable[[list[Any]], Any]) 
     if not questions:
         whole.resolve(combine([]))
     for place, question in enumerate(questions):
-        ask(*question).then(lambda answer, place=place: answered(place, answer))  # type: ignore[misc]
+        call_shard(*question).then(lambda answer, place=place: answered(place, answer))  # type: ignore[misc]
     return whole

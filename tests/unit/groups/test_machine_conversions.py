@@ -1,4 +1,4 @@
-"""Stories of a shard: groups that change their kind."""
+"""Stories of a machine: groups that change their kind."""
 
 import pytest
 from tests.support.group_calls import (
@@ -15,7 +15,7 @@ from tests.support.group_calls import (
     new_member_id,
     stable_member,
 )
-from tests.support.group_shards import ShardBench, durable
+from tests.support.group_machines import ShardBench, durable
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.groups.classic.group import ClassicGroup
@@ -100,7 +100,7 @@ def test_a_classic_group_with_members_is_upgraded(bench: ShardBench) -> None:
     modern = consumer_heartbeat(bench)
     assert modern.error_code == ErrorCode.NONE
     assert group_kind(bench) is ConsumerGroup
-    described = bench.call(lambda shard: shard.describe_consumer_group(GROUP))
+    described = bench.call(lambda machine: machine.describe_consumer_group(GROUP))
     assert {member.member_id for member in described.members} == {member_id, "modern"}
     assert heartbeat(bench, member_id, generation) == ErrorCode.REBALANCE_IN_PROGRESS
     assert commit(bench, 8, member_id, generation) == ErrorCode.NONE
@@ -110,12 +110,12 @@ def test_a_classic_group_with_members_is_upgraded(bench: ShardBench) -> None:
 
 def test_an_upgrade_that_cannot_be_written_changes_nothing(bench: ShardBench) -> None:
     member_id, generation = stable_member(bench)
-    before = durable(bench.shard)
+    before = durable(bench.machine)
     bench.disk_is_full = True
     with pytest.raises(KafkaError):
         consumer_heartbeat(bench)
     bench.disk_is_full = False
-    assert durable(bench.shard) == before
+    assert durable(bench.machine) == before
     assert heartbeat(bench, member_id, generation) == ErrorCode.NONE
     assert consumer_heartbeat(bench).error_code == ErrorCode.NONE
     check_replay(bench)
@@ -136,7 +136,7 @@ def test_a_consumer_group_with_classic_members_only_is_downgraded(bench: ShardBe
     consumer_heartbeat(bench, epoch=-1)
     bench.pass_time(0)
     assert group_kind(bench) is ClassicGroup
-    group = bench.shard.groups.find(GROUP)
+    group = bench.machine.groups.find(GROUP)
     assert isinstance(group, ClassicGroup)
     assert [member.id for member in group.members] == [member_id]
     assert heartbeat(bench, member_id, group.generation) == ErrorCode.REBALANCE_IN_PROGRESS
@@ -165,10 +165,10 @@ def test_a_crash_right_after_the_downgrade_does_not_lose_the_round(bench: ShardB
     consumer_heartbeat(bench, epoch=-1)
     (downgrade,) = [key for key in bench.timers if "downgrade" in key]
     del bench.timers[downgrade]
-    bench.call(lambda shard: shard.lapse(downgrade, bench.now_ms))
+    bench.call(lambda machine: machine.lapse(downgrade, bench.now_ms))
     assert group_kind(bench) is ClassicGroup
     bench.fail_over()
-    group = bench.shard.groups.find(GROUP)
+    group = bench.machine.groups.find(GROUP)
     assert isinstance(group, ClassicGroup)
     assert heartbeat(bench, member_id, group.generation) == ErrorCode.REBALANCE_IN_PROGRESS
     assert ask_to_join(bench, member_id).value.error_code == ErrorCode.NONE
@@ -177,5 +177,5 @@ def test_a_crash_right_after_the_downgrade_does_not_lose_the_round(bench: ShardB
 def test_timers_of_the_kind_a_group_no_longer_has_do_nothing(bench: ShardBench) -> None:
     consumer_heartbeat(bench)
     for key in [("group", GROUP, "pending", "m"), ("group", GROUP, "sync"), ("group", "gone", "join")]:
-        step = bench.shard.lapse(key, bench.now_ms)
+        step = bench.machine.lapse(key, bench.now_ms)
         assert (step.records, step.timers) == ([], [])

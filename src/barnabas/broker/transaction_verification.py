@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.asking import ask
+from barnabas.broker.shard_calls import call_shard
 from barnabas.coordination.step import Producer
 from barnabas.errors import ErrorCode, KafkaError, error_of
 from barnabas.ids import TopicPartition
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 BROKER_VERSION = 5
 
 
-def join_transaction(
+def ensure_in_transaction(
     broker: Broker, transactional_id: str | None, producer: Producer, place: TopicPartition, *, joins: bool
 ) -> None:
     """Make sure that `place` is in the producer's open transaction; add it if the client's version `joins`.
@@ -60,9 +60,9 @@ def _answer(broker: Broker, question: AddPartitionsToTxnTransaction) -> ErrorCod
             partition = result.topic_results[0].results_by_partition[0]
             codes.append(error_of(partition.partition_error_code))
 
-    asked = ask(
+    asked = call_shard(
         lambda: broker.transactions.shard_of(question.transactional_id),
-        lambda shard, asked, now_ms: shard.add_partitions(question, BROKER_VERSION, now_ms),
+        lambda machine, waiter, now_ms: machine.add_partitions(question, BROKER_VERSION, now_ms),
         lambda code: code,
     )
     asked.then(take)

@@ -3,7 +3,7 @@
 Soft and durable. A round under way is soft: its members, its generation number and its protocol live here and
 are forgotten when the coordinator moves; the members then join again. A round that has ended is a record.
 There are three occasions to propose one, and none of them changes anything here before `land` does:
-the leader's assignment (classic_syncing), the last member gone (`part_with`, `complete`), and a
+the leader's assignment (classic_syncing), the last member gone (`remove_members`, `complete`), and a
 static member that is replaced without a round (classic_joining)."""
 
 from collections.abc import Set
@@ -30,7 +30,7 @@ class FirstWait:
     has_newcomer: bool = False
 
 
-class Rounds:
+class Rebalancer:
     def __init__(self, group_id: str, settings: GroupSettings) -> None:
         self.group_id = group_id
         self.settings = settings
@@ -82,9 +82,9 @@ class Rounds:
         for step in route(self.state, state):
             self.state = moved(self.state, step)
 
-    def _run_empty(self, plan: Plan) -> None:
+    def _become_empty(self, plan: Plan) -> None:
         for member in self.roster:
-            self._farewell(member, ErrorCode.UNKNOWN_MEMBER_ID, plan)
+            self._refuse_calls(member, ErrorCode.UNKNOWN_MEMBER_ID, plan)
         plan.cancel(JOIN)
         plan.cancel(SYNC)
         emptied = Generation(self.generation.number + 1, self.generation.protocol_type, None, None)
@@ -94,7 +94,7 @@ class Rounds:
 
     def begin(self, plan: Plan) -> None:
         if self.state is State.COMPLETING:
-            self._call_off_syncs(plan)
+            self._refuse_parked_syncs(plan)
         self.unsynced.clear()
         plan.cancel(SYNC)
         was_empty = self.state is State.EMPTY
@@ -117,7 +117,7 @@ class Rounds:
         self.first_wait = FirstWait(delay_ms, max(self.roster.rebalance_timeout_ms - delay_ms, 0))
         plan.after(delay_ms, JOIN)
 
-    def _call_off_syncs(self, plan: Plan) -> None:
+    def _refuse_parked_syncs(self, plan: Plan) -> None:
         for member in self.roster:
             if member.sync is not None:
                 plan.answer(member.sync, sync_refused(ErrorCode.REBALANCE_IN_PROGRESS))
@@ -151,7 +151,7 @@ class Rounds:
         """Static members may be away for their session's time; others that did not join again are out."""
         silent = {member.id for member in self.roster if member.join is None and not member.is_static}
         if len(silent) == len(self.roster):
-            self._run_empty(plan)
+            self._become_empty(plan)
             return
         for member_id in silent:
             self._dismiss(self.roster[member_id], plan)
@@ -191,13 +191,13 @@ class Rounds:
 
     def sync_time_is_over(self, plan: Plan) -> None:
         if self.unsynced:
-            self.part_with(frozenset(self.unsynced), plan)
+            self.remove_members(frozenset(self.unsynced), plan)
 
     # Members go
 
-    def part_with(self, leaving: Set[str], plan: Plan) -> None:
+    def remove_members(self, leaving: Set[str], plan: Plan) -> None:
         if len(leaving) == len(self.roster):
-            self._run_empty(plan)
+            self._become_empty(plan)
             return
         for member_id in leaving:
             self._dismiss(self.roster[member_id], plan)
@@ -211,14 +211,14 @@ class Rounds:
 
     def take_over(self, old: Member, successor: Member, plan: Plan) -> None:
         """A static member has come back under a new id; whoever still speaks under the old one is fenced."""
-        self._farewell(old, ErrorCode.FENCED_INSTANCE_ID, plan)
+        self._refuse_calls(old, ErrorCode.FENCED_INSTANCE_ID, plan)
         self.roster.replace(old, successor)
 
     def _dismiss(self, member: Member, plan: Plan) -> None:
-        self._farewell(member, ErrorCode.UNKNOWN_MEMBER_ID, plan)
+        self._refuse_calls(member, ErrorCode.UNKNOWN_MEMBER_ID, plan)
         self.roster.remove(member.id)
 
-    def _farewell(self, member: Member, code: ErrorCode, plan: Plan) -> None:
+    def _refuse_calls(self, member: Member, code: ErrorCode, plan: Plan) -> None:
         """The last answers. A fenced member is told which id is fenced; another has none any more."""
         plan.cancel(SESSION, member.id)
         member_id = "" if code is ErrorCode.UNKNOWN_MEMBER_ID else member.id
@@ -227,10 +227,10 @@ class Rounds:
         if member.sync is not None:
             plan.answer(member.sync, sync_refused(code))
 
-    def dismissal(self, code: ErrorCode, plan: Plan) -> None:
+    def refuse_waiting(self, code: ErrorCode, plan: Plan) -> None:
         """What everybody who waits is told, and all timers' ends, when this group goes elsewhere."""
         for member in self.roster:
-            self._farewell(member, code, plan)
+            self._refuse_calls(member, code, plan)
         for member_id in self.pending:
             plan.cancel(PENDING, member_id)
         plan.cancel(JOIN)

@@ -1,4 +1,4 @@
-"""Random histories of a shard: both protocols, failovers, full disks. Whatever happens, a replay of the
+"""Random histories of a machine: both protocols, failovers, full disks. Whatever happens, a replay of the
 journal gives the durable state, nobody is answered twice, and only what may change offsets does."""
 
 from collections.abc import Callable
@@ -7,13 +7,13 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from tests.support.group_shards import Answer, FakeTopics, ShardBench, durable
+from tests.support.group_machines import Answer, FakeTopics, ShardBench, durable
 
 from barnabas.coordination.step import Producer, Step
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.groups.classic.group import ClassicGroup, ClientInfo
+from barnabas.groups.machine import GroupMachine
 from barnabas.groups.settings import GroupSettings
-from barnabas.groups.shard import GroupShard
 from barnabas.wire.codec import encode_message
 from barnabas.wire.message import NEVER
 from barnabas.wire.messages.consumer_group_heartbeat import (
@@ -66,9 +66,9 @@ class Shards(RuleBasedStateMachine):
     # ---- how calls are made
 
     def offsets(self) -> object:
-        return self.bench.shard.groups.offsets.durable_state()
+        return self.bench.machine.groups.offsets.durable_state()
 
-    def ask(self, decide: Callable[[GroupShard, Answer], Step[Any]]) -> Any:
+    def ask(self, decide: Callable[[GroupMachine, Answer], Step[Any]]) -> Any:
         """The answer, if there is one yet."""
         before = self.offsets()
         try:
@@ -81,7 +81,7 @@ class Shards(RuleBasedStateMachine):
         self.answers.append(answer)
         return answer.values[0] if answer.values else None
 
-    def call(self, decide: Callable[[GroupShard], Step[Any]]) -> Any:
+    def call(self, decide: Callable[[GroupMachine], Step[Any]]) -> Any:
         try:
             return self.bench.call(decide)
         except KafkaError as error:
@@ -105,7 +105,7 @@ class Shards(RuleBasedStateMachine):
             protocols=[JoinGroupRequestProtocol(name="range", metadata=metadata)],
         )
         answer = self.ask(
-            lambda shard, waiter: shard.join_group(request, CLIENT, 9, waiter, self.bench.now_ms)
+            lambda machine, waiter: machine.join_group(request, CLIENT, 9, waiter, self.bench.now_ms)
         )
         if answer is None:
             return
@@ -117,7 +117,7 @@ class Shards(RuleBasedStateMachine):
     @rule(group=GROUPS, number=MEMBERS)
     def sync(self, group: str, number: int) -> None:
         """The leader gives everything to the first member it knows of."""
-        found = self.bench.shard.groups.find(group)
+        found = self.bench.machine.groups.find(group)
         member_id, generation = self.classic.get((group, number), ("stranger", 1))
         members: list[str] = []
         if isinstance(found, ClassicGroup):
@@ -141,7 +141,7 @@ class Shards(RuleBasedStateMachine):
             protocol_name="range",
             assignments=shares,
         )
-        answer = self.ask(lambda shard, waiter: shard.sync_group(request, 5, waiter, self.bench.now_ms))
+        answer = self.ask(lambda machine, waiter: machine.sync_group(request, 5, waiter, self.bench.now_ms))
         if answer is not None and answer.error_code == ErrorCode.NONE:
             self.classic[group, number] = (member_id, generation)
 
@@ -149,13 +149,13 @@ class Shards(RuleBasedStateMachine):
     def heartbeat(self, group: str, number: int) -> None:
         member_id, generation = self.classic.get((group, number), ("stranger", 1))
         request = HeartbeatRequest(group_id=group, member_id=member_id, generation_id=generation)
-        self.ask(lambda shard, _: shard.heartbeat(request, self.bench.now_ms))
+        self.ask(lambda machine, _: machine.heartbeat(request, self.bench.now_ms))
 
     @rule(group=GROUPS, number=MEMBERS)
     def leave(self, group: str, number: int) -> None:
         member_id, _ = self.classic.pop((group, number), ("stranger", 1))
         request = LeaveGroupRequest(group_id=group, members=[MemberIdentity(member_id=member_id)])
-        self.ask(lambda shard, _: shard.leave_group(request, 5, self.bench.now_ms))
+        self.ask(lambda machine, _: machine.leave_group(request, 5, self.bench.now_ms))
 
     @rule(group=GROUPS, numbers=st.sets(MEMBERS, min_size=1), topics=TOPIC_SETS)
     def round(self, group: str, numbers: set[int], topics: tuple[str, ...]) -> None:
@@ -163,7 +163,7 @@ class Shards(RuleBasedStateMachine):
         for number in sorted(numbers) * 2:
             self.join(group, number, None, topics)
         self.time_passes(60)
-        found = self.bench.shard.groups.find(group)
+        found = self.bench.machine.groups.find(group)
         leader = found.leader if isinstance(found, ClassicGroup) else None
         for number in sorted(numbers, key=lambda each: self.classic.get((group, each), ("",))[0] == leader):
             self.sync(group, number)
@@ -191,7 +191,7 @@ class Shards(RuleBasedStateMachine):
             owned = [TopicPartitions(topic_id=self.bench.topics.id_of("x"), partitions=[0])]
             request.topic_partitions = owned if owns else []
         answer = self.ask(
-            lambda shard, _: shard.consumer_group_heartbeat(request, CLIENT, 1, self.bench.now_ms)
+            lambda machine, _: machine.consumer_group_heartbeat(request, CLIENT, 1, self.bench.now_ms)
         )
         if answer is not None and answer.error_code == ErrorCode.NONE:
             self.modern[group, number] = answer.member_epoch
@@ -202,7 +202,7 @@ class Shards(RuleBasedStateMachine):
     def consumer_leaves(self, group: str, number: int) -> None:
         self.modern.pop((group, number), None)
         request = ConsumerGroupHeartbeatRequest(group_id=group, member_id=f"m{number}", member_epoch=-1)
-        self.ask(lambda shard, _: shard.consumer_group_heartbeat(request, CLIENT, 1, self.bench.now_ms))
+        self.ask(lambda machine, _: machine.consumer_group_heartbeat(request, CLIENT, 1, self.bench.now_ms))
 
     @rule(group=GROUPS)
     def consumers_leave(self, group: str) -> None:
@@ -226,7 +226,7 @@ class Shards(RuleBasedStateMachine):
             topics=[OffsetCommitRequestTopic(name="x", partitions=[partition])],
         )
         before = self.offsets()
-        answer = self.call(lambda shard: shard.offset_commit(request, 9, self.bench.now_ms))
+        answer = self.call(lambda machine: machine.offset_commit(request, 9, self.bench.now_ms))
         if answer is None or answer.topics[0].partitions[0].error_code != ErrorCode.NONE:
             assert self.offsets() == before
 
@@ -238,7 +238,7 @@ class Shards(RuleBasedStateMachine):
             producer_id=producer,
             topics=[TxnOffsetCommitRequestTopic(name="x", partitions=[partition])],
         )
-        self.call(lambda shard: shard.txn_offset_commit(request, 5, self.bench.now_ms))
+        self.call(lambda machine: machine.txn_offset_commit(request, 5, self.bench.now_ms))
 
     @rule(producer=st.integers(1, 2), is_commit=st.booleans())
     def end_transaction(self, producer: int, is_commit: bool) -> None:
@@ -248,26 +248,26 @@ class Shards(RuleBasedStateMachine):
 
     @rule(group=GROUPS)
     def delete_group(self, group: str) -> None:
-        answer = self.call(lambda shard: shard.delete_group(group, self.bench.now_ms))
+        answer = self.call(lambda machine: machine.delete_group(group, self.bench.now_ms))
         if answer is not None and answer.error_code == ErrorCode.NONE:
-            assert self.bench.shard.groups.find(group) is None
-            assert not self.bench.shard.groups.offsets.has_group(group)
+            assert self.bench.machine.groups.find(group) is None
+            assert not self.bench.machine.groups.offsets.has_group(group)
 
     @rule()
     def expire(self) -> None:
-        self.call(lambda shard: shard.expire_offsets(self.bench.now_ms))
+        self.call(lambda machine: machine.expire_offsets(self.bench.now_ms))
 
     @rule(topic=st.sampled_from(TOPICS))
     def make_topic_anew(self, topic: str) -> None:
         old_id = self.bench.topics.id_of(topic)
         self.bench.topics.make(topic, 3)
-        self.call(lambda shard: shard.topic_deleted(topic, old_id))
-        self.call(lambda shard: shard.topics_changed(self.bench.now_ms))
+        self.call(lambda machine: machine.topic_deleted(topic, old_id))
+        self.call(lambda machine: machine.topics_changed(self.bench.now_ms))
 
     @rule()
     def add_partitions(self) -> None:
         self.bench.topics.counts["xy"] += 1
-        self.call(lambda shard: shard.topics_changed(self.bench.now_ms))
+        self.call(lambda machine: machine.topics_changed(self.bench.now_ms))
 
     @rule(duration_ms=st.sampled_from([0, 1, 60, 5_000, 12_000, 60_000]))
     def time_passes(self, duration_ms: int) -> None:
@@ -286,11 +286,11 @@ class Shards(RuleBasedStateMachine):
 
     @invariant()
     def replay_gives_the_same_state(self) -> None:
-        assert durable(self.bench.replayed()) == durable(self.bench.shard)
+        assert durable(self.bench.replayed()) == durable(self.bench.machine)
 
     @invariant()
     def so_does_a_replay_of_what_compaction_leaves(self) -> None:
-        assert durable(self.bench.replayed_compacted()) == durable(self.bench.shard)
+        assert durable(self.bench.replayed_compacted()) == durable(self.bench.machine)
 
     @invariant()
     def nobody_is_answered_twice(self) -> None:
@@ -298,7 +298,7 @@ class Shards(RuleBasedStateMachine):
 
     @invariant()
     def groups_can_be_shown(self) -> None:
-        for group in self.bench.shard.groups:
+        for group in self.bench.machine.groups:
             group.describe()
 
 

@@ -1,4 +1,4 @@
-"""Stories of a shard: who may commit offsets, and what becomes of them."""
+"""Stories of a machine: who may commit offsets, and what becomes of them."""
 
 import pytest
 from tests.support.group_calls import (
@@ -14,7 +14,7 @@ from tests.support.group_calls import (
     stable_member,
     txn_commit,
 )
-from tests.support.group_shards import ShardBench
+from tests.support.group_machines import ShardBench
 
 from barnabas.coordination.step import Producer
 from barnabas.errors import ErrorCode
@@ -145,5 +145,5 @@ def test_a_partition_of_a_topic_that_is_gone_is_still_fetched(bench: ShardBench)
     commit(bench, 7)
     del bench.topics.counts["topic"]
     assert fetch(bench) == (ErrorCode.NONE, 7)
-    stored = bench.shard.groups.offsets.get(GROUP, TopicPartition("topic", 0))
+    stored = bench.machine.groups.offsets.get(GROUP, TopicPartition("topic", 0))
     assert stored is not None

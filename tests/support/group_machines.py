@@ -1,4 +1,4 @@
-"""A GroupShard on a list instead of a log, with time that passes when a test says so."""
+"""A GroupMachine on a list instead of a log, with time that passes when a test says so."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 from barnabas.coordination.step import PARKED, JournalRecord, Producer, Step
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.groups.classic.group import ClassicGroup
+from barnabas.groups.machine import GroupMachine
 from barnabas.groups.records import record_type
 from barnabas.groups.settings import GroupSettings
-from barnabas.groups.shard import GroupShard
 from barnabas.ids import Uuid
 
 # A record and the producer of its transaction, or the end of one and whether it committed.
@@ -66,20 +66,20 @@ class ShardBench:
     def __init__(self, settings: GroupSettings, topics: FakeTopics) -> None:
         self.settings = settings
         self.topics = topics
-        self.shard = GroupShard(settings, topics)
+        self.machine = GroupMachine(settings, topics)
         self.now_ms = 1_000_000
         self.journal: list[JournalEntry] = []
         self.timers: dict[Hashable, int] = {}
         self.disk_is_full = False
 
-    def call(self, decide: Callable[[GroupShard], Step[Any]]) -> Any:
+    def call(self, decide: Callable[[GroupMachine], Step[Any]]) -> Any:
         """The reply, or PARKED. Raises KafkaError when the records cannot be written."""
-        step = decide(self.shard)
+        step = decide(self.machine)
         if step.records and self.disk_is_full:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         for record in step.records:
             self.journal.append((record, step.producer))
-            self.shard.apply(record, step.producer)
+            self.machine.apply(record, step.producer)
         for key in step.cancelled:
             self.timers.pop(key, None)
         for timer in step.timers:
@@ -88,17 +88,17 @@ class ShardBench:
             waiter.resolve(answer)
         return step.reply
 
-    def ask(self, decide: Callable[[GroupShard, Answer], Step[Any]]) -> Answer:
+    def ask(self, decide: Callable[[GroupMachine, Answer], Step[Any]]) -> Answer:
         """For calls that may be parked: the answer comes at once or later."""
         answer = Answer()
-        reply = self.call(lambda shard: decide(shard, answer))
+        reply = self.call(lambda machine: decide(machine, answer))
         if reply is not PARKED:
             answer.resolve(reply)
         return answer
 
     def marker(self, producer: Producer, is_commit: bool) -> None:
         self.journal.append((producer, is_commit))
-        self.shard.apply_marker(producer, is_commit)
+        self.machine.apply_marker(producer, is_commit)
 
     def pass_time(self, duration_ms: int) -> None:
         """Let timers run out in their order."""
@@ -115,13 +115,13 @@ class ShardBench:
                 self.timers[due] = self.now_ms + 1000
         self.now_ms = end_ms
 
-    def _lapse_of(self, key: Hashable) -> Callable[[GroupShard], Step[Any]]:
-        return lambda shard: shard.lapse(key, self.now_ms)
+    def _lapse_of(self, key: Hashable) -> Callable[[GroupMachine], Step[Any]]:
+        return lambda machine: machine.lapse(key, self.now_ms)
 
-    def replayed(self) -> GroupShard:
+    def replayed(self) -> GroupMachine:
         return self._replay_of(self.journal)
 
-    def replayed_compacted(self) -> GroupShard:
+    def replayed_compacted(self) -> GroupMachine:
         """From a journal in which the cleaner left only the last record of each group's keys, and none that
         removes. Offsets stay as they are: which of them may go depends on transactions."""
         seen: set[bytes] = set()
@@ -136,26 +136,26 @@ class ShardBench:
             kept.append(entry)
         return self._replay_of(kept[::-1])
 
-    def _replay_of(self, journal: list[JournalEntry]) -> GroupShard:
-        shard = GroupShard(self.settings, self.topics)
+    def _replay_of(self, journal: list[JournalEntry]) -> GroupMachine:
+        machine = GroupMachine(self.settings, self.topics)
         for first, second in journal:
             if isinstance(first, Producer):
-                shard.apply_marker(first, bool(second))
+                machine.apply_marker(first, bool(second))
             else:
-                shard.apply(first, second if isinstance(second, Producer) else None)
-        return shard
+                machine.apply(first, second if isinstance(second, Producer) else None)
+        return machine
 
     def fail_over(self) -> None:
         """Another broker takes over: all that is not in the journal is forgotten."""
-        self.shard = self.replayed()
+        self.machine = self.replayed()
         self.timers.clear()
-        self.call(lambda shard: shard.loaded(self.now_ms))
+        self.call(lambda machine: machine.loaded(self.now_ms))
 
 
-def durable(shard: GroupShard) -> dict[str, object]:
-    """What a shard must have again after a replay, in a form that compares."""
-    state: dict[str, object] = {"offsets": shard.groups.offsets.durable_state()}
-    for group in shard.groups.in_journal():
+def durable(machine: GroupMachine) -> dict[str, object]:
+    """What a machine must have again after a replay, in a form that compares."""
+    state: dict[str, object] = {"offsets": machine.groups.offsets.durable_state()}
+    for group in machine.groups.in_journal():
         kept = group.saved if isinstance(group, ClassicGroup) else dict(vars(group.durable))
         state[group.group_id] = (type(group).__name__, kept)
     return state

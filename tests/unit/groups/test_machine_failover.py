@@ -1,4 +1,4 @@
-"""Stories of a shard: what survives a failover, and what the journal may hold."""
+"""Stories of a machine: what survives a failover, and what the journal may hold."""
 
 import logging
 
@@ -13,11 +13,11 @@ from tests.support.group_calls import (
     new_member_id,
     stable_member,
 )
-from tests.support.group_shards import FakeTopics, ShardBench
+from tests.support.group_machines import FakeTopics, ShardBench
 
 from barnabas.coordination.step import JournalRecord, Machine
 from barnabas.errors import ErrorCode
-from barnabas.groups.shard import GroupShard
+from barnabas.groups.machine import GroupMachine
 
 
 def test_a_stable_group_goes_on_after_a_failover(bench: ShardBench) -> None:
@@ -33,7 +33,7 @@ def test_a_stable_group_goes_on_after_a_failover(bench: ShardBench) -> None:
 
 def test_whoever_waits_is_sent_away_when_the_shard_moves(bench: ShardBench) -> None:
     waiting = ask_to_join(bench, new_member_id(bench))
-    bench.call(lambda shard: shard.resigned(bench.now_ms))
+    bench.call(lambda machine: machine.moved_away(bench.now_ms))
     assert waiting.value.error_code == ErrorCode.NOT_COORDINATOR
     assert bench.timers == {}
 
@@ -41,8 +41,8 @@ def test_whoever_waits_is_sent_away_when_the_shard_moves(bench: ShardBench) -> N
 def test_records_of_other_kinds_are_named_once(bench: ShardBench, caplog: pytest.LogCaptureFixture) -> None:
     share_group = JournalRecord(b"\x00\x0a\x00\x01g\x00\x01m", b"\x00\x00")
     with caplog.at_level(logging.WARNING):
-        bench.shard.apply(share_group, None)
-        bench.shard.apply(share_group, None)
+        bench.machine.apply(share_group, None)
+        bench.machine.apply(share_group, None)
     assert [record.getMessage() for record in caplog.records] == [
         "records of type 10 in __consumer_offsets are passed over"
     ]
@@ -52,12 +52,12 @@ def test_records_of_other_kinds_are_named_once(bench: ShardBench, caplog: pytest
 @pytest.mark.parametrize("key", ["session", ("group",), ("group", "g"), ("other", "g", "join")])
 def test_timers_of_nobody_are_a_bug(bench: ShardBench, key: object) -> None:
     with pytest.raises(ValueError, match="no group has a timer"):
-        bench.shard.lapse(key, 0)
+        bench.machine.lapse(key, 0)
 
 
 # Changes of kind
 
 
 def test_the_shard_is_what_the_runtime_asks_for() -> None:
-    machine: Machine = GroupShard(SETTINGS, FakeTopics())
+    machine: Machine = GroupMachine(SETTINGS, FakeTopics())
     assert machine.loaded(0).records == []

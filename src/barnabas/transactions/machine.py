@@ -55,7 +55,7 @@ PRODUCER_ID_WAIT_MS = 1_000
 _Reply = TypeVar("_Reply")
 
 
-class TransactionShard:
+class TransactionMachine:
     """`producer_ids` gives a fresh producer id, or None when none is at hand."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Stories of a shard: groups as a whole: missing, listed, described, deleted, expired, and their topics."""
+"""Stories of a machine: groups as a whole: missing, listed, described, deleted, expired, and their topics."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ from tests.support.group_calls import (
     stable_member,
     txn_commit,
 )
-from tests.support.group_shards import ShardBench, durable
+from tests.support.group_machines import ShardBench, durable
 
 from barnabas.coordination.step import JournalRecord, Producer
 from barnabas.errors import ErrorCode
@@ -47,13 +47,13 @@ def test_what_a_missing_group_answers(bench: ShardBench) -> None:
     assert consumer_heartbeat(bench, epoch=3).error_code == ErrorCode.GROUP_ID_NOT_FOUND
     assert delete_group(bench) == ErrorCode.GROUP_ID_NOT_FOUND
     assert fetch(bench) == (ErrorCode.NONE, -1)
-    old = bench.call(lambda shard: shard.describe_group(GROUP, 5))
+    old = bench.call(lambda machine: machine.describe_group(GROUP, 5))
     assert (old.error_code, old.group_state) == (ErrorCode.NONE, "Dead")
-    new = bench.call(lambda shard: shard.describe_group(GROUP, 6))
+    new = bench.call(lambda machine: machine.describe_group(GROUP, 6))
     assert (new.error_code, new.group_state) == (ErrorCode.GROUP_ID_NOT_FOUND, "Dead")
-    consumer = bench.call(lambda shard: shard.describe_consumer_group(GROUP))
+    consumer = bench.call(lambda machine: machine.describe_consumer_group(GROUP))
     assert consumer.error_code == ErrorCode.GROUP_ID_NOT_FOUND
-    deleted = bench.call(lambda shard: shard.offset_delete(OffsetDeleteRequest(group_id=GROUP)))
+    deleted = bench.call(lambda machine: machine.offset_delete(OffsetDeleteRequest(group_id=GROUP)))
     assert deleted.error_code == ErrorCode.GROUP_ID_NOT_FOUND
     assert listed(bench) == []
     assert bench.journal == []
@@ -63,22 +63,22 @@ def test_groups_have_names(bench: ShardBench) -> None:
     assert heartbeat(bench, "m", 1, group="") == ErrorCode.INVALID_GROUP_ID
     assert leave(bench, "m", group="") == (ErrorCode.INVALID_GROUP_ID, [])
     joined = bench.ask(
-        lambda shard, waiter: shard.join_group(JoinGroupRequest(), CLIENT, 9, waiter, bench.now_ms)
+        lambda machine, waiter: machine.join_group(JoinGroupRequest(), CLIENT, 9, waiter, bench.now_ms)
     )
     assert joined.value.error_code == ErrorCode.INVALID_GROUP_ID
-    synced = bench.ask(lambda shard, waiter: shard.sync_group(SyncGroupRequest(), 5, waiter, 0))
+    synced = bench.ask(lambda machine, waiter: machine.sync_group(SyncGroupRequest(), 5, waiter, 0))
     assert synced.value.error_code == ErrorCode.INVALID_GROUP_ID
-    deleted = bench.call(lambda shard: shard.offset_delete(OffsetDeleteRequest()))
+    deleted = bench.call(lambda machine: machine.offset_delete(OffsetDeleteRequest()))
     assert deleted.error_code == ErrorCode.INVALID_GROUP_ID
     request = ConsumerGroupHeartbeatRequest(member_id="m", member_epoch=4)
-    answer = bench.call(lambda shard: shard.consumer_group_heartbeat(request, CLIENT, 1, 0))
+    answer = bench.call(lambda machine: machine.consumer_group_heartbeat(request, CLIENT, 1, 0))
     assert answer.error_code == ErrorCode.INVALID_REQUEST
 
 
 def test_a_join_that_is_refused_leaves_no_group(bench: ShardBench) -> None:
     request = join_request()
     request.session_timeout_ms = 1
-    answer = bench.ask(lambda shard, waiter: shard.join_group(request, CLIENT, 9, waiter, bench.now_ms))
+    answer = bench.ask(lambda machine, waiter: machine.join_group(request, CLIENT, 9, waiter, bench.now_ms))
     assert answer.value.error_code == ErrorCode.INVALID_SESSION_TIMEOUT
     assert listed(bench) == []
 
@@ -111,18 +111,18 @@ def test_groups_are_listed_by_state_and_type(bench: ShardBench) -> None:
 
 def test_each_kind_is_described_by_its_own_api(bench: ShardBench) -> None:
     stable_member(bench)
-    classic = bench.call(lambda shard: shard.describe_group(GROUP, 6))
+    classic = bench.call(lambda machine: machine.describe_group(GROUP, 6))
     assert (classic.error_code, classic.group_state, classic.protocol_data) == (0, "Stable", "range")
     assert len(classic.members) == 1
-    consumer = bench.call(lambda shard: shard.describe_consumer_group(GROUP))
+    consumer = bench.call(lambda machine: machine.describe_consumer_group(GROUP))
     assert consumer.error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_a_consumer_group_is_described_and_listed(bench: ShardBench) -> None:
     consumer_heartbeat(bench)
-    consumer = bench.call(lambda shard: shard.describe_consumer_group(GROUP))
+    consumer = bench.call(lambda machine: machine.describe_consumer_group(GROUP))
     assert (consumer.error_code, len(consumer.members)) == (ErrorCode.NONE, 1)
-    classic = bench.call(lambda shard: shard.describe_group(GROUP, 6))
+    classic = bench.call(lambda machine: machine.describe_group(GROUP, 6))
     assert classic.error_code == ErrorCode.GROUP_ID_NOT_FOUND
     assert [(group.group_type, group.protocol_type) for group in listed(bench)] == [("consumer", "consumer")]
 
@@ -164,7 +164,7 @@ def offset_delete(bench: ShardBench) -> tuple[int, list[int]]:
         name="topic", partitions=[OffsetDeleteRequestPartition(partition_index=0)]
     )
     request = OffsetDeleteRequest(group_id=GROUP, topics=[topic])
-    answer = bench.call(lambda shard: shard.offset_delete(request))
+    answer = bench.call(lambda machine: machine.offset_delete(request))
     return answer.error_code, [part.error_code for each in answer.topics for part in each.partitions]
 
 
@@ -181,7 +181,7 @@ def test_offsets_are_deleted_when_nobody_reads_the_topic(bench: ShardBench) -> N
 
 
 def expire(bench: ShardBench) -> None:
-    while bench.call(lambda shard: shard.expire_offsets(bench.now_ms)):
+    while bench.call(lambda machine: machine.expire_offsets(bench.now_ms)):
         pass
 
 
@@ -221,7 +221,7 @@ def test_many_offsets_go_in_portions(bench: ShardBench) -> None:
     for number in range(600):
         commit(bench, group_id=f"group {number}")
     bench.now_ms += RETENTION_MS
-    assert bench.call(lambda shard: shard.expire_offsets(bench.now_ms)) is True
+    assert bench.call(lambda machine: machine.expire_offsets(bench.now_ms)) is True
     assert len(bench.journal) == 600 + 1000
     expire(bench)
     assert listed(bench) == []
@@ -231,7 +231,7 @@ def test_many_offsets_go_in_portions(bench: ShardBench) -> None:
 def test_offsets_found_without_a_group_expire_too(bench: ShardBench) -> None:
     commit(bench, 7)
     # Such a journal is left when the record of the group was lost, say to an older broker's mistake.
-    bench.shard.apply(JournalRecord(b"\x00\x02\x00\x05group", None), None)
+    bench.machine.apply(JournalRecord(b"\x00\x02\x00\x05group", None), None)
     bench.journal.append((JournalRecord(b"\x00\x02\x00\x05group", None), None))
     assert listed(bench) == []
     bench.fail_over()
@@ -248,10 +248,10 @@ def test_the_offsets_of_a_deleted_topic_go(bench: ShardBench) -> None:
     commit(bench, 7)
     txn_commit(bench, 8, group="another")
     old_id = bench.topics.id_of("topic")
-    assert bench.call(lambda shard: shard.topic_deleted("topic", old_id)) is False
+    assert bench.call(lambda machine: machine.topic_deleted("topic", old_id)) is False
     assert fetch(bench) == (ErrorCode.NONE, -1)
     bench.marker(Producer(5, 0), is_commit=True)
-    assert bench.shard.groups.offsets.group_ids() == set()
+    assert bench.machine.groups.offsets.group_ids() == set()
     check_replay(bench)
 
 
@@ -259,14 +259,14 @@ def test_offsets_of_the_topics_successor_stay(bench: ShardBench) -> None:
     old_id = bench.topics.id_of("topic")
     bench.topics.make("topic", 1)
     commit(bench, 7)
-    bench.call(lambda shard: shard.topic_deleted("topic", old_id))
+    bench.call(lambda machine: machine.topic_deleted("topic", old_id))
     assert fetch(bench) == (ErrorCode.NONE, 7)
 
 
 def test_more_partitions_reach_the_members_of_a_consumer_group(bench: ShardBench) -> None:
     first = consumer_heartbeat(bench)
     bench.topics.counts["topic"] = 6
-    bench.call(lambda shard: shard.topics_changed(bench.now_ms))
+    bench.call(lambda machine: machine.topics_changed(bench.now_ms))
     second = consumer_heartbeat(bench, epoch=first.member_epoch)
     assert second.member_epoch > first.member_epoch
     assert second.assignment is not None
@@ -279,7 +279,7 @@ def test_a_new_topic_reaches_those_whose_pattern_it_matches(bench: ShardBench) -
     first = consumer_heartbeat(bench, **fields)
     bench.topics.make("topology", 1)
     bench.topics.make("other", 1)
-    bench.call(lambda shard: shard.topics_changed(bench.now_ms))
+    bench.call(lambda machine: machine.topics_changed(bench.now_ms))
     second = consumer_heartbeat(bench, epoch=first.member_epoch)
     assert second.assignment is not None
     assert len(second.assignment.topic_partitions) == 2

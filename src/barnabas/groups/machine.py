@@ -42,7 +42,7 @@ from barnabas.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetF
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from barnabas.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
-__all__ = ["ClientInfo", "GroupShard"]
+__all__ = ["ClientInfo", "GroupMachine"]
 
 _Reply = TypeVar("_Reply")
 
@@ -55,7 +55,7 @@ _TIMERS: Mapping[type, frozenset[tuple[str, bool]]] = {
 }
 
 
-class GroupShard:
+class GroupMachine:
     def __init__(self, settings: GroupSettings, topics: TopicsView) -> None:
         self._settings = settings
         self._topics = topics
@@ -69,13 +69,13 @@ class GroupShard:
         self, request: JoinGroupRequest, client: ClientInfo, version: int, waiter: Waiter, now_ms: int
     ) -> Step[JoinGroupResponse]:
         group_id = request.group_id
-        self.groups.succeed_empty_consumer(group_id)
+        self.groups.replace_empty_consumer_group(group_id)
         try:
             step = self._joined(request, client, version, waiter, now_ms)
         except KafkaError as error:
             step = Step(join_refused(error.code, request.member_id, version))
-        self.groups.settle(group_id)
-        return self._paid(group_id, step)
+        self.groups.drop_if_unused(group_id)
+        return self._with_tombstones_of_replaced(group_id, step)
 
     def _joined(
         self, request: JoinGroupRequest, client: ClientInfo, version: int, waiter: Waiter, now_ms: int
@@ -97,7 +97,9 @@ class GroupShard:
             group = self._existing(request.group_id)
             if isinstance(group, ConsumerGroup):
                 return group.sync(request, now_ms)
-            return self._paid(request.group_id, group.sync(request, waiter, version, now_ms))
+            return self._with_tombstones_of_replaced(
+                request.group_id, group.sync(request, waiter, version, now_ms)
+            )
         except KafkaError as error:
             return Step(sync_refused(error.code))
 
@@ -121,8 +123,8 @@ class GroupShard:
         if isinstance(group, ConsumerGroup):
             return group.leave(request, now_ms)
         step = group.leave(request, version, now_ms)
-        self.groups.settle(group_id)
-        return self._paid(group_id, step)
+        self.groups.drop_if_unused(group_id)
+        return self._with_tombstones_of_replaced(group_id, step)
 
     def _existing(self, group_id: str) -> ClassicGroup | ConsumerGroup:
         """To its members a group that is gone is one that does not know them."""
@@ -137,14 +139,16 @@ class GroupShard:
         self, request: ConsumerGroupHeartbeatRequest, client: ClientInfo, version: int, now_ms: int
     ) -> Step[ConsumerGroupHeartbeatResponse]:
         group_id = request.group_id
-        self.groups.settle(group_id)
+        self.groups.drop_if_unused(group_id)
         try:
             group = self.groups.find(group_id)
             if not isinstance(group, ConsumerGroup) and request.member_epoch != JOIN_EPOCH:
                 check_heartbeat(request, version, self._settings.consumer_assignors)
                 raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no consumer group {group_id!r}")
             if isinstance(group, ClassicGroup):
-                return self._paid(group_id, self._upgraded(group, request, client, version, now_ms))
+                return self._with_tombstones_of_replaced(
+                    group_id, self._upgraded(group, request, client, version, now_ms)
+                )
             group = group or self.groups.new_consumer(group_id)
             return group.heartbeat(request, client, version, now_ms)
         except KafkaError as error:
@@ -159,12 +163,12 @@ class GroupShard:
         now_ms: int,
     ) -> Step[ConsumerGroupHeartbeatResponse]:
         """The classic group ends and a consumer group goes on with its members, in one batch of records."""
-        farewell = group.dismissal(ErrorCode.REBALANCE_IN_PROGRESS, now_ms)
+        farewell = group.refuse_waiting(ErrorCode.REBALANCE_IN_PROGRESS, now_ms)
         if group.is_empty:
             new = self.groups.new_consumer(group.group_id)
             change: Step[None] = Step(None, group.tombstones())
         else:
-            export = _agreed(group.export())
+            export = _with_common_protocol(group.export())
             new, change = ConsumerGroup.upgraded(group.group_id, export, self._settings, self._topics, now_ms)
         heartbeat = new.heartbeat(request, client, version, now_ms)
         return merged(heartbeat.reply, [farewell, change, heartbeat])
@@ -220,7 +224,7 @@ class GroupShard:
         steps: list[Step[None]] = [Step(None, records)]
         if isinstance(group, ClassicGroup):
             # Somebody may have been given a member id already.
-            steps.append(group.dismissal(ErrorCode.UNKNOWN_MEMBER_ID, now_ms))
+            steps.append(group.refuse_waiting(ErrorCode.UNKNOWN_MEMBER_ID, now_ms))
         return merged(result, steps)
 
     # ---- topics
@@ -243,7 +247,7 @@ class GroupShard:
         self.groups.offsets.end_transaction(producer.id, is_commit)
 
     def loaded(self, now_ms: int) -> Step[None]:
-        self.groups.adopt_orphans()
+        self.groups.add_groups_of_offsets()
         return merged(None, [group.loaded(now_ms) for group in self.groups])
 
     def lapse(self, key: Hashable, now_ms: int) -> Step[None]:
@@ -257,21 +261,21 @@ class GroupShard:
         if group is None or timer not in _TIMERS[type(group)]:
             return Step(None)
         step = group.lapse(key, now_ms)
-        self.groups.settle(group_id)
-        return self._paid(group_id, step)
+        self.groups.drop_if_unused(group_id)
+        return self._with_tombstones_of_replaced(group_id, step)
 
-    def resigned(self, now_ms: int) -> Step[None]:
+    def moved_away(self, now_ms: int) -> Step[None]:
         """This broker no longer coordinates these groups: everybody who waits is sent away."""
         classic = [group for group in self.groups if isinstance(group, ClassicGroup)]
-        return merged(None, [group.dismissal(ErrorCode.NOT_COORDINATOR, now_ms) for group in classic])
+        return merged(None, [group.refuse_waiting(ErrorCode.NOT_COORDINATOR, now_ms) for group in classic])
 
-    def _paid(self, group_id: str, step: Step[_Reply]) -> Step[_Reply]:
+    def _with_tombstones_of_replaced(self, group_id: str, step: Step[_Reply]) -> Step[_Reply]:
         if step.records:
-            step.records = self.groups.debts(group_id) + step.records
+            step.records = self.groups.tombstones_of_replaced(group_id) + step.records
         return step
 
 
-def _agreed(export: Export) -> Export:
+def _with_common_protocol(export: Export) -> Export:
     """In a round the protocol is that of the last one, or none: take what the members have in common now."""
     protocol_name = chosen_protocol(export.members)
     return export._replace(generation=export.generation._replace(protocol_name=protocol_name))
