@@ -377,7 +377,7 @@ def test_a_file_that_the_driver_does_not_see_is_an_error_and_nothing_is_seen(
 def test_a_checkpoint_that_is_no_directory_asks_for_one(exact: dict[str, str]) -> None:
     query = Query({**exact, "stagingBytes": "500", "checkpointLocation": "s3a://bucket/check"})
     query.run(0, [numbers(0, 5)])
-    with pytest.raises(OptionError, match="give stagingDir"):
+    with pytest.raises(OptionError, match="set stagingDir"):
         query.write([numbers(0, 500)], batch=1)
 
 

@@ -300,8 +300,10 @@ SINK_OPTIONS = (
         TEXT,
         None,
         BOTH,
-        "Where such files are until the commit: a directory that tasks and driver share (default:"
-        " `<checkpointLocation>.staging`, for jobs `barnabas-staging` in the directory for temporary files).",
+        "A directory that tasks and driver share; such files are kept in its subdirectory"
+        " `barnabas-staging-<user id>`, which only that user can read, until the commit. Tasks and driver"
+        " must run as the same user. Default: `<checkpointLocation>.staging`, for jobs the directory for"
+        " temporary files.",
     ),
     Option("checkpointLocation", TEXT, None, STREAM, "Spark's own."),
     Option("queryName", TEXT, None, STREAM, "Spark's own."),

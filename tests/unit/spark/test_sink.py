@@ -1,5 +1,7 @@
 """Parts of the sink that need no broker: stamps on batches, places of files."""
 
+import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -13,7 +15,15 @@ from barnabas.records.builder import read_records
 from barnabas.records.tables import encode_batches
 from barnabas.spark.options import OptionError
 from barnabas.spark.sink.settings import WriteSettings, write_settings
-from barnabas.spark.sink.staging import batch_file, job_directory, staging_root, sweep_batches, sweep_jobs
+from barnabas.spark.sink.staging import (
+    batch_file,
+    create_file,
+    job_directory,
+    job_file,
+    staging_root,
+    sweep_batches,
+    sweep_jobs,
+)
 from barnabas.spark.sink.stamping import split_batches, stamp_producer
 
 EXACT = {
@@ -67,16 +77,17 @@ def test_files_are_beside_the_checkpoint(checkpoint: str, root: str) -> None:
 
 
 def test_files_are_where_the_option_says_or_with_the_temporary_ones() -> None:
-    assert staging_root(settings_of(stagingDir="/x", checkpointLocation="/y")) == Path("/x")
-    assert staging_root(settings_of()).parent == Path(tempfile.gettempdir())
-    with pytest.raises(OptionError, match="give stagingDir"):
+    own = f"barnabas-staging-{os.getuid()}"
+    assert staging_root(settings_of(stagingDir="/x", checkpointLocation="/y")) == Path("/x") / own
+    assert staging_root(settings_of()) == Path(tempfile.gettempdir()) / own
+    with pytest.raises(OptionError, match="set stagingDir"):
         staging_root(settings_of(checkpointLocation="hdfs://host/check"))
 
 
 def test_an_id_names_one_directory_whatever_is_in_it(tmp_path: Path) -> None:
-    found = batch_file(settings_of(stagingDir=str(tmp_path)), 7)
-    assert found.parent.parent == tmp_path / "streams"
-    assert found.name.startswith("00000000000000000007-")
+    path = batch_file(settings_of(checkpointLocation=f"{tmp_path}/check"), 7)
+    assert path.parent.parent == tmp_path / "check.staging" / "streams"
+    assert path.name.startswith("00000000000000000007-")
 
 
 def test_a_sweep_takes_what_is_committed_and_nothing_else(tmp_path: Path) -> None:
@@ -104,3 +115,61 @@ def test_a_job_sweeps_its_directory_and_those_left_long_ago(
     monkeypatch.setattr("barnabas.spark.sink.staging.JOB_SECONDS_MAX", -60)
     sweep_jobs(own)
     assert not others.exists()
+
+
+def test_the_staging_root_is_private_and_holds_the_files(tmp_path: Path) -> None:
+    settings = settings_of(stagingDir=f"{tmp_path}/not/yet/there")
+    root = staging_root(settings)
+    for path in (batch_file(settings, 1), job_file(job_directory(settings))):
+        with create_file(path) as file:
+            file.write(b"x")
+        assert path.is_relative_to(root)
+        assert stat.S_IMODE(root.stat().st_mode) == 0o700
+
+
+def test_a_root_that_others_could_read_is_made_private(tmp_path: Path) -> None:
+    settings = settings_of(stagingDir=str(tmp_path))
+    root = staging_root(settings)
+    root.mkdir()
+    root.chmod(0o777)
+    create_file(batch_file(settings, 1)).close()
+    assert stat.S_IMODE(root.stat().st_mode) == 0o700
+
+
+def left_by_a_job(root: Path) -> Path:
+    """A directory in `root` that a sweep of jobs would remove."""
+    left = root / "jobs" / "left"
+    left.mkdir(parents=True)
+    os.utime(left, (0, 0))
+    return left
+
+
+def test_a_root_that_is_a_link_is_refused_and_not_swept(tmp_path: Path) -> None:
+    settings = settings_of(stagingDir=str(tmp_path))
+    elsewhere = tmp_path / "elsewhere"
+    left = left_by_a_job(elsewhere)
+    staging_root(settings).symlink_to(elsewhere)
+    for path in (batch_file(settings, 1), job_file(job_directory(settings))):
+        with pytest.raises(OptionError, match="cannot be opened as a directory"):
+            create_file(path)
+    staged = elsewhere / batch_file(settings, 1).relative_to(staging_root(settings))
+    staged.parent.mkdir(parents=True)
+    staged.touch()
+    sweep_batches(settings, 1)
+    sweep_jobs(job_directory(settings))
+    assert staged.exists()
+    assert left.exists()
+
+
+def test_a_root_of_another_user_is_refused_and_not_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = settings_of(stagingDir=str(tmp_path))
+    another = os.getuid() + 1
+    monkeypatch.setattr(os, "getuid", lambda: another)
+    root = staging_root(settings)
+    left = left_by_a_job(root)
+    with pytest.raises(OptionError, match=f"belongs to the user with id {another - 1}"):
+        create_file(batch_file(settings, 1))
+    sweep_jobs(job_directory(settings))
+    assert left.exists()

@@ -19,6 +19,7 @@ from barnabas.records.tables import encode_batches
 from barnabas.spark.sink.clusters import cluster_of
 from barnabas.spark.sink.columns import picked
 from barnabas.spark.sink.settings import WriteSettings
+from barnabas.spark.sink.staging import create_file
 
 # Rows are gathered to about this size before they are encoded, so that batches become large.
 PORTION_BYTES = 8 << 20
@@ -66,10 +67,10 @@ class Encoded(WriterCommitMessage):
             with Path(self.path).open("rb") as file:
                 file.seek(part.position)
                 data = file.read(part.size)
-        except FileNotFoundError:
-            raise FileNotFoundError(
-                f"The staged file {self.path} is not here: stagingDir must be a directory that tasks and"
-                " driver share."
+        except (FileNotFoundError, PermissionError) as error:
+            raise type(error)(
+                f"The driver cannot read the staged file {self.path} ({error.strerror}): set stagingDir to a"
+                " directory that tasks and driver share, and run both as the same user."
             ) from None
         if len(data) != part.size:
             raise EOFError(f"The staged file {self.path} is cut off at {part.position + len(data)} bytes.")
@@ -146,8 +147,7 @@ class Encoder:
     def _stage(self) -> None:
         """From now on all is in a file, what was encoded before included."""
         path = self._path_of()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("xb")
+        self._file = create_file(path)
         for part in self._message.parts:
             self._file.write(part.data or b"")
         self._message.path = str(path.absolute())

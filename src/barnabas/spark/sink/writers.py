@@ -1,7 +1,6 @@
 """The writers that Spark is given: made when a query is planned, pickled to its tasks, and for streams made
 again where a batch is committed."""
 
-import uuid
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,7 @@ from barnabas.spark.sink.committing import commit_batch, commit_job
 from barnabas.spark.sink.encoding import Encoder, task_of_now
 from barnabas.spark.sink.sending import send_all
 from barnabas.spark.sink.settings import WriteSettings, write_settings
-from barnabas.spark.sink.staging import SUFFIX, batch_file, job_directory, sweep_jobs
+from barnabas.spark.sink.staging import batch_file, job_directory, job_file, sweep_jobs
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -72,8 +71,8 @@ class ExactBatchWriter(DataSourceArrowWriter):
         self._directory = job_directory(settings)
 
     def write(self, iterator: "Iterator[RecordBatch]") -> WriterCommitMessage:
-        path = self._directory / f"{uuid.uuid4().hex}{SUFFIX}"
-        return Encoder(self._settings, self._columns, task_of_now(), lambda: path).encode(iterator)
+        encoder = Encoder(self._settings, self._columns, task_of_now(), lambda: job_file(self._directory))
+        return encoder.encode(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         commit_job(self._settings, messages)
