@@ -17,6 +17,7 @@ from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.group_coordinator import GroupCoordinator
 from barnabas.broker.housekeeping import Housekeeping
+from barnabas.broker.metadata_followers import MetadataFollowers
 from barnabas.broker.metrics_server import MetricsServer
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.server import Server
@@ -58,6 +59,7 @@ class Broker:
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     producer_ids: ProducerIds
+    followers: MetadataFollowers
 
     def __init__(self, config: BrokerConfig, clock: Clock | None = None, disk: Disk | None = None) -> None:
         self.config = config
@@ -117,6 +119,8 @@ class Broker:
             await self._housekeeping.stop()
         if hasattr(self, "logs"):
             self.logs.shutdown(self.metadata.broker_epoch)
+        if hasattr(self, "followers"):
+            self.followers.close()
         if hasattr(self, "metadata"):
             await self.metadata.close()
         logger.info("stopped")
@@ -179,7 +183,8 @@ class Broker:
         self.transactions = TransactionCoordinator(self)
         self.groups.follow(image)
         self.transactions.follow(image)
-        self.metadata.listen(self._follow)
+        self.followers = self._metadata_followers(image)
+        self.metadata.listen(self.followers.follow)
 
     def _start_upkeep(self) -> None:
         self._housekeeping = Housekeeping(self)
@@ -201,16 +206,25 @@ class Broker:
 
     # ---- what follows the metadata
 
-    def _follow(self, old: MetadataImage, new: MetadataImage, difference: Difference) -> None:
+    def _metadata_followers(self, image: MetadataImage) -> MetadataFollowers:
+        """Who takes a change, in this order: partitions need the settings, coordinators the partitions."""
+        followers = MetadataFollowers(image)
+        followers.add("the broker's settings", self._follow_settings)
+        followers.add("the log cleaner", self._follow_deleted_topics)
+        followers.add("the partitions", self.replicas.follow)
+        followers.add("the group coordinator", lambda image, _: self.groups.follow(image))
+        followers.add("the transaction coordinator", lambda image, _: self.transactions.follow(image))
+        followers.add("the groups", lambda _, difference: self.groups.topics_changed(difference))
+        return followers
+
+    def _follow_settings(self, image: MetadataImage, difference: Difference) -> None:
         if any(resource_type == BROKER_RESOURCE for resource_type, _ in difference.configs_changed):
-            self._take_dynamic_config(new)
+            self._take_dynamic_config(image)
+
+    def _follow_deleted_topics(self, image: MetadataImage, difference: Difference) -> None:
         for topic in difference.topics_deleted:
             for index in range(len(topic.partitions)):
                 self.cleaner.forget(TopicPartition(topic.name, index))
-        self.replicas.follow(new, difference)
-        self.groups.follow(new)
-        self.transactions.follow(new)
-        self.groups.topics_changed(difference)
 
     def _take_dynamic_config(self, image: MetadataImage) -> None:
         self.config = self.config.with_dynamic(
