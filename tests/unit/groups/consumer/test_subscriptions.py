@@ -1,14 +1,10 @@
 """Regular expressions, topics that come and go, and who may commit offsets."""
 
-import re
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.support.consumer_group_story import GROUP, ConsumerGroupStory, FakeTopics
 
-from barnabas.coordination.patterns import Pattern
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.groups import record_schemas as schemas
 from barnabas.groups.consumer.group import State
@@ -20,85 +16,6 @@ from barnabas.wire.messages.offset_commit import OffsetCommitRequestPartition, O
 
 def refused(code: ErrorCode) -> Any:
     return pytest.raises(KafkaError, check=lambda error: error.code is code)
-
-
-# ---- patterns
-
-
-@pytest.mark.parametrize(
-    ("expression", "matching", "others"),
-    [
-        ("orders", ["orders"], ["orders2", "my-orders", ""]),
-        ("orders.*", ["orders", "orders-eu"], ["order"]),
-        (r"a\.b|c", ["a.b", "c"], ["axb", "a.bc"]),
-        ("[a-c]+[^0-9]", ["abcx", "a-"], ["a1", "xa"]),
-        (r"\w+-\d{2,3}", ["log-12", "log-123"], ["log-1", "log-1234", ".-12"]),
-        ("^(eu|us)-.+$", ["eu-x"], ["eu-", "xeu-x"]),
-        ("(?i)AbC", ["abc", "ABC"], ["abd"]),
-        ("(?i:a)b", ["Ab"], ["AB"]),
-        ("(?P<name>x)(?:y)?", ["x", "xy"], ["xyy"]),
-        (r"\Qa.b\E+", ["a.b"], ["axb"]),
-        ("[[:digit:]_]*", ["", "1_2"], ["a"]),
-        (r"\x61\x{62}", ["ab"], ["a"]),
-        ("a{2}b{0,1}c{1,}", ["aac", "aabccc"], ["ac", "aab"]),
-        (r".*\bb.*", ["a.b", "b"], ["ab"]),
-        ("a{,2}", [], ["a", "aa"]),
-        ("[]a]+", ["aa"], ["b"]),
-    ],
-)
-def test_an_expression_matches_whole_names(expression: str, matching: list[str], others: list[str]) -> None:
-    pattern = Pattern(expression)
-    assert [name for name in matching + others if pattern.matches(name)] == matching
-
-
-@pytest.mark.parametrize(
-    "expression",
-    [
-        "(",
-        ")",
-        "[",
-        "[b-a]",
-        "*",
-        "a**",
-        "a{2,1}",
-        "a{1001}",
-        "(?=a)",
-        r"\1",
-        "\\",
-        "(?<1>a)",
-        "[[:odd:]]",
-        r"\xZZ",
-        "(?z)",
-        "((a{100}){100}){100}",
-        "(" * 300 + ")" * 300,
-    ],
-)
-def test_what_re2_refuses_is_refused(expression: str) -> None:
-    with refused(ErrorCode.INVALID_REGULAR_EXPRESSION):
-        Pattern(expression)
-
-
-def test_no_expression_takes_long() -> None:
-    """A backtracking matcher, or one that writes every repetition out, would never come back."""
-    assert not Pattern("(a+)+b").matches("a" * 249)
-    assert Pattern("((){1000}){1000}").matches("")
-
-
-ATOMS = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", r"\w", "a.b"])
-EXPRESSIONS = st.recursive(
-    ATOMS,
-    lambda inner: st.one_of(
-        st.tuples(inner, inner).map("".join),
-        st.tuples(inner, inner).map(lambda pair: f"({pair[0]}|{pair[1]})"),
-        st.tuples(inner, st.sampled_from(["*", "+", "?", "{1,2}"])).map(lambda pair: f"({pair[0]}){pair[1]}"),
-    ),
-    max_leaves=6,
-)
-
-
-@given(expression=EXPRESSIONS, name=st.text("ab_", max_size=6))
-def test_expressions_mean_what_they_mean_elsewhere(expression: str, name: str) -> None:
-    assert Pattern(expression).matches(name) == (re.fullmatch(expression, name) is not None)
 
 
 # ---- regular expressions in a group
