@@ -4,7 +4,7 @@ A machine never does I/O. It decides (a pure look at its state that returns a St
 the records, hands each to `apply`, which alone changes durable state, and gives the answers once the
 records are committed. Replay after a failover runs the same `apply`."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -56,6 +56,26 @@ class Step(Generic[Reply]):
     answers: list[tuple[Waiter, Any]] = field(default_factory=list)
     timers: list[Timer] = field(default_factory=list)
     cancelled: list[Hashable] = field(default_factory=list)
+
+
+def merged(reply: Reply, steps: Sequence[Step[Any]]) -> Step[Reply]:
+    """Records and answers in order; of what the steps say about a timer, the last word counts."""
+    result: Step[Reply] = Step(reply)
+    delays: dict[Hashable, int] = {}
+    cancelled: dict[Hashable, None] = {}
+    for step in steps:
+        result.records += step.records
+        result.answers += step.answers
+        result.producer = result.producer or step.producer
+        for key in step.cancelled:
+            delays.pop(key, None)
+            cancelled[key] = None
+        for timer in step.timers:
+            cancelled.pop(timer.key, None)
+            delays[timer.key] = timer.delay_ms
+    result.timers = [Timer(key, delay_ms) for key, delay_ms in delays.items()]
+    result.cancelled = list(cancelled)
+    return result
 
 
 class Machine(Protocol):

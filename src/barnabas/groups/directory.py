@@ -21,8 +21,7 @@ from barnabas.groups.record_schemas import (
     OffsetCommitValue,
 )
 from barnabas.groups.records import GroupRecord, decode, record_type
-from barnabas.groups.settings import GroupSettings
-from barnabas.groups.topics import TopicsView
+from barnabas.groups.settings import GroupSettings, TopicsView
 
 logger = logging.getLogger(__name__)
 

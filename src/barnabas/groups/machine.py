@@ -7,13 +7,13 @@ say is for the caller. Errors are in the answers, in the place each API has for 
 from collections.abc import Collection, Hashable, Mapping
 from typing import TypeVar
 
-from barnabas.coordination.step import JournalRecord, Producer, Step, Waiter
+from barnabas.coordination.step import JournalRecord, Producer, Step, Waiter, merged
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.groups.classic.answers import join_refused, sync_refused
 from barnabas.groups.classic.group import ClassicGroup, Export
 from barnabas.groups.classic.members import ClientInfo, chosen_protocol
 from barnabas.groups.classic.plan import JOIN, PENDING, SESSION, SYNC
-from barnabas.groups.consumer.departures import REBALANCE
+from barnabas.groups.consumer.changes import REBALANCE
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.members import JOIN_EPOCH
 from barnabas.groups.consumer.migration import DOWNGRADE, DOWNGRADED
@@ -21,9 +21,7 @@ from barnabas.groups.consumer.requests import check_heartbeat
 from barnabas.groups.directory import GroupDirectory
 from barnabas.groups.offset_calls import OffsetCalls
 from barnabas.groups.queries import described_classic, described_consumer, listed
-from barnabas.groups.settings import GroupSettings
-from barnabas.groups.steps import merged
-from barnabas.groups.topics import TopicsView
+from barnabas.groups.settings import GroupSettings, TopicsView
 from barnabas.ids import Uuid
 from barnabas.wire.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
 from barnabas.wire.messages.consumer_group_heartbeat import (

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from barnabas.coordination.step import JournalRecord
 from barnabas.errors import ErrorCode
 from barnabas.groups.offsets import NO_EXPIRY, CommittedOffset, OffsetStore, offset_record
-from barnabas.groups.topics import TopicsView
+from barnabas.groups.settings import TopicsView
 from barnabas.ids import ZERO_UUID, TopicPartition, Uuid
 from barnabas.wire.messages.offset_commit import (
     OffsetCommitRequest,

@@ -1,11 +1,12 @@
 """The configuration values that groups and their offsets follow; the defaults are Kafka's."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from barnabas.config.group import GroupConfig
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.ids import Uuid
 
 # Whether a group may change between the classic and the consumer protocol while it has members.
 MigrationPolicy: TypeAlias = Literal["bidirectional", "upgrade", "downgrade", "disabled"]
@@ -46,3 +47,15 @@ class GroupSettings:
         if self.of_group is None:
             return GroupConfig(self.consumer_session_timeout_ms, self.consumer_heartbeat_interval_ms)
         return self.of_group(group_id)
+
+
+class TopicsView(Protocol):
+    """Always the newest state: a machine asks again each time instead of keeping an answer."""
+
+    def partition_count(self, topic: str) -> int | None: ...
+
+    def topic_id(self, topic: str) -> Uuid | None: ...
+
+    def topic_name(self, topic_id: Uuid) -> str | None: ...
+
+    def names(self) -> Iterable[str]: ...

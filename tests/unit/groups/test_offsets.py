@@ -5,8 +5,8 @@ import pytest
 from barnabas.coordination.step import JournalRecord
 from barnabas.errors import ErrorCode
 from barnabas.groups import offset_requests
-from barnabas.groups.expiry import expired_offsets
 from barnabas.groups.group import Committer
+from barnabas.groups.offset_calls import expired_offsets
 from barnabas.groups.offsets import (
     NO_EXPIRY,
     CommittedOffset,

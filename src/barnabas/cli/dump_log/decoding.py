@@ -10,7 +10,7 @@ from barnabas.cli.message_json import as_json
 from barnabas.coordination.step import JournalRecord
 from barnabas.errors import KafkaError
 from barnabas.groups import records as group_records
-from barnabas.groups.consumer.protocol import read_assignment, read_subscription, version_of
+from barnabas.groups.classic.protocol import read_assignment, read_subscription, version_of
 from barnabas.groups.record_schemas import GroupMetadataValue
 from barnabas.records.builder import Record
 from barnabas.transactions import records as transaction_records

@@ -13,9 +13,9 @@ from barnabas.errors import ErrorCode
 from barnabas.groups.classic.answers import join_refused, joined, sync_refused
 from barnabas.groups.classic.members import Member, Roster
 from barnabas.groups.classic.plan import JOIN, PENDING, SESSION, SYNC, Plan
+from barnabas.groups.classic.protocol import topics_of
 from barnabas.groups.classic.records import CONSUMER, Generation, group_record, group_value, recorded_member
 from barnabas.groups.classic.states import State, moved, route
-from barnabas.groups.classic.subscriptions import topics_of
 from barnabas.groups.record_schemas import GroupMetadataValue
 from barnabas.groups.settings import GroupSettings
 from barnabas.wire.messages.join_group import JoinGroupResponse

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from barnabas.coordination.patterns import Pattern
 from barnabas.groups.assignors import Assignment
-from barnabas.groups.consumer.members import Member, current_record, metadata_record
+from barnabas.groups.classic.plan import JOIN, SESSION, SYNC, Plan
+from barnabas.groups.consumer.members import Member, current_record, member_tombstones, metadata_record
+from barnabas.groups.consumer.migration import DOWNGRADE, is_downgradable
+from barnabas.groups.consumer.reconciliation import Goal, reconcile
 from barnabas.groups.consumer.state import ConsumerState, epoch_record, partition_metadata_tombstone
-from barnabas.groups.reconciliation import Goal, reconcile
-from barnabas.groups.records import GroupRecord
-from barnabas.groups.settings import GroupSettings
-from barnabas.groups.subscriptions import (
+from barnabas.groups.consumer.subscriptions import (
     ResolvedRegex,
     metadata_hash,
     regex_record,
@@ -22,8 +22,12 @@ from barnabas.groups.subscriptions import (
     topics_of,
     topics_of_all,
 )
-from barnabas.groups.target_assignment import compute_target, preferred_assignor, target_records
-from barnabas.groups.topics import TopicsView
+from barnabas.groups.consumer.target_assignment import compute_target, preferred_assignor, target_records
+from barnabas.groups.records import GroupRecord, encode
+from barnabas.groups.settings import GroupSettings, TopicsView
+
+# The time a member has to give partitions up; see classic_plan for the other timers.
+REBALANCE = "rebalance"
 
 
 @dataclass(slots=True)
@@ -152,3 +156,29 @@ class Changes:
         target = compute_target(change.members, shares, change.regexes, self._topics, assignor)
         change.records += target_records(state.group_id, state.targets, target, epoch, now_ms)
         return target[member.member_id]
+
+
+class Departures:
+    def __init__(self, state: ConsumerState, settings: GroupSettings, changes: Changes) -> None:
+        self._state = state
+        self._settings = settings
+        self._changes = changes
+
+    def fence(self, member_ids: Collection[str], plan: Plan) -> None:
+        """Take members out. What they had is free at once: they lost it, whether they know or not."""
+        if not member_ids:
+            return
+        for member_id in member_ids:
+            for record in member_tombstones(self._state.group_id, member_id):
+                plan.record(encode(record))
+            cancel_timers(member_id, plan)
+        for record in self._changes.of_departure(member_ids):
+            plan.record(encode(record))
+        rest = [member for name, member in self._state.members.items() if name not in member_ids]
+        if is_downgradable(rest, self._settings):
+            plan.after(0, DOWNGRADE)
+
+
+def cancel_timers(member_id: str, plan: Plan) -> None:
+    for kind in (SESSION, REBALANCE, JOIN, SYNC):
+        plan.cancel(kind, member_id)

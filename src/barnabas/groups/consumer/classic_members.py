@@ -11,17 +11,15 @@ from barnabas.coordination.step import Step
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.groups.classic.members import ClientInfo, protocols_of
 from barnabas.groups.classic.plan import JOIN, SESSION, SYNC, Plan
+from barnabas.groups.classic.protocol import by_topic_id, read_subscription, version_of, write_assignment
 from barnabas.groups.classic.records import CONSUMER
-from barnabas.groups.consumer.changes import Changes
-from barnabas.groups.consumer.departures import REBALANCE, Departures
+from barnabas.groups.consumer.changes import REBALANCE, Changes, Departures
 from barnabas.groups.consumer.members import ClassicDetails, Member, MemberState, holds
 from barnabas.groups.consumer.migration import DOWNGRADE, is_downgradable
-from barnabas.groups.consumer.protocol import by_topic_id, read_subscription, version_of, write_assignment
 from barnabas.groups.consumer.state import ConsumerState
 from barnabas.groups.consumer.statics import known_member, replacement, static_holder
 from barnabas.groups.records import GroupRecord, encode
-from barnabas.groups.settings import GroupSettings
-from barnabas.groups.topics import TopicsView
+from barnabas.groups.settings import GroupSettings, TopicsView
 from barnabas.wire.codec import WireError
 from barnabas.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

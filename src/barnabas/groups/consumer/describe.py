@@ -3,8 +3,8 @@
 from barnabas.groups.assignors import Assignment
 from barnabas.groups.consumer.members import Member
 from barnabas.groups.consumer.state import ConsumerState
-from barnabas.groups.target_assignment import preferred_assignor
-from barnabas.groups.topics import TopicsView
+from barnabas.groups.consumer.target_assignment import preferred_assignor
+from barnabas.groups.settings import TopicsView
 from barnabas.wire.messages import consumer_group_describe as wire
 
 _CLASSIC, _CONSUMER = 0, 1

@@ -24,9 +24,8 @@ from barnabas.groups.classic.group import Export
 from barnabas.groups.classic.members import ClientInfo
 from barnabas.groups.classic.plan import JOIN, SESSION, SYNC, Plan, timer_key
 from barnabas.groups.classic.records import CONSUMER
-from barnabas.groups.consumer.changes import Changes
+from barnabas.groups.consumer.changes import REBALANCE, Changes, Departures
 from barnabas.groups.consumer.classic_members import ClassicMembers
-from barnabas.groups.consumer.departures import REBALANCE, Departures
 from barnabas.groups.consumer.describe import described
 from barnabas.groups.consumer.members import (
     JOIN_EPOCH,
@@ -52,12 +51,11 @@ from barnabas.groups.consumer.requests import (
 )
 from barnabas.groups.consumer.state import ConsumerState
 from barnabas.groups.consumer.statics import check_released, known_member, replacement
+from barnabas.groups.consumer.subscriptions import topics_of_all
 from barnabas.groups.group import Committer
 from barnabas.groups.record_schemas import GroupMetadataKey
 from barnabas.groups.records import GroupRecord, decode, encode
-from barnabas.groups.settings import GroupSettings
-from barnabas.groups.subscriptions import topics_of_all
-from barnabas.groups.topics import TopicsView
+from barnabas.groups.settings import GroupSettings, TopicsView
 from barnabas.ids import random_uuid, uuid_to_string
 from barnabas.wire.messages.consumer_group_describe import DescribedGroup
 from barnabas.wire.messages.consumer_group_heartbeat import (

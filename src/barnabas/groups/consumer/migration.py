@@ -13,6 +13,13 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.groups.classic.group import Export, downgrade_record
 from barnabas.groups.classic.members import ClientInfo, Protocol
 from barnabas.groups.classic.members import Member as ClassicMember
+from barnabas.groups.classic.protocol import (
+    by_topic_id,
+    read_assignment,
+    read_subscription,
+    version_of,
+    write_assignment,
+)
 from barnabas.groups.classic.records import CONSUMER, group_tombstone
 from barnabas.groups.consumer.members import (
     ClassicDetails,
@@ -21,19 +28,11 @@ from barnabas.groups.consumer.members import (
     metadata_record,
     target_record,
 )
-from barnabas.groups.consumer.protocol import (
-    by_topic_id,
-    read_assignment,
-    read_subscription,
-    version_of,
-    write_assignment,
-)
 from barnabas.groups.consumer.state import ConsumerState, epoch_record
+from barnabas.groups.consumer.subscriptions import metadata_hash
+from barnabas.groups.consumer.target_assignment import target_epoch_record
 from barnabas.groups.records import GroupRecord, encode
-from barnabas.groups.settings import GroupSettings
-from barnabas.groups.subscriptions import metadata_hash
-from barnabas.groups.target_assignment import target_epoch_record
-from barnabas.groups.topics import TopicsView
+from barnabas.groups.settings import GroupSettings, TopicsView
 from barnabas.wire.codec import WireError
 
 # Timers of the whole group. On DOWNGRADE the consumer group writes itself as a classic one; DOWNGRADED

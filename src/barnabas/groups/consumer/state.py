@@ -14,8 +14,8 @@ from barnabas.groups.consumer.members import (
     with_current,
     with_metadata,
 )
+from barnabas.groups.consumer.subscriptions import ResolvedRegex, regex_record
 from barnabas.groups.records import GroupRecord
-from barnabas.groups.subscriptions import ResolvedRegex, regex_record
 from barnabas.ids import Uuid
 
 

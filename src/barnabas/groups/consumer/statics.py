@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.groups.classic.plan import Plan
-from barnabas.groups.consumer.departures import cancel_timers
+from barnabas.groups.consumer.changes import cancel_timers
 from barnabas.groups.consumer.members import (
     Member,
     current_record,

@@ -8,9 +8,9 @@ from tests.support.consumer_group_story import CLIENT, GROUP, ConsumerGroupStory
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.groups.classic.group import Export
 from barnabas.groups.classic.members import ClientInfo, Member, Protocol
+from barnabas.groups.classic.protocol import by_topic_id, read_assignment
 from barnabas.groups.classic.records import Generation
 from barnabas.groups.consumer.group import ConsumerGroup, State
-from barnabas.groups.consumer.protocol import by_topic_id, read_assignment
 from barnabas.groups.group import Committer
 from barnabas.groups.record_schemas import GroupMetadataKey, GroupMetadataValue
 from barnabas.groups.settings import GroupSettings

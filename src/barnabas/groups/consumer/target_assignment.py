@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from barnabas.groups import record_schemas as schemas
 from barnabas.groups.assignors import ASSIGNORS, NOTHING, Assignment, MemberSpec
 from barnabas.groups.consumer.members import Member, target_record
+from barnabas.groups.consumer.subscriptions import ResolvedRegex, topics_of
 from barnabas.groups.records import GroupRecord
-from barnabas.groups.subscriptions import ResolvedRegex, topics_of
-from barnabas.groups.topics import TopicsView
+from barnabas.groups.settings import TopicsView
 from barnabas.ids import Uuid
 
 

@@ -14,7 +14,7 @@ from barnabas.errors import KafkaError
 from barnabas.groups import record_schemas as schemas
 from barnabas.groups.consumer.members import Member
 from barnabas.groups.records import GroupRecord
-from barnabas.groups.topics import TopicsView
+from barnabas.groups.settings import TopicsView
 from barnabas.ids import Uuid
 
 logger = logging.getLogger(__name__)

@@ -4,9 +4,11 @@ Both forms start with their version (int16). A newer version than we know is rea
 only adds fields at the end."""
 
 import struct
+from collections.abc import Iterable
 
 from barnabas.groups.assignors import Assignment
-from barnabas.groups.topics import TopicsView
+from barnabas.groups.classic.members import Member
+from barnabas.groups.settings import TopicsView
 from barnabas.ids import Uuid
 from barnabas.wire.codec import WireError, decode_message, encode_message
 from barnabas.wire.message import NEVER
@@ -63,3 +65,21 @@ def by_topic_id(listed: list[AssignedTopic] | list[OwnedTopic], topics: TopicsVi
         if topic_id is not None and each.partitions:
             found[topic_id] = found.get(topic_id, frozenset()) | frozenset(each.partitions)
     return found
+
+
+def topics_of(members: Iterable[Member], protocol_name: str) -> frozenset[str] | None:
+    """All topics that the members read, or None if one of them cannot be understood."""
+    topics: set[str] = set()
+    try:
+        for member in members:
+            topics.update(_subscribed(member.metadata(protocol_name)))
+    except WireError:
+        return None
+    return frozenset(topics)
+
+
+def _subscribed(metadata: bytes) -> list[str]:
+    """Every version begins with the fields of version 0, so that one reads them all."""
+    if len(metadata) < _VERSION.size:
+        raise WireError("a subscription begins with its version")
+    return decode_message(ConsumerProtocolSubscription, 0, NEVER, metadata[_VERSION.size :]).topics
