@@ -147,3 +147,17 @@ class LogBench:
 
     def file(self, suffix: str, base_offset: int = 0) -> Path:
         return self.directory / f"{base_offset:020d}{suffix}"
+
+
+def open_files_below(directory: Path) -> list[str]:
+    """The names of the files in a directory that this process has open, once per descriptor; a name that is
+    gone ends in " (deleted)"."""
+    names = []
+    for entry in Path("/proc/self/fd").iterdir():
+        try:
+            target = str(entry.readlink())
+        except FileNotFoundError:
+            continue
+        if target.startswith(str(directory)):
+            names.append(Path(target).name)
+    return sorted(names)

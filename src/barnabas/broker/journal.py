@@ -57,6 +57,7 @@ class PartitionJournal:
             if found.file is None:
                 return
             data = memoryview(os.pread(found.file.fileno(), found.size, found.position))
+            found.release()
             portion: list[Replayed] = []
             for position, header in iter_headers(data):
                 portion += _entries(header, data[position : position + header.size], offset)

@@ -6,7 +6,6 @@ Touches the file system and nothing else. Data calls take a file descriptor and 
 import errno
 import os
 import shutil
-import sys
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -20,12 +19,12 @@ Data: TypeAlias = bytes | bytearray | memoryview
 
 
 class FileHandle:
-    """An open file that closes itself when nobody refers to it any more.
+    """An open file. It is closed by close(), or when nobody refers to it any more.
 
-    Readers keep the handle of the segment they were given, so a segment can be deleted under a slow reader:
-    the kernel keeps an unlinked file until its last descriptor is closed."""
+    A reader keeps the handle of the segment that it reads, so the segment can be deleted before the reader
+    has finished: the kernel keeps an unlinked file until its last descriptor is closed."""
 
-    __slots__ = ("__weakref__", "fd")
+    __slots__ = ("fd",)
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
@@ -42,10 +41,17 @@ class FileHandle:
         self.close()
 
 
-def is_held_by_others(file: FileHandle) -> bool:
-    """For the attribute that keeps a file: does anybody else refer to it, such as a reader's slice?"""
-    # References that are no reader's: the attribute, the parameter here, and getrefcount's own.
-    return sys.getrefcount(file) > 3
+class Readers:
+    """How many readers a file has, over all its handles: slices that are not sent or dropped yet.
+
+    A file with readers must not be cut: they were promised its bytes. Only the event loop changes the count.
+    Whoever reads a file within one turn of the loop, such as a recovery, is not counted; the cleaner opens
+    files of its own, which are never cut."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
 
 
 class Disk(Protocol):

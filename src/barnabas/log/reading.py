@@ -1,29 +1,45 @@
 """Reading a log: which bytes of which file answer a fetch. Nothing is copied; a slice names a file range.
 
-A slice keeps its file open, so it stays readable when retention deletes the segment under it."""
-
-from typing import NamedTuple
+A slice keeps its file open, so it stays readable when retention deletes the segment under it. It counts as a
+reader of the file until it is released."""
 
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.log.disk import FileHandle
+from barnabas.log.disk import FileHandle, Readers
 from barnabas.log.errors import DamagedIndexError
 from barnabas.log.rebuild import rebuild_indexes, verify
 from barnabas.log.segment import Segment
 from barnabas.log.state import LogState
 
 
-class LogSlice(NamedTuple):
+class LogSlice:
     """`size` bytes from `position`; size 0 when there is nothing to read. The first batch holds the offset
-    asked for; it is cut off (`first_batch_incomplete`) only if the caller did not insist on one."""
+    asked for; it is cut off (`first_batch_incomplete`) only if the caller did not insist on one.
 
-    file: FileHandle | None
-    position: int
-    size: int
-    first_batch_incomplete: bool
-    base_offset: int
+    Call release() when the bytes are sent or will not be needed. A slice that is dropped releases itself."""
+
+    __slots__ = ("_readers", "base_offset", "file", "first_batch_incomplete", "position", "size")
+
+    def __init__(self, file: FileHandle | None, readers: Readers, position: int, size: int) -> None:
+        readers.count += 1
+        self._readers: Readers | None = readers
+        self.file = file
+        self.position = position
+        self.size = size
+        self.first_batch_incomplete = False
+        self.base_offset = 0
+
+    def release(self) -> None:
+        """Stop being a reader of the file, which is closed if nobody else needs it; may be called twice."""
+        readers, self._readers = self._readers, None
+        if readers is not None:
+            readers.count -= 1
+            self.file = None
+
+    def __del__(self) -> None:
+        self.release()
 
 
-EMPTY = LogSlice(None, 0, 0, False, 0)
+EMPTY = LogSlice(None, Readers(), 0, 0)
 
 
 def read(log: LogState, offset: int, bytes_max: int, upper_offset: int, at_least_one: bool) -> LogSlice:
@@ -83,7 +99,10 @@ def _slice(log: LogState, offset: int, upper: int, bytes_max: int, at_least_one:
     file = segment.file()
     if position < segment.trusted_from:
         segment.check_order(position, position + size)
-    return LogSlice(file, position, size, incomplete, segment.base_offset)
+    piece = LogSlice(file, segment.readers, position, size)
+    piece.first_batch_incomplete = incomplete
+    piece.base_offset = segment.base_offset
+    return piece
 
 
 def _start_of(log: LogState, segment: Segment, offset: int) -> tuple[int, int] | None:

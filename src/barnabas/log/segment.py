@@ -4,13 +4,12 @@ StoredSegment, appending itself in kernels/log_end.py.
 Holds: offsets rise; the file never ends in a torn batch while the process lives. The last segment of a log is
 active: its file is opened for writing and its index entries are in memory. Owned by one Log."""
 
-import weakref
 from pathlib import Path
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import KafkaError
 from barnabas.log import names
-from barnabas.log.disk import Disk, FileHandle, is_held_by_others, replace_by_prefix
+from barnabas.log.disk import Disk, Readers, replace_by_prefix
 from barnabas.log.errors import DamagedIndexError, TornWriteError
 from barnabas.log.scan import CorruptRange
 from barnabas.log.stored_segment import LONG_MAX, StoredSegment
@@ -22,7 +21,6 @@ ALWAYS_CHECK = -2
 
 class Segment(StoredSegment):
     __slots__ = (
-        "_lent",
         "_preallocated",
         "created_ms",
         "first_timestamp",
@@ -38,8 +36,6 @@ class Segment(StoredSegment):
         self._pwrite = disk.pwrite
         self._bytes_since_index = 0
         self._preallocated = False
-        # The file as it was opened for reading, before the segment became active: a reader may have it.
-        self._lent: weakref.ref[FileHandle] | None = None
         self.index_interval = config.index_interval_bytes
         self.created_ms = now_ms
         self.roll_ms = config.segment_ms
@@ -70,7 +66,6 @@ class Segment(StoredSegment):
 
     def activate(self) -> bool:
         """Make an existing segment the active one; False when it does not end in a whole batch as indexed."""
-        self._lent = None if self._file is None else weakref.ref(self._file)
         self._let_go()
         self.active = True
         sound = self.index.open_active()
@@ -192,13 +187,14 @@ class Segment(StoredSegment):
     def truncate(self, position: int, next_offset: int) -> None:
         """Cut the active segment at a batch boundary, in the file and in the indexes.
 
-        A reader may hold a slice of the bytes that go; then it keeps the old file and a copy takes its
-        place."""
+        A reader may have been promised the bytes that are cut off. Then readers keep the old file, and a copy
+        takes its place."""
         self.file()
         if self._file is None:
             raise RuntimeError(f"{self} has just been opened and is not open")
-        if is_held_by_others(self._file) or (self._lent is not None and self._lent() is not None):
+        if self.readers.count:
             self._keep_open(replace_by_prefix(self._disk, self._file, self.path(names.LOG), position))
+            self.readers = Readers()
         else:
             self._disk.truncate(self._fd, position)
         self.size, self.next_offset = position, next_offset

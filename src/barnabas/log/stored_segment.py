@@ -13,7 +13,7 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.kernels.index import CORRUPT, FOUND, find_batch
 from barnabas.kernels.log_end import SegmentEnd
 from barnabas.log import names
-from barnabas.log.disk import Disk, FileHandle, is_held_by_others
+from barnabas.log.disk import Disk, FileHandle, Readers
 from barnabas.log.errors import DamagedIndexError
 from barnabas.log.index import OffsetIndex, TimeIndex
 from barnabas.log.scan import HEADER_WINDOW_BYTES, CorruptRange, Window, headers
@@ -40,6 +40,7 @@ class StoredSegment(SegmentEnd):
         "_size_seen",
         "bad",
         "hint",
+        "readers",
         "touched",
         "trusted",
         "trusted_from",
@@ -51,6 +52,7 @@ class StoredSegment(SegmentEnd):
         self._directory = directory
         self._file: FileHandle | None = None
         self._fd = -1
+        self.readers = Readers()
         self.base_offset = base_offset
         self.next_offset = base_offset
         self.size = 0
@@ -110,12 +112,10 @@ class StoredSegment(SegmentEnd):
         return used
 
     def close_files(self) -> None:
-        """Let go of the files until they are needed again; a log file that a reader holds stays.
-
-        It would stay open anyway, and a truncation has to know of the reader."""
-        if self._file is not None and is_held_by_others(self._file):
-            return
-        self._let_go()
+        """Let go of the files until they are needed again. With readers the log file would stay open anyway,
+        so it is kept, and counted as open."""
+        if not self.readers.count:
+            self._let_go()
 
     def _let_go(self) -> None:
         self._file, self._fd = None, -1

@@ -14,7 +14,7 @@ import os
 import socket
 import struct
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
 from typing import Protocol, TypeAlias, cast
 
@@ -43,7 +43,7 @@ class File(Protocol):
 
 
 class FileRange(Protocol):
-    """A range of a file to be sent as it is; the file stays open while the range is referenced."""
+    """A range of a file to be sent as it is; the file stays open until the range is released."""
 
     @property
     def file(self) -> File: ...
@@ -51,6 +51,9 @@ class FileRange(Protocol):
     def position(self) -> int: ...
     @property
     def size(self) -> int: ...
+    def release(self) -> None:
+        """The range is sent, or will not be sent; this may be called twice."""
+        ...
 
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
@@ -141,6 +144,7 @@ class Connection(asyncio.Protocol):
     def reply(self, chunks: Sequence[Chunk] | None) -> None:
         """Answer the frame in hand (None: it has no answer) and go on to the next one."""
         if self.is_closed:
+            _release_ranges(chunks or ())
             return
         self.when_abandoned = None
         self._in_hand = False
@@ -152,6 +156,7 @@ class Connection(asyncio.Protocol):
                 self._output.extend(_coalesce(chunks))
             except OSError:
                 # A file that cannot be read any more: the reply's size is promised, so it cannot be mended.
+                _release_ranges(chunks)
                 self.close()
                 return
         self._pump()
@@ -322,6 +327,7 @@ class Connection(asyncio.Protocol):
             self.last_active = self._loop.time()
         self._slice_sent = 0
         self._output.popleft()
+        chunk.release()
         return True
 
     def _arm_writer(self) -> None:
@@ -340,6 +346,7 @@ class Connection(asyncio.Protocol):
         self.is_closed = True
         self._disarm_writer()
         self._loop.remove_reader(self._socket.fileno())
+        _release_ranges(self._output)
         self._output.clear()
         self._held.clear()
         self._socket.close()
@@ -368,12 +375,20 @@ def _coalesce(chunks: Sequence[Chunk]) -> Sequence[Chunk]:
                     run = []
                 joined.append(chunk)
                 continue
-            chunk = _read_range(chunk)
+            data = _read_range(chunk)
+            chunk.release()
+            chunk = data
         if len(chunk):
             run.append(chunk)
     if run:
         joined.append(b"".join(run))
     return joined
+
+
+def _release_ranges(chunks: Iterable[Chunk]) -> None:
+    for chunk in chunks:
+        if not isinstance(chunk, _BYTES):
+            chunk.release()
 
 
 def _read_range(chunk: FileRange) -> bytes:

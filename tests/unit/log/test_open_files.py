@@ -6,7 +6,7 @@ import errno
 from pathlib import Path
 
 import pytest
-from tests.support.logs import SMALL, LogBench
+from tests.support.logs import SMALL, LogBench, open_files_below
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.log.open_files import OpenFiles
@@ -55,33 +55,21 @@ def test_when_all_are_in_use_the_oldest_goes_and_the_newest_stays() -> None:
     assert [holder.is_open for holder in holders] == [False, True, True]
 
 
-def _descriptors_below(directory: Path) -> list[str]:
-    found = []
-    for entry in Path("/proc/self/fd").iterdir():
-        try:
-            target = str(entry.readlink())
-        except FileNotFoundError:
-            continue
-        if target.startswith(str(directory)):
-            found.append(Path(target).name)
-    return sorted(found)
-
-
 @pytest.mark.parametrize("clean", [True, False])
 def test_an_idle_log_has_no_file_open_and_a_busy_one_has_one(tmp_path: Path, clean: bool) -> None:
     bench = LogBench(tmp_path)
     bench.fill(40)
     bench.restart(clean=clean)
     assert len(bench.log.segments) > 2
-    assert _descriptors_below(tmp_path) == []
+    assert open_files_below(tmp_path) == []
     bench.fill(1)
-    assert _descriptors_below(tmp_path) == [f"{bench.log.active.base_offset:020d}.log"]
+    assert open_files_below(tmp_path) == [f"{bench.log.active.base_offset:020d}.log"]
     bench.log.release_idle()
     bench.fill(1)
     bench.log.release_idle()
-    assert len(_descriptors_below(tmp_path)) == 1
+    assert len(open_files_below(tmp_path)) == 1
     bench.log.release_idle()
-    assert _descriptors_below(tmp_path) == []
+    assert open_files_below(tmp_path) == []
     assert len(bench.records()) == 126
 
 
@@ -91,7 +79,7 @@ def test_a_flush_closes_what_it_opened(tmp_path: Path) -> None:
     bench.log.flush()
     bench.log.release_idle()
     bench.log.release_idle()
-    assert _descriptors_below(tmp_path) == []
+    assert open_files_below(tmp_path) == []
 
 
 def test_a_log_of_many_segments_keeps_to_the_limit(tmp_path: Path) -> None:
@@ -101,7 +89,7 @@ def test_a_log_of_many_segments_keeps_to_the_limit(tmp_path: Path) -> None:
         bench.fill(30)
         assert len(bench.records()) == 90 * turn
         assert bench.log.offset_for_timestamp(0) is not None
-        assert len(_descriptors_below(tmp_path)) <= 7
+        assert len(open_files_below(tmp_path)) <= 7
     assert len(bench.log.segments) > 20
 
 

@@ -21,6 +21,10 @@ class Range:
     file: BinaryIO
     position: int
     size: int
+    is_released: bool = False
+
+    def release(self) -> None:
+        self.is_released = True
 
 
 class Owner:
