@@ -19,7 +19,7 @@ EPOCH_MAX = 2**31 - 1
 
 
 @dataclass(slots=True)
-class Want:
+class FetchPartition:
     """One partition that a client fetches, and what it was last told about it."""
 
     topic: str
@@ -29,14 +29,14 @@ class Want:
     partition_bytes_max: int
     current_leader_epoch: int = -1
     last_fetched_epoch: int = -1
-    told_high_watermark: int = -1
-    told_log_start: int = -1
+    last_sent_high_watermark: int = -1
+    last_sent_log_start: int = -1
 
     @property
     def key(self) -> tuple[str | Uuid, int]:
         return (self.topic if self.topic_id == ZERO_UUID else self.topic_id, self.index)
 
-    def renew(self, newer: "Want") -> None:
+    def renew(self, newer: "FetchPartition") -> None:
         self.fetch_offset = newer.fetch_offset
         self.partition_bytes_max = newer.partition_bytes_max
         self.current_leader_epoch = newer.current_leader_epoch
@@ -44,29 +44,29 @@ class Want:
 
 
 class FetchSession:
-    def __init__(self, session_id: int, uses_topic_ids: bool, wants: Iterable[Want]) -> None:
+    def __init__(self, session_id: int, uses_topic_ids: bool, partitions: Iterable[FetchPartition]) -> None:
         self.id = session_id
         self.epoch = 1
         self.uses_topic_ids = uses_topic_ids
-        self.wants = {want.key: want for want in wants}
+        self.partitions = {wanted.key: wanted for wanted in partitions}
         self.last_used = 0.0
 
-    def update(self, changed: Iterable[Want], forgotten: Iterable[tuple[str | Uuid, int]]) -> None:
-        for want in changed:
-            known = self.wants.get(want.key)
+    def update(self, changed: Iterable[FetchPartition], forgotten: Iterable[tuple[str | Uuid, int]]) -> None:
+        for wanted in changed:
+            known = self.partitions.get(wanted.key)
             if known is None:
-                self.wants[want.key] = want
+                self.partitions[wanted.key] = wanted
             else:
-                known.renew(want)
+                known.renew(wanted)
         for key in forgotten:
-            self.wants.pop(key, None)
+            self.partitions.pop(key, None)
 
     def served(self, keys: Iterable[tuple[str | Uuid, int]]) -> None:
         """Partitions that just had data go to the end, so that a limit on bytes starves none."""
         for key in keys:
-            want = self.wants.pop(key, None)
-            if want is not None:
-                self.wants[key] = want
+            wanted = self.partitions.pop(key, None)
+            if wanted is not None:
+                self.partitions[key] = wanted
 
 
 class FetchSessions:
@@ -81,15 +81,15 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def partitions(self) -> Iterator[Want]:
+    def partitions(self) -> Iterator[FetchPartition]:
         for session in self._sessions.values():
-            yield from session.wants.values()
+            yield from session.partitions.values()
 
-    def start(self, uses_topic_ids: bool, wants: list[Want]) -> FetchSession | None:
+    def start(self, uses_topic_ids: bool, partitions: list[FetchPartition]) -> FetchSession | None:
         """A new session over these partitions; None when there is no room or nothing to remember."""
-        if not wants or not self._make_room():
+        if not partitions or not self._make_room():
             return None
-        session = FetchSession(self._fresh_id(), uses_topic_ids, wants)
+        session = FetchSession(self._fresh_id(), uses_topic_ids, partitions)
         self._touch(session)
         return session
 

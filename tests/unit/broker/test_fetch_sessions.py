@@ -2,14 +2,14 @@
 
 import pytest
 
-from barnabas.broker.fetch_sessions import EPOCH_MAX, FetchSessions, Want
+from barnabas.broker.fetch_sessions import EPOCH_MAX, FetchSessions, FetchPartition
 from barnabas.clock import FakeClock
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import ZERO_UUID
 
 
-def want(topic: str, index: int = 0, offset: int = 0) -> Want:
-    return Want(topic, ZERO_UUID, index, offset, 1024)
+def wanted(topic: str, index: int = 0, offset: int = 0) -> FetchPartition:
+    return FetchPartition(topic, ZERO_UUID, index, offset, 1024)
 
 
 def sessions(slots: int = 10) -> tuple[FetchSessions, FakeClock]:
@@ -19,7 +19,7 @@ def sessions(slots: int = 10) -> tuple[FetchSessions, FakeClock]:
 
 def test_each_request_must_carry_the_next_epoch() -> None:
     cache, _ = sessions()
-    session = cache.start(False, [want("a")])
+    session = cache.start(False, [wanted("a")])
     assert session is not None
     cache.resume(session.id, 1, False)
     cache.resume(session.id, 2, False)
@@ -37,7 +37,7 @@ def test_an_unknown_session_is_refused() -> None:
 
 def test_a_session_keeps_to_names_or_to_ids() -> None:
     cache, _ = sessions()
-    session = cache.start(False, [want("a")])
+    session = cache.start(False, [wanted("a")])
     assert session is not None
     with pytest.raises(KafkaError) as refused:
         cache.resume(session.id, 1, True)
@@ -46,7 +46,7 @@ def test_a_session_keeps_to_names_or_to_ids() -> None:
 
 def test_the_epoch_wraps_to_one() -> None:
     cache, _ = sessions()
-    session = cache.start(False, [want("a")])
+    session = cache.start(False, [wanted("a")])
     assert session is not None
     session.epoch = EPOCH_MAX
     cache.resume(session.id, EPOCH_MAX, False)
@@ -55,28 +55,28 @@ def test_the_epoch_wraps_to_one() -> None:
 
 def test_updates_add_renew_and_forget() -> None:
     cache, _ = sessions()
-    session = cache.start(False, [want("a"), want("b")])
+    session = cache.start(False, [wanted("a"), wanted("b")])
     assert session is not None
-    session.update([want("b", offset=50), want("c", offset=7)], [("a", 0)])
-    assert {key: kept.fetch_offset for key, kept in session.wants.items()} == {("b", 0): 50, ("c", 0): 7}
+    session.update([wanted("b", offset=50), wanted("c", offset=7)], [("a", 0)])
+    assert {key: kept.fetch_offset for key, kept in session.partitions.items()} == {("b", 0): 50, ("c", 0): 7}
 
 
 def test_partitions_that_had_data_go_to_the_end() -> None:
     cache, _ = sessions()
-    session = cache.start(False, [want("a"), want("b"), want("c")])
+    session = cache.start(False, [wanted("a"), wanted("b"), wanted("c")])
     assert session is not None
     session.served([("a", 0)])
-    assert [topic for topic, _ in session.wants] == ["b", "c", "a"]
+    assert [topic for topic, _ in session.partitions] == ["b", "c", "a"]
 
 
 def test_a_full_cache_evicts_only_a_session_that_has_been_quiet() -> None:
     cache, clock = sessions(slots=2)
-    first, second = cache.start(False, [want("a")]), cache.start(False, [want("b")])
+    first, second = cache.start(False, [wanted("a")]), cache.start(False, [wanted("b")])
     assert first is not None and second is not None
-    assert cache.start(False, [want("c")]) is None
+    assert cache.start(False, [wanted("c")]) is None
     clock.advance(121_000)
     cache.resume(first.id, 1, False)
-    third = cache.start(False, [want("c")])
+    third = cache.start(False, [wanted("c")])
     assert third is not None
     assert cache.evictions == 1
     with pytest.raises(KafkaError):

@@ -19,7 +19,7 @@ from barnabas.broker.fetch_sessions import (
     EPOCH_INITIAL,
     NO_SESSION,
     FetchSession,
-    Want,
+    FetchPartition,
 )
 from barnabas.broker.later import Later
 from barnabas.broker.leaders import endpoints_of, leader_of
@@ -49,10 +49,10 @@ NOT_A_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 @dataclass(slots=True)
-class Round:
+class ReadResult:
     """One pass over all wanted partitions."""
 
-    answers: list[tuple[Want, PartitionData]] = field(default_factory=list)
+    answers: list[tuple[FetchPartition, PartitionData]] = field(default_factory=list)
     bytes_read: int = 0
     has_error: bool = False
 
@@ -63,10 +63,10 @@ def fetch(call: Call, request: FetchRequest) -> FetchResponse | Encoded | Later:
         # A client that poses as a replica could move the high watermark; there are no replicas yet.
         return FetchResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     try:
-        session, wants = _open(call, request)
+        session, partitions = _open(call, request)
     except KafkaError as error:
         return FetchResponse(error_code=error.code)
-    reading = Reading(call, request, session, wants)
+    reading = Reading(call, request, session, partitions)
     plain = reading.answer_plainly()
     if plain is not None:
         return plain
@@ -76,12 +76,12 @@ def fetch(call: Call, request: FetchRequest) -> FetchResponse | Encoded | Later:
     return reading.park()
 
 
-def _open(call: Call, request: FetchRequest) -> tuple[FetchSession | None, list[Want]]:
-    """The session the request belongs to, if any, and what it wants."""
+def _open(call: Call, request: FetchRequest) -> tuple[FetchSession | None, list[FetchPartition]]:
+    """The session the request belongs to, if any, and what it partitions."""
     sessions = call.broker.fetch_sessions
     uses_topic_ids = call.version >= TOPIC_ID_VERSION_MIN
     asked = [
-        Want(
+        FetchPartition(
             topic.topic,
             topic.topic_id,
             part.partition,
@@ -95,7 +95,7 @@ def _open(call: Call, request: FetchRequest) -> tuple[FetchSession | None, list[
     ]
     if len(asked) > 1:
         # A partition asked for more than once counts once, as the last time: Kafka's rule, and cheap.
-        asked = list({want.key: want for want in asked}.values())
+        asked = list({wanted.key: wanted for wanted in asked}.values())
     if request.session_epoch in (EPOCH_INITIAL, EPOCH_FINAL):
         if request.session_id != NO_SESSION:
             sessions.end(request.session_id)
@@ -109,33 +109,37 @@ def _open(call: Call, request: FetchRequest) -> tuple[FetchSession | None, list[
         for index in gone.partitions
     ]
     session.update(asked, forgotten)
-    if not session.wants:
+    if not session.partitions:
         sessions.end(session.id)
         return None, []
-    return session, list(session.wants.values())
+    return session, list(session.partitions.values())
 
 
 class Reading:
     """A fetch while it is being answered: read now, park, read again when something arrived."""
 
     def __init__(
-        self, call: Call, request: FetchRequest, session: FetchSession | None, wants: list[Want]
+        self,
+        call: Call,
+        request: FetchRequest,
+        session: FetchSession | None,
+        partitions: list[FetchPartition],
     ) -> None:
         self._call = call
         self._request = request
         self._session = session
-        self._wants = wants
+        self._partitions = partitions
         self._is_full = request.session_epoch in (EPOCH_INITIAL, EPOCH_FINAL)
         self._bytes_max = min(request.max_bytes, call.broker.config["fetch.max.bytes"])
         self._waiters: list[Waiter] = []
 
     # ---- reading
 
-    def read(self) -> Round:
-        this = Round()
-        for want in self._wants if self._is_full else self._noteworthy():
+    def read(self) -> ReadResult:
+        this = ReadResult()
+        for wanted in self._partitions if self._is_full else self._partitions_with_news():
             data = PartitionData(
-                partition_index=want.index,
+                partition_index=wanted.index,
                 high_watermark=-1,
                 last_stable_offset=-1,
                 log_start_offset=-1,
@@ -144,66 +148,66 @@ class Reading:
                 records=b"",
             )
             try:
-                self._read_one(want, data, this)
+                self._read_one(wanted, data, this)
             except KafkaError as error:
                 this.has_error = True
                 data.error_code = error.code
                 if error.code in NOT_A_LEADER:
-                    leader, epoch = leader_of(self._call, self._name(want) or "", want.index)
+                    leader, epoch = leader_of(self._call, self._name(wanted) or "", wanted.index)
                     data.current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
-            this.answers.append((want, data))
+            this.answers.append((wanted, data))
         return this
 
-    def _noteworthy(self) -> list[Want]:
-        """The wants of a session without those that an answer would not name: a client that waits at the end
+    def _partitions_with_news(self) -> list[FetchPartition]:
+        """The partitions of a session without those that an answer would not name: a client that waits at the end
         of a thousand partitions pays for those of which there is something to tell."""
         replicas = self._call.broker.replicas
         by_name = self._call.version < TOPIC_ID_VERSION_MIN
         found = []
-        for want in self._wants:
-            name = want.topic if by_name else self._name(want)
-            partition = None if name is None else replicas.get(name, want.index)
-            if partition is None or not self._is_quiet(want, partition):
-                found.append(want)
+        for wanted in self._partitions:
+            name = wanted.topic if by_name else self._name(wanted)
+            partition = None if name is None else replicas.get(name, wanted.index)
+            if partition is None or not self._is_quiet(wanted, partition):
+                found.append(wanted)
         return found
 
-    def _is_quiet(self, want: Want, partition: Partition) -> bool:
+    def _is_quiet(self, wanted: FetchPartition, partition: Partition) -> bool:
         log = partition.log
         end = partition.high_watermark
         return (
-            want.fetch_offset == end == want.told_high_watermark
-            and log.log_start_offset == want.told_log_start
+            wanted.fetch_offset == end == wanted.last_sent_high_watermark
+            and log.log_start_offset == wanted.last_sent_log_start
             and partition.is_leader
             and not log.offline
-            and want.current_leader_epoch in (-1, partition.leader_epoch)
-            and want.last_fetched_epoch in (-1, partition.leader_epoch)
-            and (want.topic_id == ZERO_UUID or want.topic_id == partition.topic_id)
+            and wanted.current_leader_epoch in (-1, partition.leader_epoch)
+            and wanted.last_fetched_epoch in (-1, partition.leader_epoch)
+            and (wanted.topic_id == ZERO_UUID or wanted.topic_id == partition.topic_id)
             and (self._call.version >= ZSTD_VERSION_MIN or log.config.compression_type != "zstd")
         )
 
-    def _read_one(self, want: Want, data: PartitionData, this: Round) -> None:
-        partition = self._partition(want)
-        partition.check_epoch(want.current_leader_epoch)
+    def _read_one(self, wanted: FetchPartition, data: PartitionData, this: ReadResult) -> None:
+        partition = self._partition(wanted)
+        partition.check_epoch(wanted.current_leader_epoch)
         if partition.log.config.compression_type == "zstd" and self._call.version < ZSTD_VERSION_MIN:
             raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         committed_only = self._request.isolation_level == READ_COMMITTED
         stable = partition.last_stable_offset
         upper = stable if committed_only else partition.high_watermark
-        if not partition.log.log_start_offset <= want.fetch_offset <= partition.log.log_end_offset:
+        if not partition.log.log_start_offset <= wanted.fetch_offset <= partition.log.log_end_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
         data.high_watermark, data.last_stable_offset = partition.high_watermark, stable
         data.log_start_offset = partition.log.log_start_offset
         if committed_only:
             data.aborted_transactions = []
-        if want.last_fetched_epoch >= 0 and self._diverges(partition, want, data):
+        if wanted.last_fetched_epoch >= 0 and self._diverges(partition, wanted, data):
             this.has_error = True
             return
         room = self._bytes_max - this.bytes_read
-        if want.fetch_offset >= upper or (room <= 0 and this.bytes_read):
+        if wanted.fetch_offset >= upper or (room <= 0 and this.bytes_read):
             return
         found = partition.log.read(
-            want.fetch_offset,
-            max(0, min(want.partition_bytes_max, room)),
+            wanted.fetch_offset,
+            max(0, min(wanted.partition_bytes_max, room)),
             upper_offset=upper,
             at_least_one=this.bytes_read == 0,
         )
@@ -215,33 +219,33 @@ class Reading:
             data.aborted_transactions = [
                 AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
                 for aborted in partition.log.aborted_transactions(
-                    want.fetch_offset, min(upper, partition.log.upper_bound_of(found))
+                    wanted.fetch_offset, min(upper, partition.log.upper_bound_of(found))
                 )
             ]
 
-    def _diverges(self, partition: Partition, want: Want, data: PartitionData) -> bool:
+    def _diverges(self, partition: Partition, wanted: FetchPartition, data: PartitionData) -> bool:
         """Whether the client has read records, under an older epoch, that this log does not have."""
-        epoch, end_offset = partition.log.end_offset_for_epoch(want.last_fetched_epoch)
+        epoch, end_offset = partition.log.end_offset_for_epoch(wanted.last_fetched_epoch)
         if end_offset < 0 or epoch < 0:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-        if epoch >= want.last_fetched_epoch and end_offset >= want.fetch_offset:
+        if epoch >= wanted.last_fetched_epoch and end_offset >= wanted.fetch_offset:
             return False
         data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
         return True
 
-    def _partition(self, want: Want) -> Partition:
-        name = self._name(want)
+    def _partition(self, wanted: FetchPartition) -> Partition:
+        name = self._name(wanted)
         if name is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
-        partition = self._call.broker.replicas.leader(name, want.index)
-        if want.topic_id not in (ZERO_UUID, partition.topic_id):
+        partition = self._call.broker.replicas.leader(name, wanted.index)
+        if wanted.topic_id not in (ZERO_UUID, partition.topic_id):
             raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
         return partition
 
-    def _name(self, want: Want) -> str | None:
+    def _name(self, wanted: FetchPartition) -> str | None:
         if self._call.version < TOPIC_ID_VERSION_MIN:
-            return want.topic
-        topic = self._call.broker.image.topic_by_id(want.topic_id)
+            return wanted.topic
+        topic = self._call.broker.image.topic_by_id(wanted.topic_id)
         return None if topic is None else topic.name
 
     # ---- the short way
@@ -249,17 +253,17 @@ class Reading:
     def answer_plainly(self) -> Encoded | None:
         """Most fetches are for one partition, and most answers are its records and nothing else. None says
         nothing: then `read` has to look, which knows all that an answer can be."""
-        if len(self._wants) != 1 or self._request.isolation_level == READ_COMMITTED:
+        if len(self._partitions) != 1 or self._request.isolation_level == READ_COMMITTED:
             return None
-        want = self._wants[0]
-        name = self._name(want)
-        partition = None if name is None else self._call.broker.replicas.get(name, want.index)
-        if partition is None or not self._is_plain(want, partition):
+        wanted = self._partitions[0]
+        name = self._name(wanted)
+        partition = None if name is None else self._call.broker.replicas.get(name, wanted.index)
+        if partition is None or not self._is_plain(wanted, partition):
             return None
         try:
             found = partition.log.read(
-                want.fetch_offset,
-                min(want.partition_bytes_max, self._bytes_max),
+                wanted.fetch_offset,
+                min(wanted.partition_bytes_max, self._bytes_max),
                 upper_offset=partition.high_watermark,
                 at_least_one=True,
             )
@@ -267,33 +271,33 @@ class Reading:
             return None
         if not found.size or found.size < self._request.min_bytes:
             return None
-        return self._plain_answer(want, partition, found)
+        return self._plain_answer(wanted, partition, found)
 
-    def _is_plain(self, want: Want, partition: Partition) -> bool:
+    def _is_plain(self, wanted: FetchPartition, partition: Partition) -> bool:
         """Whether there is data for a client that is up to date, and no reason to look any closer."""
         log = partition.log
         return (
             partition.is_leader
-            and log.log_start_offset <= want.fetch_offset < partition.high_watermark
-            and want.current_leader_epoch in (-1, partition.leader_epoch)
-            and want.last_fetched_epoch in (-1, partition.leader_epoch)
-            and (want.topic_id == ZERO_UUID or want.topic_id == partition.topic_id)
+            and log.log_start_offset <= wanted.fetch_offset < partition.high_watermark
+            and wanted.current_leader_epoch in (-1, partition.leader_epoch)
+            and wanted.last_fetched_epoch in (-1, partition.leader_epoch)
+            and (wanted.topic_id == ZERO_UUID or wanted.topic_id == partition.topic_id)
             and (self._call.version >= ZSTD_VERSION_MIN or log.config.compression_type != "zstd")
-            and want.partition_bytes_max >= 0
+            and wanted.partition_bytes_max >= 0
         )
 
-    def _plain_answer(self, want: Want, partition: Partition, found: LogSlice) -> Encoded:
+    def _plain_answer(self, wanted: FetchPartition, partition: Partition, found: LogSlice) -> Encoded:
         version = self._call.version
         session_id = NO_SESSION
         if self._session is not None:
             session_id = self._session.id
-            want.told_high_watermark = partition.high_watermark
-            want.told_log_start = partition.log.log_start_offset
-        topic = want.topic.encode() if version < TOPIC_ID_VERSION_MIN else want.topic_id
+            wanted.last_sent_high_watermark = partition.high_watermark
+            wanted.last_sent_log_start = partition.log.log_start_offset
+        topic = wanted.topic.encode() if version < TOPIC_ID_VERSION_MIN else wanted.topic_id
         head = write_fetched(
             version,
             (self._call.header.correlation_id, session_id),
-            (topic, want.index),
+            (topic, wanted.index),
             (partition.high_watermark, partition.last_stable_offset, partition.log.log_start_offset),
             found.size,
         )
@@ -302,12 +306,12 @@ class Reading:
 
     # ---- waiting
 
-    def is_enough(self, this: Round) -> bool:
+    def is_enough(self, this: ReadResult) -> bool:
         return (
             this.has_error
             or this.bytes_read >= self._request.min_bytes
             or self._request.max_wait_ms <= 0
-            or not self._wants
+            or not self._partitions
         )
 
     def park(self) -> Later:
@@ -342,12 +346,12 @@ class Reading:
         return later
 
     def _wait_for_more(self, woken: Callable[[], None]) -> None:
-        for want in self._wants:
-            name = self._name(want)
-            partition = None if name is None else self._call.broker.replicas.get(name, want.index)
+        for wanted in self._partitions:
+            name = self._name(wanted)
+            partition = None if name is None else self._call.broker.replicas.get(name, wanted.index)
             if partition is not None:
                 # Past what this round has seen, or as far as the client already is.
-                beyond = max(want.fetch_offset, partition.high_watermark) + 1
+                beyond = max(wanted.fetch_offset, partition.high_watermark) + 1
                 self._waiters.append(partition.committed.when(beyond, woken))
 
     def _unpark(self) -> None:
@@ -357,23 +361,28 @@ class Reading:
 
     # ---- answering
 
-    def respond(self, this: Round) -> FetchResponse:
+    def respond(self, this: ReadResult) -> FetchResponse:
         response = FetchResponse(session_id=NO_SESSION if self._session is None else self._session.id)
         leaders: set[int] = set()
         topics: dict[str | Uuid, FetchableTopicResponse] = {}
-        for want, data in this.answers:
+        for wanted, data in this.answers:
             leaders.add(data.current_leader.leader_id)
-            if not self._is_full and not _is_news(want, data):
+            if not self._is_full and not _is_news(wanted, data):
                 continue
-            key = want.key[0]
+            key = wanted.key[0]
             if key not in topics:
-                topics[key] = FetchableTopicResponse(topic=want.topic, topic_id=want.topic_id, partitions=[])
+                topics[key] = FetchableTopicResponse(
+                    topic=wanted.topic, topic_id=wanted.topic_id, partitions=[]
+                )
                 response.responses.append(topics[key])
             topics[key].partitions.append(data)
             if self._session is not None:
-                want.told_high_watermark, want.told_log_start = data.high_watermark, data.log_start_offset
+                wanted.last_sent_high_watermark, wanted.last_sent_log_start = (
+                    data.high_watermark,
+                    data.log_start_offset,
+                )
         if self._session is not None:
-            self._session.served(want.key for want, data in this.answers if data.records)
+            self._session.served(wanted.key for wanted, data in this.answers if data.records)
         leaders.discard(-1)
         if leaders and self._call.version >= ENDPOINTS_VERSION_MIN:
             response.node_endpoints = [
@@ -384,12 +393,12 @@ class Reading:
         return response
 
 
-def _is_news(want: Want, data: PartitionData) -> bool:
+def _is_news(wanted: FetchPartition, data: PartitionData) -> bool:
     """Whether an incremental answer has to name this partition."""
     return (
         bool(data.records)
         or data.error_code != 0
         or data.diverging_epoch.epoch != -1
-        or data.high_watermark != want.told_high_watermark
-        or data.log_start_offset != want.told_log_start
+        or data.high_watermark != wanted.last_sent_high_watermark
+        or data.log_start_offset != wanted.last_sent_log_start
     )

@@ -65,7 +65,7 @@ def test_quiet_partitions_are_not_even_looked_at(
     monkeypatch.setattr(
         handler.Reading,
         "_read_one",
-        lambda self, want, *rest: (looked_at.append(want.index), read_one(self, want, *rest)),
+        lambda self, wanted, *rest: (looked_at.append(wanted.index), read_one(self, wanted, *rest)),
     )
     assert session.told() == {}
     assert looked_at == []
