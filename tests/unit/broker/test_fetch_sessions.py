@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.broker.fetch_sessions import EPOCH_MAX, FetchSessions, FetchPartition
+from barnabas.broker.fetch_sessions import EPOCH_MAX, FetchPartition, FetchSessions
 from barnabas.clock import FakeClock
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import ZERO_UUID

@@ -18,8 +18,8 @@ from barnabas.broker.fetch_sessions import (
     EPOCH_FINAL,
     EPOCH_INITIAL,
     NO_SESSION,
-    FetchSession,
     FetchPartition,
+    FetchSession,
 )
 from barnabas.broker.later import Later
 from barnabas.broker.leaders import endpoints_of, leader_of
@@ -159,8 +159,8 @@ class Reading:
         return this
 
     def _partitions_with_news(self) -> list[FetchPartition]:
-        """The partitions of a session without those that an answer would not name: a client that waits at the end
-        of a thousand partitions pays for those of which there is something to tell."""
+        """The partitions of a session that an answer may have to name. A client that waits at the end of a
+        thousand partitions pays only for those that changed."""
         replicas = self._call.broker.replicas
         by_name = self._call.version < TOPIC_ID_VERSION_MIN
         found = []
