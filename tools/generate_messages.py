@@ -20,6 +20,67 @@ import kio.schema
 
 TARGET = Path(__file__).parent.parent / "src/barnabas/wire/messages"
 KIO = Path(kio.schema.__file__).parent
+# The APIs that the broker or a client speaks, by key. To add one, add its line and run this tool.
+APIS = (
+    "produce",
+    "fetch",
+    "list_offsets",
+    "metadata",
+    "offset_commit",
+    "offset_fetch",
+    "find_coordinator",
+    "join_group",
+    "heartbeat",
+    "leave_group",
+    "sync_group",
+    "describe_groups",
+    "list_groups",
+    "sasl_handshake",
+    "api_versions",
+    "create_topics",
+    "delete_topics",
+    "delete_records",
+    "init_producer_id",
+    "offset_for_leader_epoch",
+    "add_partitions_to_txn",
+    "add_offsets_to_txn",
+    "end_txn",
+    "write_txn_markers",
+    "txn_offset_commit",
+    "describe_acls",
+    "create_acls",
+    "delete_acls",
+    "describe_configs",
+    "alter_configs",
+    "alter_replica_log_dirs",
+    "describe_log_dirs",
+    "sasl_authenticate",
+    "create_partitions",
+    "create_delegation_token",
+    "renew_delegation_token",
+    "expire_delegation_token",
+    "describe_delegation_token",
+    "delete_groups",
+    "elect_leaders",
+    "incremental_alter_configs",
+    "alter_partition_reassignments",
+    "list_partition_reassignments",
+    "offset_delete",
+    "describe_client_quotas",
+    "alter_client_quotas",
+    "describe_user_scram_credentials",
+    "alter_user_scram_credentials",
+    "update_features",
+    "describe_cluster",
+    "describe_producers",
+    "unregister_broker",
+    "describe_transactions",
+    "list_transactions",
+    "consumer_group_heartbeat",
+    "consumer_group_describe",
+    "list_config_resources",
+    "describe_topic_partitions",
+)
 # Not requests, but what some of them carry as opaque bytes.
 DATA_SCHEMAS = ("consumer_protocol_assignment", "consumer_protocol_subscription", "end_txn_marker")
 NEVER = 32767
@@ -289,13 +350,30 @@ def data_module(schema: str) -> str:
     return module_text(f"{message.name}, versions {versions[0]}-{versions[-1]}.", constants, [message])
 
 
-def index_text(modules: dict[int, str]) -> str:
-    rows = "\n".join(f'    {key}: "{modules[key]}",' for key in sorted(modules))
+def index_text(modules: dict[int, str], names: dict[int, str]) -> str:
     return (
         '"""Canonical messages, one module per API, imported when first used.\n\n'
         'Written by tools/generate_messages.py."""\n\n'
-        f"# API key: the module here that has its messages.\nMODULES = {{\n{rows}\n}}\n"
+        "# API key: the module here that has its messages.\n"
+        f"MODULES = {rows_text(modules)}\n"
+        "# API key: Kafka's name of the API, also for those that have no module here.\n"
+        f"NAMES = {rows_text(names)}\n"
     )
+
+
+def rows_text(rows: dict[int, str]) -> str:
+    return "{\n" + "".join(f'    {key}: "{rows[key]}",\n' for key in sorted(rows)) + "}"
+
+
+def kafka_apis() -> dict[int, str]:
+    """The names of all of Kafka's APIs, by key."""
+    names: dict[int, str] = {}
+    for path in sorted(KIO.glob("*/v*/request.py")):
+        module = importlib.import_module(f"kio.schema.{path.parent.parent.name}.{path.parent.name}.request")
+        for name, entity in vars(module).items():
+            if name.endswith("Request") and hasattr(entity, "__api_key__"):
+                names[int(entity.__api_key__)] = name.removesuffix("Request")
+    return names
 
 
 def main() -> None:
@@ -303,14 +381,13 @@ def main() -> None:
     for stale in TARGET.glob("*.py"):
         stale.unlink()
     modules: dict[int, str] = {}
-    for api in sorted(path.name for path in KIO.iterdir() if (path / "__init__.py").exists()):
-        if api in DATA_SCHEMAS:
-            (TARGET / f"{api}.py").write_text(data_module(api))
-        elif (KIO / api / f"v{versions_of(api)[0]}" / "request.py").exists():
-            key, text = api_module(api)
-            (TARGET / f"{api}.py").write_text(text)
-            modules[key] = api
-    (TARGET / "__init__.py").write_text(index_text(modules))
+    for schema in DATA_SCHEMAS:
+        (TARGET / f"{schema}.py").write_text(data_module(schema))
+    for api in APIS:
+        key, text = api_module(api)
+        (TARGET / f"{api}.py").write_text(text)
+        modules[key] = api
+    (TARGET / "__init__.py").write_text(index_text(modules, kafka_apis()))
     for command in (["check", "--select", "I", "--fix"], ["format"]):
         subprocess.run([sys.executable, "-m", "ruff", *command, "--quiet", str(TARGET)], check=True)
 

@@ -10,7 +10,7 @@ from barnabas.cli.output import print_json
 from barnabas.client.admin import ApiVersionsDescription
 from barnabas.client.types import Node
 from barnabas.wire.apis import api_of
-from barnabas.wire.messages import MODULES
+from barnabas.wire.messages import NAMES
 
 DESCRIPTION = "Print which requests each broker takes, in which versions, and the version this client uses."
 EXAMPLES = """\
@@ -68,17 +68,14 @@ def _named(node: Node) -> str:
 
 def lines(versions: Mapping[int, tuple[int, int]]) -> list[Line]:
     """All APIs that a broker offers, and those it does not and clients know, by key."""
-    keys = {*versions, *(key for key in MODULES if key not in BETWEEN_SERVERS)}
+    keys = {*versions, *(key for key in NAMES if key not in BETWEEN_SERVERS)}
     return [_line(key, versions.get(key)) for key in sorted(keys)]
 
 
 def _line(key: int, theirs: tuple[int, int] | None) -> Line:
-    ours = api_of(key)
-    if ours is None:
-        return Line(key, "UNKNOWN", theirs)
-    name = ours.request.__name__.removesuffix("Request")
-    if theirs is None:
-        return Line(key, name, None)
+    ours, name = api_of(key), NAMES.get(key, "UNKNOWN")
+    if ours is None or theirs is None:
+        return Line(key, name, theirs)
     if ours.last < theirs[0]:
         return Line(key, name, theirs, problem="node too new")
     if theirs[1] < ours.first:
