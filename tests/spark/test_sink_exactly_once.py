@@ -276,7 +276,7 @@ def _at_partition_0(first: int, last: int) -> pa.RecordBatch:
 def test_partitions_and_groups_are_announced_to_clusters_with_old_transactions(
     exact: dict[str, str], seen: Callable[[], list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("barnabas.client.producer.transactions.IMPLICIT_JOIN_FROM", 99)
+    monkeypatch.setattr("barnabas.client.producer.transactions.IMPLICIT_ADD_FROM", 99)
     query = Query(exact)
     query.run(0, [numbers(0, 10)], [numbers(10, 20)])
     for step in ("mark", "end"):

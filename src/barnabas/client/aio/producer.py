@@ -18,7 +18,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 from barnabas.client.aio.bridge import Bell, Deliveries, Delivery, run_on, running_loop, stop, within
 from barnabas.client.errors import KafkaError, KafkaTimeoutError
-from barnabas.client.producer.accumulator import LOOK_AGAIN_SECONDS, TopicQueues
+from barnabas.client.producer.accumulator import RECHECK_SECONDS, TopicQueues
 from barnabas.client.producer.batch import ProducerBatch
 from barnabas.client.producer.core import ProducerCore
 from barnabas.client.producer.records import ProducerRecord, SendOptions
@@ -26,7 +26,7 @@ from barnabas.client.producer.tables import (
     BatchCallback,
     BatchFuture,
     BatchResult,
-    finished_batches,
+    encoded_batches,
     highest_partition,
 )
 from barnabas.client.producer.transactions import State
@@ -85,7 +85,7 @@ class AsyncProducer(ProducerCore):
             deadline = time.monotonic() + self._block_seconds
             queues = await self._queues_of(name, deadline, highest_partition(rows))
             rows, encoding = self._encoding(name, rows, len(queues.queues))
-            for queue, batch in finished_batches(queues, rows, encoding, packing):
+            for queue, batch in encoded_batches(queues, rows, encoding, packing):
                 if not self._accumulator.append_batch_now(queue, batch):
                     append = partial(self._accumulator.append_batch_now, queue, batch)
                     await self._when_free(append, time.monotonic() + self._block_seconds)
@@ -129,16 +129,16 @@ class AsyncProducer(ProducerCore):
     async def _when_free(self, append: Callable[[], _T], deadline: float) -> _T:
         """Wait for memory, without the loop noticing."""
         bell = Bell(self._loop)
-        self._accumulator.wait_begins(bell.ring)
+        self._accumulator.add_space_callback(bell.ring)
         try:
             while not (sent := append()):
                 now = time.monotonic()
                 if now >= deadline:
                     raise KafkaTimeoutError("buffer.memory is full and was not freed within max.block.ms")
-                await bell.wait(min(deadline, now + LOOK_AGAIN_SECONDS))
+                await bell.wait(min(deadline, now + RECHECK_SECONDS))
             return sent
         finally:
-            self._accumulator.wait_ends(bell.ring)
+            self._accumulator.remove_space_callback(bell.ring)
 
     async def _queues_of(self, topic: str, deadline: float, partition: int | None) -> TopicQueues:
         """The topic's queues, that of the partition among them; waits for metadata if need be."""

@@ -1,10 +1,10 @@
-"""The producer: records gathered into batches per partition and sent by an I/O thread.
+"""The producer: it collects records into batches per partition, and an I/O thread sends them.
 
-producer.py       what users call; the path of one record
-accumulator.py    batches that wait, by partition, and the memory they take
-sender.py         requests and their answers, on the I/O thread
-sequences.py      sequence numbers: what makes retries safe
-transactions.py   talking to the transaction coordinator"""
+producer.py       what users call; how one record is sent
+accumulator.py    batches that wait, by partition, and the memory they use
+sender.py         Produce requests and their answers, on the I/O thread
+sequences.py      sequence numbers, which make retries safe
+transactions.py   requests to the transaction coordinator"""
 
 from barnabas.client.producer.partitioners import random_partitioner, round_robin_partitioner
 from barnabas.client.producer.producer import Producer

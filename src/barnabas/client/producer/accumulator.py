@@ -1,7 +1,7 @@
-"""Batches that wait to be sent, by partition, and the memory they take.
+"""Batches that wait to be sent, by partition, and the memory they use.
 
-Users' threads append, the I/O thread takes. An append to a batch with room needs no lock (see the kernel);
-opening, closing and taking batches is done under one."""
+User threads append records; the I/O thread takes batches. Appending to a batch that has space needs no lock
+(see the kernel `record_append`). Opening, closing and taking batches is done under a lock."""
 
 import random
 import threading
@@ -15,11 +15,11 @@ from barnabas.client.producer.batch import ProducerBatch
 from barnabas.client.types import TopicPartition
 from barnabas.kernels.record_append import HEADER_SIZE, RecordFuture
 
-# More than the varints around a key, a value and one header can take.
+# An upper bound for the varints around a key, a value and one header.
 RECORD_OVERHEAD = 40
-# Threads that wait for memory go on when it is filled no more than this.
-SPACE_TO_GO_ON = 3 / 4
-LOOK_AGAIN_SECONDS = 0.1
+# Threads that wait for memory are woken when at most this share of buffer.memory is in use.
+RESUME_SHARE_MAX = 3 / 4
+RECHECK_SECONDS = 0.1
 
 
 class Record(NamedTuple):
@@ -48,7 +48,7 @@ class PartitionQueue:
 
 
 class TopicQueues:
-    """The partitions of a topic. `open` and `sticky_open` are what the path of one record looks at."""
+    """The partitions of a topic. `Producer.send` reads only `open` and `sticky_open` for most records."""
 
     def __init__(self, name: str, partitions: int) -> None:
         self.name = name
@@ -65,7 +65,7 @@ class TopicQueues:
             self.queues.append(PartitionQueue(self, len(self.queues)))
 
     def choose_sticky(self, available: Sequence[int]) -> None:
-        """Another partition for records without a key, one that has a leader where possible."""
+        """Choose another partition for records without a key, if possible one that has a leader."""
         choices = [index for index in available if index != self.sticky] or list(available)
         self.sticky = random.choice(choices) if choices else random.randrange(len(self.queues))
         self.sticky_bytes = 0
@@ -83,12 +83,12 @@ class Accumulator:
         self.is_closed = False
         self._wake = wake
         self._space = threading.Condition(threading.Lock())
-        self._tellers: list[Callable[[], object]] = []
+        self._space_callbacks: list[Callable[[], object]] = []
 
-    # ---- users' threads
+    # ---- user threads
 
     def append(self, queue: PartitionQueue, record: Record, deadline: float) -> RecordFuture:
-        """Add a record to the partition's open batch or to a new one; waits for memory if need be."""
+        """Add a record to the partition's open batch or to a new one; wait for memory if there is none."""
         need = self._need(record)
         with self._space:
             while (future := self._append(queue, record, need)) is None:
@@ -96,7 +96,7 @@ class Accumulator:
             return future
 
     def append_now(self, queue: PartitionQueue, record: Record) -> RecordFuture | None:
-        """As append, for those who may not block: None where there is no memory, see `wait_begins`."""
+        """As append, but without blocking: None if there is no memory (then see `add_space_callback`)."""
         need = self._need(record)
         with self._space:
             return self._append(queue, record, need)
@@ -114,14 +114,14 @@ class Accumulator:
         return None
 
     def append_batch(self, queue: PartitionQueue, batch: ProducerBatch, deadline: float) -> None:
-        """Add a batch that is complete, behind what the partition has so far; waits for memory if need be."""
+        """Add a complete batch at the end of the partition's queue; wait for memory if there is none."""
         with self._space:
             while not self._append_batch(queue, batch):
                 self._wait_for_space(deadline)
         self._wake()
 
     def append_batch_now(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
-        """As append_batch, for those who may not block: False where there is no memory."""
+        """As append_batch, but without blocking: False if there is no memory."""
         with self._space:
             is_done = self._append_batch(queue, batch)
         if is_done:
@@ -149,17 +149,17 @@ class Accumulator:
         queue.batches.append(batch)
         self.waiting[queue] = None
 
-    def wait_begins(self, tell: Callable[[], object]) -> None:
-        """Somebody waits for memory without blocking; `tell` is called, by any thread, when some is free."""
+    def add_space_callback(self, callback: Callable[[], object]) -> None:
+        """Wait for memory without blocking: any thread calls `callback` when some is free."""
         with self._space:
             self.blocked += 1
-            self._tellers.append(tell)
+            self._space_callbacks.append(callback)
         self._wake()
 
-    def wait_ends(self, tell: Callable[[], object]) -> None:
+    def remove_space_callback(self, callback: Callable[[], object]) -> None:
         with self._space:
             self.blocked -= 1
-            self._tellers.remove(tell)
+            self._space_callbacks.remove(callback)
 
     def _need(self, record: Record) -> int:
         size = HEADER_SIZE + RECORD_OVERHEAD + len(record.key or b"") + len(record.value or b"")
@@ -168,7 +168,7 @@ class Accumulator:
         if size - RECORD_OVERHEAD > self.limits.request_bytes_max or size > self.limits.buffer_bytes:
             raise KafkaError(
                 ErrorCode.MESSAGE_TOO_LARGE,
-                f"a record of about {size} bytes is larger than max.request.size or buffer.memory",
+                f"the record has about {size} bytes, more than max.request.size or buffer.memory allows",
             )
         return max(size, self.limits.batch_bytes)
 
@@ -199,8 +199,8 @@ class Accumulator:
         try:
             if left <= 0:
                 raise KafkaTimeoutError("buffer.memory is full and was not freed within max.block.ms")
-            # With a slow broker a little space may be all that comes, without a notice: look for oneself.
-            self._space.wait(min(left, LOOK_AGAIN_SECONDS))
+            # With a slow broker little memory becomes free, and threads are not woken for that: check again.
+            self._space.wait(min(left, RECHECK_SECONDS))
         finally:
             self.blocked -= 1
 
@@ -214,12 +214,12 @@ class Accumulator:
     def close(self) -> None:
         with self._space:
             self.is_closed = True
-            self._tell_space()
+            self._notify_space()
 
     # ---- the I/O thread
 
     def ready_at(self, queue: PartitionQueue) -> float:
-        """When the first batch of the queue may be sent; 0 is at once."""
+        """The time when the first batch of the queue may be sent; 0 means now."""
         batch = queue.batches[0]
         if batch.attempts > 0:
             return batch.retry_at
@@ -233,7 +233,7 @@ class Accumulator:
             batch = queue.batches.popleft()
             if batch.is_open:
                 self._close(queue, batch)
-            # To the end: where not all partitions fit into a request, each has its turn.
+            # Move the queue to the end: if not all partitions fit into a request, they take turns.
             del self.waiting[queue]
             if queue.batches:
                 self.waiting[queue] = None
@@ -252,7 +252,7 @@ class Accumulator:
             self.waiting[queue] = None
 
     def replace(self, batch: ProducerBatch, parts: Sequence[ProducerBatch]) -> None:
-        """A batch was cut: its parts take over its memory."""
+        """A batch was split: its parts now hold its memory."""
         with self._space:
             self.incomplete.pop(batch, None)
             for part in parts:
@@ -261,7 +261,7 @@ class Accumulator:
             self.used_bytes -= batch.reserved - sum(part.reserved for part in parts)
 
     def remove(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
-        """A batch that will not be sent any more leaves the queue."""
+        """Remove a batch that will not be sent from its queue."""
         with self._space:
             if batch.is_open:
                 self._close(queue, batch)
@@ -271,20 +271,20 @@ class Accumulator:
                 self.waiting.pop(queue, None)
 
     def release(self, batch: ProducerBatch) -> None:
-        """The batch is done: its memory is free."""
+        """Free the memory of a batch that is done."""
         with self._space:
             if self.incomplete.pop(batch, 0) is None:
                 self.used_bytes -= batch.reserved
-                # Not for every batch: a thread that fills one and blocks again costs two switches.
-                if self.blocked and self.used_bytes <= self.limits.buffer_bytes * SPACE_TO_GO_ON:
-                    self._tell_space()
+                # Not for every batch: a thread that fills one and blocks again costs two thread switches.
+                if self.blocked and self.used_bytes <= self.limits.buffer_bytes * RESUME_SHARE_MAX:
+                    self._notify_space()
 
-    def _tell_space(self) -> None:
+    def _notify_space(self) -> None:
         self._space.notify_all()
-        for tell in self._tellers:
-            tell()
+        for callback in self._space_callbacks:
+            callback()
 
 
 def _comes_before(one: ProducerBatch, other: ProducerBatch) -> bool:
-    """By sequence, which wraps: the nearer way round decides."""
+    """Compare sequences. They wrap around: `one` is first if `other` is less than half the range ahead."""
     return 0 < (other.base_sequence - one.base_sequence) & 0x7FFFFFFF < 1 << 30

@@ -1,6 +1,6 @@
-"""A batch on its way to one partition, and the outcome that the futures of its records share.
+"""A batch of records for one partition, and the outcome that the futures of its records share.
 
-Records are appended by users' threads, everything else is the I/O thread's; the outcome is written once."""
+User threads append records. The I/O thread does everything else. The outcome is set once."""
 
 import logging
 import threading
@@ -35,12 +35,12 @@ Callback = Callable[[RecordMetadata | None, KafkaError | None], object]
 Row = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]
 
 _log = logging.getLogger(__name__)
-# Held for some instructions only, so one for all batches is enough.
+# One lock for all batches is enough: it is held for a few instructions only.
 _outcome_lock = threading.Lock()
 
 
 class Packing(NamedTuple):
-    """How batches are written."""
+    """How batches are encoded: the compression codec, its level, and the transactional flag."""
 
     codec: int = NONE
     level: int | None = None
@@ -76,7 +76,7 @@ class ProducerBatch(RecordBuffer):
     # ---- bytes
 
     def pack(self, packing: Packing) -> bytearray:
-        """Room for the header and the records, compressed if they are to be."""
+        """Space for the header, followed by the records, compressed if a codec is set."""
         if self._packed is None:
             self._packed = self.data
             if packing.codec != NONE:
@@ -85,7 +85,7 @@ class ProducerBatch(RecordBuffer):
         return self._packed
 
     def sealed(self, packing: Packing) -> bytearray:
-        """The whole batch as it is sent; the header is written anew, for the sequence may have changed."""
+        """The whole batch as it is sent. The header is written each time: a retry may have a new sequence."""
         packed = self.pack(packing)
         attributes = packing.codec | (TRANSACTIONAL_FLAG if packing.transactional else 0)
         HEADER.pack_into(
@@ -110,17 +110,17 @@ class ProducerBatch(RecordBuffer):
         return packed
 
     def rows(self) -> list[Row]:
-        """The records again, for a batch that must be cut into smaller ones."""
+        """The records, decoded again, for a batch that must be split into smaller ones."""
         payload = bytes(memoryview(self.data)[HEADER_SIZE:])
-        found = decode_records(payload, 0, self.count, self.base_timestamp, 0)
-        return [(timestamp, key, value, headers) for key, value, headers, timestamp, _ in found]
+        decoded = decode_records(payload, 0, self.count, self.base_timestamp, 0)
+        return [(timestamp, key, value, headers) for key, value, headers, timestamp, _ in decoded]
 
     # ---- outcome
 
     def finish(
         self, base_offset: int = -1, log_append_time: int = -1, error: KafkaError | None = None
     ) -> bool:
-        """The batch is written or has failed. The first outcome stays: False when there was one."""
+        """Set the outcome: the batch is written or has failed. False if it already had an outcome."""
         with _outcome_lock:
             if self.is_done:
                 return False
@@ -133,13 +133,13 @@ class ProducerBatch(RecordBuffer):
         if event is not None:
             event.set()
         for future, callback in callbacks:
-            _tell(future, callback)
+            _run_callback(future, callback)
         for settled in self._when_settled:
             settled()
         return True
 
     def split_into(self, parts: list[tuple[int, "ProducerBatch"]]) -> None:
-        """The records live on in these batches, each with the index of its first record."""
+        """The records are now in these batches, each given with the index of its first record."""
         with _outcome_lock:
             self.parts = parts
             event = self._event
@@ -180,7 +180,9 @@ class ProducerBatch(RecordBuffer):
         return event.wait(None if timeout is None else max(timeout, 0.0))
 
     def call_when_settled(self, settled: Callable[[], object]) -> None:
-        """As wait, for those who may not block; called by any thread, behind the callbacks of the records."""
+        """Call `settled` when the batch is done or split: `wait` for callers that must not block.
+
+        Any thread may make the call. It happens after the callbacks of the records."""
         with _outcome_lock:
             is_settled = self.is_done or bool(self.parts)
             if not is_settled:
@@ -202,7 +204,7 @@ class ProducerBatch(RecordBuffer):
             if not batch.is_done:
                 batch._callbacks.append((future, callback))
                 return
-        _tell(future, callback)
+        _run_callback(future, callback)
 
     def error_at(self, index: int) -> KafkaError | None:
         if self.error is not None and index in self.record_errors:
@@ -210,7 +212,7 @@ class ProducerBatch(RecordBuffer):
         return self.error
 
     def outcome_of(self, future: RecordFuture) -> tuple[RecordMetadata | None, KafkaError | None]:
-        """Metadata or an error, of a record that is done."""
+        """The metadata or the error of a record that is done."""
         batch, index = self, future.index
         while batch.parts:
             batch, index = batch._within(index)
@@ -238,8 +240,27 @@ class ProducerBatch(RecordBuffer):
         )
 
 
-def _tell(future: RecordFuture, callback: Callback) -> None:
+def _run_callback(future: RecordFuture, callback: Callback) -> None:
     try:
         callback(*future.batch.outcome_of(future))
     except Exception:
         _log.exception("a delivery callback failed")
+
+
+def split_batch(batch: ProducerBatch, batch_bytes: int) -> list[tuple[int, ProducerBatch]]:
+    """Split a batch that the broker refused as too large.
+
+    Returns at least two batches with the same records, each with the index of its first record in `batch`."""
+    # At most half of the refused size, even if batch.size is larger: otherwise nothing would be gained.
+    capacity = min(batch_bytes, HEADER_SIZE + (len(batch.data) - HEADER_SIZE) // 2)
+    parts: list[tuple[int, ProducerBatch]] = []
+    for index, row in enumerate(batch.rows()):
+        if not parts or parts[-1][1].append(*row) is None:
+            part = ProducerBatch(batch.partition, capacity, batch.created)
+            part.append(*row)
+            parts.append((index, part))
+    for _, part in parts:
+        part.close()
+        # A part counts as a retry: it does not linger, and it goes to the front of the queue.
+        part.attempts = batch.attempts
+    return parts

@@ -1,5 +1,5 @@
-"""What the producer and its asyncio form share: settings, the I/O thread, and all steps of a send that do
-not wait. Whoever derives from it says how waiting is done."""
+"""What the producer and its asyncio form share: settings, the I/O thread, and the steps of a send that do not
+wait. The subclasses implement the waiting."""
 
 import logging
 import threading
@@ -32,12 +32,12 @@ from barnabas.client.types import RecordMetadata, TopicPartition
 from barnabas.records.tables import Encoding
 
 _log = logging.getLogger(__name__)
-# Longer waits than a lock takes are not told from this one.
+# Locks do not accept longer timeouts. Nobody notices the difference.
 BLOCK_SECONDS_MAX = 1e8
 
 
 class _View:
-    """The cluster as the sender wants it."""
+    """The cluster, as the sender uses it."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -78,7 +78,7 @@ class ProducerCore:
         except BaseException:
             self._io.stop()
             raise
-        # Whether a record with nothing special may take the short way.
+        # Whether `send` may append a record without options directly to an open batch.
         self._is_plain = self._is_simple and self._transactions is None
 
     async def _start(self) -> None:
@@ -98,7 +98,7 @@ class ProducerCore:
     # ---- the steps of a send
 
     def _record(self, topic: str, value: Any, key: Any, options: SendOptions) -> ProducerRecord:
-        """The record as it goes on: checked for being possible now, and seen by the interceptors."""
+        """Check that the producer may send now, and pass the record through the interceptors."""
         self._check_usable()
         return self._intercepted(
             ProducerRecord(
@@ -116,7 +116,7 @@ class ProducerCore:
         value = self._serialized("value", self._value_serializer, record.topic, record.value)
         timestamp = time_ns() // 1_000_000 if record.timestamp is None else record.timestamp
         if timestamp < 0:
-            raise ValueError(f"a timestamp is not negative: {timestamp}")
+            raise ValueError(f"a timestamp must not be negative: {timestamp}")
         return Record(timestamp, key, value, record.headers)
 
     def _queues_for(self, topic: str, known: TopicMetadata) -> TopicQueues:
@@ -124,7 +124,7 @@ class ProducerCore:
             return self._topics.setdefault(topic, TopicQueues(topic, len(known.partitions)))
 
     def _known_queues(self, topic: str, partition: int | None) -> TopicQueues | None:
-        """None where the topic, or that partition of it, is not in the metadata yet."""
+        """None if the topic, or this partition of it, is not in the metadata yet."""
         queues = self._topics.get(topic)
         is_known = queues is not None and (partition is None or partition < len(queues.queues))
         return queues if is_known else None
@@ -132,14 +132,14 @@ class ProducerCore:
     def _missing(self, topic: str, partition: int | None) -> str:
         queues = self._topics.get(topic)
         if queues is None or partition is None:
-            return f"no metadata of topic {topic!r} within max.block.ms"
+            return f"got no metadata of topic {topic!r} within max.block.ms"
         count = len(queues.queues)
         return (
-            f"topic {topic!r} has {count} partitions, and no partition {partition} came within max.block.ms"
+            f"topic {topic!r} has {count} partitions; there was no partition {partition} within max.block.ms"
         )
 
     def _tables(self, topic: str | None, records: Any) -> Iterator[tuple[str, list[Any]]]:
-        """What send_batch was given, as the rows of each topic."""
+        """The records of send_batch, as the rows of each topic."""
         self._check_usable()
         if not is_table(records):
             records = table_of_pairs(
@@ -152,7 +152,7 @@ class ProducerCore:
         return by_topic(topic, records)
 
     def _encoding(self, topic: str, rows: list[Any], count: int) -> tuple[list[Any], Encoding]:
-        """The rows, with partitions where the user chooses them, and how they are encoded."""
+        """The rows, with the partitions that a custom partitioner chose, and how to encode them."""
         if self._partitioner is not None:
             rows = with_partitions(rows, partial(self._partitioner, topic), count)
         limits = self._accumulator.limits
@@ -188,14 +188,16 @@ class ProducerCore:
         if serializer is None:
             if given is not None and not isinstance(given, bytes):
                 kind = type(given).__name__
-                raise TypeError(f"a {what} is bytes or None, not {kind}, unless there is a {what}_serializer")
+                raise TypeError(f"without a {what}_serializer, a {what} must be bytes or None, not {kind}")
             return given
         try:
             done = serializer(given)
         except Exception as error:
-            raise SerializationError(f"the {what} of a record for {topic!r}: {error}") from error
+            raise SerializationError(
+                f"cannot serialize the {what} of a record for {topic!r}: {error}"
+            ) from error
         if done is not None and not isinstance(done, bytes):
-            raise SerializationError(f"{what}_serializer gave {type(done).__name__}, not bytes")
+            raise SerializationError(f"{what}_serializer returned {type(done).__name__}, not bytes")
         return done
 
     def _intercepted(self, record: ProducerRecord) -> ProducerRecord:
@@ -204,7 +206,7 @@ class ProducerCore:
                 try:
                     record = interceptor.on_send(record)
                 except Exception:
-                    # As in Kafka: an interceptor's failure is its own, the record goes on.
+                    # As in Kafka: the record is sent even if an interceptor fails.
                     _log.exception("on_send of an interceptor failed")
         return record
 
@@ -233,10 +235,10 @@ class ProducerCore:
         self._is_awake = False
         self._sender.turn()
 
-    # ---- looking, ending, transactions
+    # ---- metrics, closing, transactions
 
     def metrics(self) -> dict[str, float]:
-        """Figures by Kafka's names: records sent, failed and sent again, and the memory of the buffer."""
+        """Metrics by Kafka's names: records sent, failed and retried, and the memory of the buffer."""
         return {
             **self._sender.metrics,
             "buffer-total-bytes": self._accumulator.limits.buffer_bytes,
@@ -250,17 +252,17 @@ class ProducerCore:
 
     async def _drop_unsent(self) -> None:
         error = KafkaError(
-            ErrorCode.TRANSACTION_ABORTABLE, "the transaction was aborted before this was sent"
+            ErrorCode.TRANSACTION_ABORTABLE, "the transaction was aborted before this record was sent"
         )
         self._sender.fail_all(error, unsent_only=True)
 
     def _transactional(self) -> Transactions:
         if self._transactions is None:
-            raise KafkaError(ErrorCode.INVALID_TXN_STATE, "transactions need transactional_id to be set")
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, "set transactional_id to use transactions")
         return self._transactions
 
     def begin_transaction(self) -> None:
-        """Begin a transaction; what is sent from now on belongs to it."""
+        """Begin a transaction. All records sent from now on belong to it."""
         self._transactional().begin()
         self._is_plain = self._is_simple
 

@@ -1,8 +1,9 @@
-"""Which partition a record goes to, when its sender does not say.
+"""Which partition a record goes to when the caller does not name one.
 
-The default: a key's murmur2 hash, as Kafka's own clients have it; records without a key stay with one
-partition until it has had batch.size bytes (the accumulator does that). A custom partitioner is any callable
-of (topic, key, value, partitions), where partitions is the number of them, that returns a partition."""
+By default the murmur2 hash of the key decides, as in Kafka's own clients. Records without a key go to one
+partition, the sticky one, until it has received batch.size bytes, and then to another
+(`TopicQueues.choose_sticky` in the accumulator). A custom partitioner is any callable of (topic, key, value,
+number of partitions) that returns a partition."""
 
 import itertools
 import random
@@ -22,7 +23,7 @@ def key_partition(key: bytes, partitions: int) -> int:
 
 
 def random_partitioner() -> Partitioner:
-    """Every record, with a key or without, goes anywhere."""
+    """A random partition for every record, with or without a key."""
 
     def choose(topic: str, key: bytes | None, value: bytes | None, partitions: int) -> int:
         return random.randrange(partitions)
@@ -44,7 +45,7 @@ def round_robin_partitioner() -> Partitioner:
 
 
 def partitioner_of(setting: object) -> Partitioner | None:
-    """The partitioner that partitioner.class names or is; None is the default one."""
+    """The partitioner that `partitioner.class` is or names. None means the default one."""
     if setting is None or callable(setting):
         return setting
     by_name = {"random": random_partitioner, "round_robin": round_robin_partitioner}
@@ -52,5 +53,7 @@ def partitioner_of(setting: object) -> Partitioner | None:
     if name == "RoundRobinPartitioner":
         name = "round_robin"
     if name not in by_name:
-        raise ConfigError(f"partitioner.class is {setting!r}: give a callable, random or round_robin.")
+        raise ConfigError(
+            f"partitioner.class is {setting!r}: it must be a callable, 'random' or 'round_robin'."
+        )
     return by_name[name]()

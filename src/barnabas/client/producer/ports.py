@@ -1,4 +1,4 @@
-"""What the sender needs from outside: settings, the cluster, and the word of a transaction."""
+"""What the sender needs from outside: its settings, the cluster, and the state of a transaction."""
 
 from typing import NamedTuple, Protocol
 
@@ -10,7 +10,7 @@ from barnabas.client.types import TopicPartition
 
 
 class ClusterView(Protocol):
-    """What the producer asks of the cluster's metadata and connections."""
+    """The cluster's metadata and connections, as the sender uses them."""
 
     def leader_of(self, partition: TopicPartition) -> int | None: ...
     async def refresh(self) -> None: ...
@@ -18,10 +18,11 @@ class ClusterView(Protocol):
     async def any(self) -> BrokerConnection: ...
 
 
-class Joining(Protocol):
-    """What a transaction has to say about sending to a partition."""
+class TransactionView(Protocol):
+    """The producer's transaction, as the sender uses it."""
 
-    implicit: bool
+    # Whether the first batch that is sent to a partition also adds the partition to the transaction.
+    adds_implicitly: bool
 
     def may_send(self, queue: PartitionQueue) -> bool: ...
     def batch_failed(self, error: KafkaError) -> KafkaError: ...

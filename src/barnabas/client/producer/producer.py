@@ -1,12 +1,12 @@
-"""The producer, as users see it.
+"""The producer, as users call it.
 
     with Producer(bootstrap_servers="localhost:9092", linger_ms=5) as producer:
         future = producer.send("orders", key=b"42", value=b"...")
         print(future.result(10).offset)
 
-send() may be called from any thread. The usual record costs it a dictionary lookup and one call of a kernel;
-all else happens when a batch is opened. Errors that are known at once are raised by send(): a record that is
-too large, no metadata or no memory within max.block.ms; what happens later is in the future."""
+send() may be called from any thread. Most records cost a dictionary lookup and one call of a kernel; the rest
+of the work happens when a batch is opened. send() raises the errors that are known at once: a record that is
+too large, no metadata or no memory within max.block.ms. The future has all later errors."""
 
 import logging
 import time
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class Producer(ProducerCore):
-    """Writes records. Settings are Kafka's, with underscores, or a dict with dots."""
+    """Writes records. The settings are Kafka's: keyword arguments with underscores, or a dict with dots."""
 
     def __enter__(self) -> Self:
         return self
@@ -52,7 +52,7 @@ class Producer(ProducerCore):
     def send(
         self, topic: str, value: Any = None, key: Any = None, **options: Unpack[SendOptions]
     ) -> RecordFuture:
-        """Hand over a record; the future's result() is its RecordMetadata.
+        """Send a record; the future's result() is its RecordMetadata.
 
         Options: partition, timestamp (ms), headers, on_delivery(metadata or None, error or None), which is
         called on the I/O thread. Key and value are bytes or None unless there are serializers."""
@@ -70,13 +70,14 @@ class Producer(ProducerCore):
     def send_batch(
         self, topic: str | None, records: Any, on_delivery: BatchCallback | None = None
     ) -> BatchFuture:
-        """Send many records at once; the future's result() says what was written where.
+        """Send many records at once; the future's result() says what was written to which partition.
 
-        `records` is a pyarrow.Table or RecordBatch, or what Arrow can read as one, with a column value and
-        perhaps key (binary or string), headers (a list of pairs, or a map), partition, timestamp (a time, or
-        ms), and topic, which counts where `topic` is None. No Python object is made per row. Or it is a list
-        of (key, value) pairs, to which serializers are applied, as they are not to a table. Interceptors see
-        neither. Needs pyarrow. on_delivery(result or None, error or None) is called on the I/O thread."""
+        `records` is a pyarrow.Table or RecordBatch, or an object that Arrow can read as one. It has a column
+        value and may have key (binary or string), headers (a list of pairs, or a map), partition, timestamp
+        (a time, or ms), and topic, which is used if `topic` is None. No Python object is made per row.
+        `records` can also be a list of (key, value) pairs. Serializers are applied to pairs but not to
+        tables; interceptors are called for neither. Needs pyarrow. on_delivery(result or None, error or None)
+        is called on the I/O thread."""
         sender = TableSender(self._accumulator, self._sender_settings.packing, self._block_seconds)
         sent: list[ProducerBatch] = []
         for name, rows in self._tables(topic, records):
@@ -89,7 +90,7 @@ class Producer(ProducerCore):
     def _send(
         self, topic: str, value: Any, key: Any, options: SendOptions, on_delivery: Callback | None
     ) -> RecordFuture:
-        """A record that needs more than a place in an open batch."""
+        """Send a record that cannot be appended directly to an open batch."""
         deadline = time.monotonic() + self._block_seconds
         record = self._record(topic, value, key, options)
         try:
@@ -110,23 +111,23 @@ class Producer(ProducerCore):
         return self._accumulator.append(queues.queues[index], done, deadline)
 
     def _queues_of(self, topic: str, deadline: float, partition: int | None) -> TopicQueues:
-        """The topic's queues, that of the partition among them; waits for metadata if need be."""
+        """The queues of the topic, including this partition's; wait for metadata if they are not known."""
         queues = self._known_queues(topic, partition)
         if queues is None:
-            asking = self._cluster.topic(topic, (partition or 0) + 1)
+            lookup = self._cluster.topic(topic, (partition or 0) + 1)
             try:
-                known = self._io.call(asking, max(deadline - time.monotonic(), 0.0))
+                known = self._io.call(lookup, max(deadline - time.monotonic(), 0.0))
             except KafkaTimeoutError:
                 raise KafkaTimeoutError(self._missing(topic, partition)) from None
             queues = self._queues_for(topic, known)
         return queues
 
-    # ---- waiting, looking, closing
+    # ---- flushing, metadata, closing
 
     def flush(self, timeout: float | None = None) -> None:
-        """Send at once what was handed over so far and wait for its outcome, whatever it is."""
+        """Send all records now, without lingering, and wait until each is confirmed or has failed."""
         if self._io.is_current:
-            raise RuntimeError("a callback of the producer may not flush it")
+            raise RuntimeError("a callback of the producer must not call flush()")
         deadline = None if timeout is None else time.monotonic() + timeout
         self._accumulator.flushing += 1
         try:
@@ -137,11 +138,11 @@ class Producer(ProducerCore):
             self._accumulator.flushing -= 1
 
     def partitions_for(self, topic: str) -> list[PartitionInfo]:
-        """The partitions of a topic with their leaders; waits max.block.ms at most."""
+        """The partitions of a topic with their leaders; waits at most max.block.ms."""
         return list(self._io.call(self._cluster.topic(topic), self._block_seconds).partitions)
 
     def close(self, timeout: float | None = None) -> None:
-        """Send what is left, at most for `timeout` seconds, and stop; an open transaction is aborted."""
+        """Send the remaining records, for at most `timeout` seconds, and stop. Aborts an open transaction."""
         with self._closing:
             if self._is_closed:
                 return
@@ -166,25 +167,27 @@ class Producer(ProducerCore):
             else:
                 self.flush(timeout)
         except KafkaError as error:
-            _log.warning("the producer was closed with work left: %s", error)
+            _log.warning("the producer was closed before all records were confirmed: %s", error)
 
     # ---- transactions
 
     def init_transactions(self) -> None:
-        """Get an epoch for the transactional id; older producers with it are fenced, their work is undone."""
+        """Get an epoch for the transactional id. Fences older producers with this id and aborts their
+        work."""
         transactions = self._transactional()
         self._io.call(transactions.initialize(), self._block_seconds)
 
     def send_offsets_to_transaction(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group_metadata: Any
     ) -> None:
-        """Commit offsets of a consumer group with the transaction; `group_metadata` is the consumer's
+        """Commit offsets of a consumer group as part of the transaction. `group_metadata` is the consumer's
         group_metadata(), or a group id."""
         transactions = self._transactional()
         self._io.call(transactions.send_offsets(offsets, group_metadata), self._block_seconds)
 
     def commit_transaction(self) -> None:
-        """Write the transaction; raises and changes nothing when a record of it has failed: abort then."""
+        """Commit the transaction. If one of its records has failed, this raises: call abort_transaction
+        then."""
         transactions = self._transactional()
         transactions.require(State.IN_TRANSACTION)
         self._is_plain = False
@@ -192,7 +195,7 @@ class Producer(ProducerCore):
         self._io.call(transactions.end(committed=True), self._block_seconds)
 
     def abort_transaction(self) -> None:
-        """Undo the transaction: readers with read_committed see none of it."""
+        """Abort the transaction: consumers with read_committed see none of its records."""
         transactions = self._transactional()
         transactions.require(State.IN_TRANSACTION, State.ABORTABLE)
         self._abort(self._block_seconds)
@@ -207,6 +210,6 @@ class Producer(ProducerCore):
 
 def _wait(batch: ProducerBatch, deadline: float | None) -> None:
     if not batch.wait(None if deadline is None else deadline - time.monotonic()):
-        raise KafkaTimeoutError("not everything was confirmed in time")
+        raise KafkaTimeoutError("not all records were confirmed within the timeout")
     for _, part in batch.parts:
         _wait(part, deadline)

@@ -1,4 +1,4 @@
-"""What the producer's users give beside bytes: a record, options, hooks; and the checks of them."""
+"""The types that users of the producer pass in (records, options, interceptors), and checks of them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypedDict
@@ -10,7 +10,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 
 class ProducerRecord(NamedTuple):
-    """A record as interceptors see it, before serialisation."""
+    """A record as interceptors see it, before it is serialized."""
 
     topic: str
     value: Any = None
@@ -21,7 +21,9 @@ class ProducerRecord(NamedTuple):
 
 
 class SendOptions(TypedDict, total=False):
-    """partition, timestamp (ms), headers (pairs or a mapping), on_delivery(metadata, error): one is None."""
+    """partition, timestamp (ms), headers (pairs or a mapping), on_delivery(metadata, error).
+
+    One of the two arguments of on_delivery is None."""
 
     partition: int | None
     timestamp: int | None
@@ -44,7 +46,7 @@ def headers_of(given: Any) -> Headers | None:
 
 def checked_partition(topic: str, partition: int, count: int) -> int:
     if not 0 <= partition < count:
-        text = f"topic {topic!r} has {count} partitions, no {partition}"
+        text = f"topic {topic!r} has {count} partitions; there is no partition {partition}"
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
     return partition
 
@@ -52,4 +54,4 @@ def checked_partition(topic: str, partition: int, count: int) -> int:
 def serializer_of(what: str, setting: Any) -> Callable[[Any], Any] | None:
     if setting is None or callable(setting):
         return setting  # type: ignore[no-any-return]
-    raise ConfigError(f"{what}.serializer is {setting!r}: give a callable that returns bytes.")
+    raise ConfigError(f"{what}.serializer is {setting!r}: it must be a callable that returns bytes.")

@@ -1,7 +1,7 @@
-"""The sender: takes ready batches, sends them to the leaders of their partitions, acts on the answers.
+"""The sender takes ready batches, sends them to the leaders of their partitions, and handles the answers.
 
-All of it runs on the I/O thread. `turn()` is called whenever something may have become possible: a batch is
-full or has lingered, an answer came, a connection opened, metadata arrived, a retry is due."""
+All of it runs on the I/O thread. `turn()` is called whenever there may be something to do: a batch is full or
+has lingered long enough, an answer or new metadata arrived, a connection opened, or a retry is due."""
 
 import asyncio
 import logging
@@ -12,18 +12,18 @@ from typing import Any
 from barnabas.client.connection import BrokerConnection
 from barnabas.client.errors import ErrorCode, KafkaError, KafkaTimeoutError, error_from
 from barnabas.client.producer.accumulator import Accumulator, PartitionQueue
-from barnabas.client.producer.batch import ProducerBatch
-from barnabas.client.producer.ports import ClusterView, Joining, SenderSettings
+from barnabas.client.producer.batch import ProducerBatch, split_batch
+from barnabas.client.producer.ports import ClusterView, SenderSettings, TransactionView
 from barnabas.client.producer.sequences import EPOCH_MAX, SequenceBook
-from barnabas.client.producer.splitting import split_batch
 from barnabas.errors import error_of
 from barnabas.wire.messages import init_producer_id, produce
 
 _log = logging.getLogger(__name__)
 INT_MAX = 2**31 - 1
-# Version 13 names topics by id, and gains nothing by it; up to 11 no partition joins a transaction by itself.
+# Version 13 identifies topics by id, which brings no advantage here.
 PRODUCE_VERSION_MAX = 12
-PRODUCE_VERSION_MAX_BEFORE_IMPLICIT_JOIN = 11
+# Up to this version, Produce does not add the partition to the transaction.
+PRODUCE_VERSION_MAX_EXPLICIT_ADD = 11
 
 _STALE_METADATA = frozenset(
     {
@@ -37,7 +37,7 @@ _STALE_METADATA = frozenset(
         ErrorCode.UNKNOWN_TOPIC_ID,
     }
 )
-# After these the broker may have written the batch all the same.
+# After these errors the broker may still have written the batch.
 _UNSURE = frozenset(
     {ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND}
 )
@@ -60,7 +60,7 @@ class Sender:
         view: ClusterView,
         settings: SenderSettings,
         book: SequenceBook,
-        transaction: Joining | None,
+        transaction: TransactionView | None,
     ) -> None:
         self.settings = settings
         self.metrics = {
@@ -85,17 +85,18 @@ class Sender:
     def turn(self) -> None:
         now = asyncio.get_running_loop().time()
         if self.settings.is_idempotent:
-            self._settle_numbers()
+            self._prepare_sequences()
         if now >= self._expire_at:
             self._expire_at = self._expire(now)
         wake_at = self._send_ready(now)
         while wake_at < 0:
-            # A partition with more full batches fills the window at once.
+            # A partition with more full batches may have several requests in flight.
             wake_at = self._send_ready(now)
         self._sleep_until(min(wake_at, self._expire_at), now)
 
     def _send_ready(self, now: float) -> float:
-        """Send what is ready, a batch of each partition; when to look again, -1 if something was sent."""
+        """Send at most one ready batch of each partition. Returns the time of the next turn, -1 if it sent
+        any."""
         requests: dict[int, Sent] = {}
         wake_at = float("inf")
         is_leaderless = False
@@ -110,13 +111,14 @@ class Sender:
             elif self._has_room(node_id, queue, requests.get(node_id, ())):
                 requests.setdefault(node_id, []).append((queue, queue.batches[0]))
         if is_leaderless:
-            self._do("metadata", self._refresh)
+            self._start_task("metadata", self._refresh)
         for node_id, sent in requests.items():
             self._send(node_id, sent)
         return -1.0 if requests else wake_at
 
     def _sleep_until(self, when: float, now: float) -> None:
-        """Have the next turn no later than that; a timer that fires earlier does no harm and is kept."""
+        """Schedule the next turn for `when`, or keep a timer that fires earlier: an extra turn does no
+        harm."""
         if self._timer is not None:
             if now < self._timer.when() <= when:
                 return
@@ -128,7 +130,7 @@ class Sender:
     def _has_room(self, node_id: int, queue: PartitionQueue, taken: "Sent | tuple[()]") -> bool:
         node = self._nodes.setdefault(node_id, _Node())
         if node.connection is None or node.connection.is_closed:
-            self._do(f"connection {node_id}", partial(self._connect, node_id, node))
+            self._start_task(f"connection {node_id}", partial(self._connect, node_id, node))
             return False
         batch = queue.batches[0]
         size = sum(len(other.data) for _, other in taken)
@@ -180,11 +182,11 @@ class Sender:
         future.add_done_callback(partial(self._arrived, node, sent, timer))
 
     def _version_max(self) -> int:
-        if self._transaction is not None and not self._transaction.implicit:
-            return PRODUCE_VERSION_MAX_BEFORE_IMPLICIT_JOIN
+        if self._transaction is not None and not self._transaction.adds_implicitly:
+            return PRODUCE_VERSION_MAX_EXPLICIT_ADD
         return PRODUCE_VERSION_MAX
 
-    # ---- what came back
+    # ---- answers
 
     def _arrived(
         self, node: _Node, sent: Sent, timer: asyncio.TimerHandle, future: "asyncio.Future[Any]"
@@ -215,7 +217,7 @@ class Sender:
             self._queues.pop(batch, None)
             answer = answers.get((queue.topic.name, queue.index))
             if answer is None and error is None and self.settings.acks != 0:
-                error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer leaves out a partition")
+                error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a partition is missing in the answer")
             self._settle(queue, batch, answer or _answer_of(error))
         self.turn()
 
@@ -224,7 +226,7 @@ class Sender:
     ) -> None:
         code = error_of(answer.error_code)
         if batch.is_done:
-            # It expired while the request was out; only the numbering learns of the outcome.
+            # The batch expired while its request was in flight.
             return
         if code is ErrorCode.NONE or code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             self._succeed(queue, batch, answer)
@@ -264,7 +266,7 @@ class Sender:
         self.metrics["record-retry-total"] += batch.count
         self._accumulator.put_back(queue, [batch])
         if code in _STALE_METADATA:
-            self._do("metadata", self._refresh)
+            self._start_task("metadata", self._refresh)
 
     def _split(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
         parts = split_batch(batch, self._accumulator.limits.batch_bytes)
@@ -298,27 +300,28 @@ class Sender:
         batch.finish(error=error)
 
     def _expire(self, now: float) -> float:
-        """Fail what has waited for longer than delivery.timeout.ms; when the next one would."""
+        """Fail the batches that are older than delivery.timeout.ms. Returns when the next one expires."""
         limit = now - self.settings.delivery_seconds
-        # A batch that is opened after this cannot expire earlier.
+        # A batch that is opened from now on cannot expire earlier than this.
         next_at = now + self.settings.delivery_seconds
-        found = [(queue, batch) for batch, queue in self._queues.items()]
-        found += [(queue, queue.batches[0]) for queue in list(self._accumulator.waiting)]
-        for queue, batch in found:
+        oldest = [(queue, batch) for batch, queue in self._queues.items()]
+        oldest += [(queue, queue.batches[0]) for queue in list(self._accumulator.waiting)]
+        for queue, batch in oldest:
             if batch.is_done:
                 continue
             if batch.created > limit:
                 next_at = min(next_at, batch.created + self.settings.delivery_seconds)
                 continue
             error = KafkaTimeoutError(
-                f"{batch.count} records for {queue.partition} were not confirmed in time"
+                f"{batch.count} records for {queue.partition} were not confirmed within delivery.timeout.ms"
             )
             self._fail_with(queue, batch, error, was_refused=False)
             next_at = now
         return next_at
 
     def fail_all(self, error: KafkaError, *, unsent_only: bool = False) -> None:
-        """Give up what waits, and unless `unsent_only` what is on the wire: closing, aborting, fenced."""
+        """Fail all waiting batches and, unless `unsent_only`, those in flight: for close, abort and
+        fencing."""
         for queue in list(self._accumulator.waiting):
             for batch in list(queue.batches):
                 self._fail_with(queue, batch, error, was_refused=batch.attempts == 0)
@@ -326,15 +329,15 @@ class Sender:
             for batch, queue in list(self._queues.items()):
                 self._fail_with(queue, batch, error, was_refused=False)
 
-    # ---- what takes time
+    # ---- background tasks
 
-    def _do(self, name: str, start: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run something once at a time; the next turn follows it."""
+    def _start_task(self, name: str, start: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Start a task unless one of this name is running; a turn follows it."""
         if name not in self._tasks:
             self._tasks[name] = task = asyncio.get_running_loop().create_task(start())
-            task.add_done_callback(partial(self._did, name))
+            task.add_done_callback(partial(self._task_done, name))
 
-    def _did(self, name: str, task: asyncio.Task[None]) -> None:
+    def _task_done(self, name: str, task: asyncio.Task[None]) -> None:
         self._tasks.pop(name, None)
         if task.cancelled():
             return
@@ -346,7 +349,7 @@ class Sender:
         try:
             node.connection = await self._view.connection(node_id)
         except KafkaError as error:
-            _log.warning("broker %d cannot be reached: %s", node_id, error)
+            _log.warning("cannot connect to broker %d: %s", node_id, error)
             await asyncio.sleep(self.settings.backoff_seconds)
             await self._refresh()
 
@@ -354,35 +357,36 @@ class Sender:
         try:
             await self._view.refresh()
         except KafkaError as error:
-            _log.warning("no new metadata: %s", error)
+            _log.warning("cannot update the metadata: %s", error)
         await asyncio.sleep(self.settings.backoff_seconds)
 
-    def _settle_numbers(self) -> None:
-        """Get a producer id; start the numbering of partitions over where that is due."""
+    def _prepare_sequences(self) -> None:
+        """Get a producer id if there is none, and renumber the partitions that are marked for it."""
         book = self._book
         if self._transaction is not None:
-            ready = self._off_the_wire()
+            ready = self._ready_to_restart()
             if ready:
                 book.restart(ready)
             return
         if not book.has_id:
             if self._accumulator.waiting:
-                self._do("producer id", self._take_producer_id)
+                self._start_task("producer id", self._get_producer_id)
             return
-        ready = self._off_the_wire()
+        ready = self._ready_to_restart()
         if not ready:
             return
         if book.epoch >= EPOCH_MAX:
-            self._do("producer id", self._take_producer_id)
+            self._start_task("producer id", self._get_producer_id)
         else:
             book.begin(book.producer_id, book.epoch + 1)
             book.restart(ready)
 
-    def _off_the_wire(self) -> set[Hashable]:
+    def _ready_to_restart(self) -> set[Hashable]:
+        """The partitions to renumber that have no request in flight."""
         busy = {queue.partition for queue in self._queues.values()}
         return {key for key in self._book.to_restart if key not in busy}
 
-    async def _take_producer_id(self) -> None:
+    async def _get_producer_id(self) -> None:
         request = init_producer_id.InitProducerIdRequest(
             transactional_id=None, transaction_timeout_ms=INT_MAX
         )
@@ -391,7 +395,7 @@ class Sender:
             response = await connection.send(init_producer_id.API_KEY, request)
             if response.error_code == 0:
                 self._book.begin(response.producer_id, response.producer_epoch)
-                self._book.restart(self._off_the_wire())
+                self._book.restart(self._ready_to_restart())
                 return
             error = error_from(response.error_code)
         except KafkaError as raised:
@@ -404,7 +408,7 @@ class Sender:
 
 
 def _answer_of(error: KafkaError | None) -> produce.PartitionProduceResponse:
-    """What stands for the answer when there is none: an error of the connection, or acks=0."""
+    """A made-up answer for a request that got none: the connection failed, or acks is 0."""
     if error is None:
         return produce.PartitionProduceResponse()
     return produce.PartitionProduceResponse(error_code=int(error.code), error_message=error.message)

@@ -1,9 +1,9 @@
-"""Sequence numbers of an idempotent producer: who gets which, and what an error says about them. No I/O here.
+"""Sequence numbers of an idempotent producer: how they are assigned, and what errors mean. No I/O here.
 
-Each partition counts its records in the producer's current epoch. Batches stay in `in_flight` from their
-first sending to their outcome, retries included, so that no batch overtakes one with a lower sequence. Where
-the broker has lost track, a producer without transactions takes the next epoch and numbers the batches of the
-partition from 0 again; one with transactions must abort."""
+Each partition numbers its records within the producer's current epoch. A batch stays in `in_flight` from the
+time it is first sent until its outcome is known, retries included, so no batch overtakes one with a lower
+sequence. If the broker has lost the producer's state, a producer without transactions starts the next epoch
+and numbers the batches of the partition from 0 again. A producer with transactions must abort."""
 
 from collections.abc import Hashable
 
@@ -19,13 +19,13 @@ NO_OFFSET = -1
 class PartitionSequences:
     def __init__(self, producer_id: int, epoch: int) -> None:
         self.in_flight: list[ProducerBatch] = []
-        # A batch expired after it was sent: whether its numbers are used up shows when the rest is done.
+        # A batch expired after it was sent. Whether it was written is known once the later batches are done.
         self.is_unresolved = False
         self.acked_offset = NO_OFFSET
         self.restart(producer_id, epoch)
 
     def restart(self, producer_id: int, epoch: int) -> None:
-        """Number from 0 in this epoch; batches in flight keep their order."""
+        """Number from 0 in this epoch. Batches in flight keep their order."""
         self.producer_id, self.epoch = producer_id, epoch
         self.next = 0
         self.acked = -1
@@ -43,9 +43,9 @@ class PartitionSequences:
         return self.acked < 0 and self.acked_offset == NO_OFFSET
 
     def is_passed(self, batch: ProducerBatch) -> bool:
-        """Whether the broker has confirmed numbers behind those of the batch, in its epoch."""
-        is_of_now = (batch.producer_id, batch.producer_epoch) == (self.producer_id, self.epoch)
-        return is_of_now and self.acked >= 0 and (self.acked - batch.base_sequence) & SEQUENCE_MASK < 1 << 30
+        """Whether the broker has confirmed a later sequence than that of the batch, in the batch's epoch."""
+        is_current = (batch.producer_id, batch.producer_epoch) == (self.producer_id, self.epoch)
+        return is_current and self.acked >= 0 and (self.acked - batch.base_sequence) & SEQUENCE_MASK < 1 << 30
 
     @property
     def expected(self) -> int:
@@ -54,13 +54,13 @@ class PartitionSequences:
 
 
 class SequenceBook:
-    """The producer's id and epoch, and the sequences of every partition; keys name partitions."""
+    """The producer's id and epoch, and the sequences of every partition. A key stands for a partition."""
 
     def __init__(self, is_transactional: bool) -> None:
         self.is_transactional = is_transactional
         self.producer_id = NO_PRODUCER_ID
         self.epoch = NO_PRODUCER_EPOCH
-        # Partitions whose numbering starts over as soon as none of their batches is on the wire.
+        # Partitions to number from 0 again as soon as none of their batches is in a request.
         self.to_restart: set[Hashable] = set()
         self._partitions: dict[Hashable, PartitionSequences] = {}
 
@@ -72,10 +72,10 @@ class SequenceBook:
         self.producer_id, self.epoch = producer_id, epoch
 
     def of(self, key: Hashable) -> PartitionSequences:
-        found = self._partitions.get(key)
-        if found is None:
-            found = self._partitions[key] = PartitionSequences(self.producer_id, self.epoch)
-        return found
+        sequences = self._partitions.get(key)
+        if sequences is None:
+            sequences = self._partitions[key] = PartitionSequences(self.producer_id, self.epoch)
+        return sequences
 
     # ---- sending
 
@@ -84,19 +84,19 @@ class SequenceBook:
             return False
         sequences = self.of(key)
         if batch.base_sequence >= 0:
-            # A retry goes alone, first the one with the lowest number.
+            # Retries are sent one at a time, the lowest sequence first.
             return sequences.in_flight[0] is batch
         if sequences.is_unresolved or (sequences.in_flight and sequences.in_flight[0].attempts > 1):
             return False
         if sequences.in_flight and sequences.is_unknown:
-            # A broker that knows nothing of the producer takes any number that comes first: were the first
-            # batch refused, by a leader that does not know yet that it is one, a second would overtake it.
+            # A broker that has no state of the producer accepts any first sequence. If a broker refused the
+            # first batch because it is not the leader yet, the second batch could overtake the first.
             return False
         is_stale = (sequences.producer_id, sequences.epoch) != (self.producer_id, self.epoch)
         return not (is_stale and sequences.in_flight)
 
     def sending(self, key: Hashable, batch: ProducerBatch) -> None:
-        """Give the batch its number, unless it has one from an earlier attempt."""
+        """Give the batch its sequence, unless it has one from an earlier attempt."""
         if batch.base_sequence >= 0:
             return
         sequences = self.of(key)
@@ -106,7 +106,7 @@ class SequenceBook:
         sequences.in_flight.append(batch)
 
     def split(self, key: Hashable, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
-        """The parts take over the numbers of the batch."""
+        """The parts of a split batch share its range of sequences."""
         if batch.base_sequence < 0:
             return
         sequences = self.of(key)
@@ -130,7 +130,7 @@ class SequenceBook:
         self._resolve(key, sequences)
 
     def can_retry(self, key: Hashable, batch: ProducerBatch, error: ErrorCode, log_start: int) -> bool:
-        """Whether the batch may be sent again after this error, which may need a new numbering first."""
+        """Whether the batch may be sent again after this error; may mark the partition for renumbering."""
         if error is ErrorCode.UNKNOWN_PRODUCER_ID:
             return self._can_retry_unknown(key, batch, log_start)
         if error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
@@ -142,15 +142,15 @@ class SequenceBook:
         if log_start == -1 or batch.has_been_reset:
             return True
         if not self.is_transactional or sequences.acked_offset < log_start:
-            # Retention has removed all the broker knew the producer by, or it forgot for another reason.
+            # The broker has lost the producer's state, for example because retention removed its records.
             self.to_restart.add(key)
             return True
         return False
 
     def _can_retry_gap(self, key: Hashable, batch: ProducerBatch) -> bool:
         sequences = self.of(key)
-        # One that was passed by a later one is not there, else it would be a duplicate; it never will be with
-        # this number.
+        # If a later batch is confirmed and this one is reported as out of order rather than as a duplicate,
+        # it was never written, and the broker will never accept it with this sequence.
         is_stuck = batch.base_sequence == sequences.expected or sequences.is_passed(batch)
         if not sequences.is_unresolved and (batch.has_been_reset or not is_stuck):
             return True
@@ -161,7 +161,7 @@ class SequenceBook:
         return True
 
     def failed(self, key: Hashable, batch: ProducerBatch, was_refused: bool) -> None:
-        """A batch has failed for good. `was_refused`: the broker surely has not written it: a gap."""
+        """A batch has failed and is not retried. `was_refused`: the broker certainly did not write it."""
         if batch.base_sequence < 0:
             return
         sequences = self.of(key)
@@ -169,7 +169,7 @@ class SequenceBook:
         if not was_refused:
             sequences.is_unresolved = True
         elif self.is_transactional:
-            # The transaction is lost; the numbers after the gap close up for what may still be on its way.
+            # The transaction has failed. Close the gap in the sequences of the batches that follow.
             sequences.next = (sequences.next - batch.count) & SEQUENCE_MASK
             for later in sequences.in_flight:
                 later.base_sequence = (later.base_sequence - batch.count) & SEQUENCE_MASK
@@ -192,7 +192,7 @@ class SequenceBook:
     # ---- starting over
 
     def restart(self, keys: set[Hashable]) -> None:
-        """Number these partitions from 0 in the current epoch, which the caller has made a new one."""
+        """Number these partitions from 0. The caller has started a new epoch before."""
         for key in keys:
             self.to_restart.discard(key)
             self.of(key).restart(self.producer_id, self.epoch)

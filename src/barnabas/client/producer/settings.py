@@ -1,4 +1,4 @@
-"""What a producer's configuration means: limits, the sender's settings, and combinations that are refused."""
+"""From a producer's configuration: the limits, the sender's settings, and a check of their combinations."""
 
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ConfigError
@@ -12,7 +12,7 @@ IDEMPOTENT_IN_FLIGHT_MAX = 5
 
 def limits_of(config: ClientConfig) -> Limits:
     return Limits(
-        # A batch that more records may join must not outgrow a request.
+        # An open batch must never become larger than a request.
         batch_bytes=min(config["batch.size"], config["max.request.size"]),
         buffer_bytes=config["buffer.memory"],
         request_bytes_max=config["max.request.size"],
@@ -37,37 +37,37 @@ def sender_settings_of(config: ClientConfig) -> SenderSettings:
 
 
 def _delivery_seconds(config: ClientConfig) -> float:
-    """delivery.timeout.ms, which must leave time to linger and for one request."""
-    least = config["linger.ms"] + config["request.timeout.ms"]
-    if config["delivery.timeout.ms"] >= least:
+    """delivery.timeout.ms, which must be long enough for linger.ms and one request."""
+    minimum_ms = config["linger.ms"] + config["request.timeout.ms"]
+    if config["delivery.timeout.ms"] >= minimum_ms:
         return config.seconds("delivery.timeout.ms")
     if config.is_set("delivery.timeout.ms"):
-        raise ConfigError("delivery.timeout.ms must not be less than linger.ms + request.timeout.ms.")
-    return float(least / 1000)
+        raise ConfigError("delivery.timeout.ms must be at least linger.ms + request.timeout.ms.")
+    return float(minimum_ms / 1000)
 
 
 def _is_idempotent(config: ClientConfig) -> bool:
-    """On by default, unless another setting rules it out; asked for together with such a one: an error."""
-    obstacles = []
+    """Idempotence is on by default. Another setting may switch it off, unless the user set it explicitly."""
+    conflicts = []
     if config["acks"] not in ("all", "-1"):
-        obstacles.append("acks must be all")
+        conflicts.append("acks must be all")
     if config["retries"] == 0:
-        obstacles.append("retries must not be 0")
+        conflicts.append("retries must not be 0")
     if config["max.in.flight.requests.per.connection"] > IDEMPOTENT_IN_FLIGHT_MAX:
-        obstacles.append("max.in.flight.requests.per.connection must not be above 5")
-    wanted = config["enable.idempotence"]
+        conflicts.append("max.in.flight.requests.per.connection must not be above 5")
+    is_enabled = config["enable.idempotence"]
     is_transactional = config["transactional.id"] is not None
-    if is_transactional and not wanted:
+    if is_transactional and not is_enabled:
         raise ConfigError("transactional.id needs enable.idempotence.")
-    if wanted and obstacles and (is_transactional or config.is_set("enable.idempotence")):
-        raise ConfigError(f"enable.idempotence is on, so {' and '.join(obstacles)}.")
-    return wanted and not obstacles
+    if is_enabled and conflicts and (is_transactional or config.is_set("enable.idempotence")):
+        raise ConfigError(f"enable.idempotence is on, so {' and '.join(conflicts)}.")
+    return is_enabled and not conflicts
 
 
 def _packing(config: ClientConfig) -> Packing:
     kind = config["compression.type"]
     level_key = f"compression.{kind}.level"
-    # A level that nobody chose is the codec's own default, which is what Kafka's defaults stand for.
+    # Without a setting, use the codec's own default level, as Kafka's default values do.
     level = config[level_key] if level_key in config and config.is_set(level_key) else None
     if kind == "gzip" and level == -1:
         level = None

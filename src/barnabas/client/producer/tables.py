@@ -1,4 +1,4 @@
-"""Whole tables on their way: encoded by a kernel, batch by batch, and one future for all of it."""
+"""Sending whole Arrow tables: a kernel encodes them batch by batch, and one future covers all records."""
 
 import threading
 import time
@@ -17,16 +17,16 @@ PARTITION_MAX = 2**31 - 1
 
 
 class Written(NamedTuple):
-    """What was written to one partition: its offsets, as ranges that rise. With acks=0 nobody knows them."""
+    """What was written to one partition: its offsets, as ascending ranges. With acks=0 they are unknown."""
 
-    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody will miss
+    count: int  # type: ignore[assignment]  # hides tuple.count, which is of no use here
     offsets: tuple[range, ...]
 
 
 class BatchResult(NamedTuple):
-    """What became of a table: the number of records, and what was written to each partition."""
+    """The outcome of a table: the number of records, and what was written to each partition."""
 
-    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody will miss
+    count: int  # type: ignore[assignment]  # hides tuple.count, which is of no use here
     partitions: dict[TopicPartition, Written]
 
 
@@ -34,7 +34,7 @@ BatchCallback = Callable[[BatchResult | None, KafkaError | None], object]
 
 
 class BatchFuture:
-    """Many records on their way.
+    """The outcome of many records, sent together.
 
     future = producer.send_batch("orders", table)
     print(future.result(30).count)
@@ -46,14 +46,14 @@ class BatchFuture:
     def result(self, timeout: float | None = None) -> BatchResult:
         """Where the records were written; waits for all of them, at most `timeout` seconds.
 
-        Raises what went wrong; written() tells what was written all the same."""
+        Raises the first error; written() then returns what was written despite it."""
         error = self.exception(timeout)
         if error is not None:
             raise error
         return self.written()
 
     def exception(self, timeout: float | None = None) -> KafkaError | None:
-        """What went wrong first, or None; waits as result() does."""
+        """The first error, or None; waits as result() does."""
         deadline = None if timeout is None else time.monotonic() + timeout
         for batch in self._batches:
             _wait(batch, deadline)
@@ -67,19 +67,21 @@ class BatchFuture:
         return KafkaError(error.code, f"{text} {error.message}")
 
     def written(self) -> BatchResult:
-        """What is written by now."""
-        found: dict[TopicPartition, list[ProducerBatch]] = {}
+        """What has been written so far."""
+        by_partition: dict[TopicPartition, list[ProducerBatch]] = {}
         for part in self._parts():
             if part.is_done and part.error is None:
-                found.setdefault(part.partition, []).append(part)
-        partitions = {partition: _written(parts) for partition, parts in sorted(found.items())}
+                by_partition.setdefault(part.partition, []).append(part)
+        partitions = {partition: _written(parts) for partition, parts in sorted(by_partition.items())}
         return BatchResult(sum(each.count for each in partitions.values()), partitions)
 
     def done(self) -> bool:
         return all(part.is_done for part in self._parts())
 
     def add_callback(self, callback: BatchCallback) -> "BatchFuture":
-        """callback(result or None, error or None), called once all is done, on the I/O thread or at once."""
+        """Call callback(result or None, error or None) when all records are done.
+
+        The I/O thread makes the call, or this thread at once if they are done already."""
         _Countdown(self, callback).begin(self._batches)
         return self
 
@@ -89,7 +91,7 @@ class BatchFuture:
 
 
 class _Countdown:
-    """Calls back once every batch, and every part of those that are split, is done."""
+    """Runs the callback once every batch, and every part of the batches that were split, is done."""
 
     def __init__(self, future: BatchFuture, callback: BatchCallback) -> None:
         self._future = future
@@ -129,7 +131,7 @@ def _leaves(batch: ProducerBatch) -> Iterator[ProducerBatch]:
 
 def _wait(batch: ProducerBatch, deadline: float | None) -> None:
     if not batch.wait(None if deadline is None else deadline - time.monotonic()):
-        raise KafkaTimeoutError(f"the records for {batch.partition} are not confirmed in time")
+        raise KafkaTimeoutError(f"the records for {batch.partition} were not confirmed within the timeout")
     for _, part in batch.parts:
         _wait(part, deadline)
 
@@ -146,7 +148,7 @@ def _written(parts: list[ProducerBatch]) -> Written:
 
 
 class TableSender:
-    """Hands the rows of tables to the accumulator, as finished batches."""
+    """Encodes the rows of tables and passes them to the accumulator, as complete batches."""
 
     def __init__(self, accumulator: Accumulator, packing: Packing, block_seconds: float) -> None:
         self._accumulator = accumulator
@@ -154,18 +156,19 @@ class TableSender:
         self._block_seconds = block_seconds
 
     def send(self, queues: TopicQueues, batches: Sequence[Any], encoding: Encoding) -> list[ProducerBatch]:
-        """Encode and queue all rows; waits where buffer.memory is full, max.block.ms for each batch."""
+        """Encode and queue all rows; waits while buffer.memory is full, at most max.block.ms for each
+        batch."""
         sent: list[ProducerBatch] = []
-        for queue, batch in finished_batches(queues, batches, encoding, self._packing):
+        for queue, batch in encoded_batches(queues, batches, encoding, self._packing):
             self._accumulator.append_batch(queue, batch, time.monotonic() + self._block_seconds)
             sent.append(batch)
         return sent
 
 
-def finished_batches(
+def encoded_batches(
     queues: TopicQueues, batches: Sequence[Any], encoding: Encoding, packing: Packing
 ) -> Iterator[tuple[PartitionQueue, ProducerBatch]]:
-    """The rows, encoded as far as they are asked for, and the queue that each batch is for."""
+    """Encode the rows, one portion at a time; yields each batch with the queue it belongs to."""
     try:
         for portion in encoded(batches, encoding):
             for partition, data, *facts in portion:
@@ -180,14 +183,15 @@ def finished_batches(
 
 
 def highest_partition(batches: Sequence[Any]) -> int | None:
-    """The highest partition that a row names, if any does; what cannot be one is met when it is encoded."""
-    named = [batch.column("partition") for batch in batches if "partition" in batch.schema.names]
-    found = [compute().max(column).as_py() for column in named if pyarrow().types.is_integer(column.type)]
-    return max((number for number in found if number is not None and number <= PARTITION_MAX), default=None)
+    """The highest partition that a row names, or None. The encoder refuses invalid partitions later."""
+    columns = [batch.column("partition") for batch in batches if "partition" in batch.schema.names]
+    highest = [compute().max(column).as_py() for column in columns if pyarrow().types.is_integer(column.type)]
+    return max((number for number in highest if number is not None and number <= PARTITION_MAX), default=None)
 
 
 def is_table(records: Any) -> bool:
-    """Whether Arrow can read it as a table, as it can a mapping of columns; else it is pairs."""
+    """Whether Arrow can read the records as a table (a mapping of columns is one). Otherwise they are
+    pairs."""
     protocol = ("__arrow_c_stream__", "__arrow_c_array__", "column_names")
     return isinstance(records, Mapping) or any(hasattr(records, name) for name in protocol)
 
@@ -203,7 +207,7 @@ def table_of_pairs(pairs: Iterable[tuple[bytes | None, bytes | None]]) -> Any:
 
 
 def by_topic(topic: str | None, table: Any) -> Iterator[tuple[str, list[Any]]]:
-    """The rows of each topic: all of them for `topic`, or by the column of that name."""
+    """The rows of each topic: all rows for `topic`, or grouped by the column topic."""
     batches = record_batches(table)
     if topic is not None:
         yield topic, batches
@@ -224,9 +228,9 @@ def with_partitions(
     partitioner: Callable[[bytes | None, bytes | None, int], int],
     count: int,
 ) -> list[Any]:
-    """The batches with the partitions that the user's partitioner chooses where a row names none."""
+    """The batches with a partition in every row: the partitioner chooses where the row names none."""
     arrow = pyarrow()
-    found = []
+    partitioned = []
     for batch in batches:
         names = batch.schema.names
         none = [None] * batch.num_rows
@@ -238,5 +242,5 @@ def with_partitions(
             for number, key, value in zip(given, keys, values, strict=True)
         ]
         rest = batch.drop_columns(["partition"]) if "partition" in names else batch
-        found.append(rest.append_column("partition", arrow.array(chosen, arrow.int32())))
-    return found
+        partitioned.append(rest.append_column("partition", arrow.array(chosen, arrow.int32())))
+    return partitioned

@@ -1,14 +1,14 @@
-"""Transactions of a producer: its conversation with the transaction coordinator, on the I/O thread.
+"""Transactions of a producer: its requests to the transaction coordinator, on the I/O thread.
 
 UNINITIALIZED -> READY            init_transactions: an id and an epoch, which fences older producers
 READY -> IN_TRANSACTION           begin_transaction
 IN_TRANSACTION -> READY           commit_transaction, abort_transaction
-IN_TRANSACTION -> ABORTABLE       a record or an offset could not be written; only abort_transaction helps
-any -> FATAL                      fenced by a newer producer, or not allowed; only close() is left
+IN_TRANSACTION -> ABORTABLE       a record or an offset was not written; the user must call abort_transaction
+any -> FATAL                      fenced by a newer producer, or not allowed; the user must call close
 
-Where the cluster has transaction.version 2 or more, partitions join with the first batch and every end
-takes the next epoch; before that, each partition is announced first, and the epoch is taken anew
-after a failure."""
+If the cluster has transaction.version 2 or more, the first batch sent to a partition adds the partition to
+the transaction, and every commit or abort starts a new epoch. Otherwise each partition is added by a request
+of its own, and a new epoch is requested only after a failure."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -38,9 +38,9 @@ from barnabas.wire.messages import (
 )
 
 FEATURE = "transaction.version"
-IMPLICIT_JOIN_FROM = 2
-ADD_PARTITIONS_VERSION_MAX = 3  # later ones are for brokers
-# The last version of each that belongs to transactions where every end keeps the epoch.
+IMPLICIT_ADD_FROM = 2
+ADD_PARTITIONS_VERSION_MAX = 3  # later versions are for brokers
+# The last versions without a new epoch at the end of each transaction.
 END_VERSION_MAX, COMMIT_VERSION_MAX = 4, 4
 
 _FENCED = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
@@ -70,54 +70,54 @@ class Transactions:
     def __init__(self, cluster: Cluster, book: SequenceBook, transactional_id: str, timeout_ms: int) -> None:
         self.state = State.UNINITIALIZED
         self.error: KafkaError | None = None
-        self.implicit = False
+        self.adds_implicitly = False
         self.wake: Callable[[], None] = lambda: None
         self._cluster = cluster
         self._book = book
         self._id = transactional_id
         self._timeout_ms = timeout_ms
-        self._joined: set[TopicPartition] = set()
-        self._to_join: set[TopicPartition] = set()
+        self._added: set[TopicPartition] = set()
+        self._to_add: set[TopicPartition] = set()
         self._has_offsets = False
-        self._joining: asyncio.Task[None] | None = None
+        self._adding: asyncio.Task[None] | None = None
 
     def require(self, *states: State) -> None:
-        """Raise what went wrong, or what the user must call first."""
+        """Raise an error unless the state is one of these; it says what went wrong or what to call first."""
         if self.state in states:
             return
         if self.error is not None:
             raise self.error
         raise KafkaError(ErrorCode.INVALID_TXN_STATE, f"the transaction is {self.state.value}")
 
-    # ---- the sender's questions
+    # ---- for the sender
 
     def may_send(self, queue: PartitionQueue) -> bool:
         if self.state is State.FATAL:
             return False
-        if self.implicit or queue.partition in self._joined:
-            self._joined.add(queue.partition)
+        if self.adds_implicitly or queue.partition in self._added:
+            self._added.add(queue.partition)
             return True
-        self._to_join.add(queue.partition)
-        if self._joining is None or self._joining.done():
-            self._joining = asyncio.get_running_loop().create_task(self._join())
+        self._to_add.add(queue.partition)
+        if self._adding is None or self._adding.done():
+            self._adding = asyncio.get_running_loop().create_task(self._add_waiting())
         return False
 
     def batch_failed(self, error: KafkaError) -> KafkaError:
         return self._fail(error)
 
-    async def _join(self) -> None:
-        """Announce partitions, all that have gathered meanwhile included."""
+    async def _add_waiting(self) -> None:
+        """Add the partitions that wait for it, also those that arrive while a request is in flight."""
         try:
-            while self._to_join and self.state is State.IN_TRANSACTION:
-                partitions = sorted(self._to_join)
-                await self._ask(partial(self._join_once, partitions=partitions))
-                self._joined.update(partitions)
-                self._to_join.difference_update(partitions)
+            while self._to_add and self.state is State.IN_TRANSACTION:
+                partitions = sorted(self._to_add)
+                await self._retry(partial(self._add_once, partitions=partitions))
+                self._added.update(partitions)
+                self._to_add.difference_update(partitions)
         except KafkaError as error:
             self._fail(error)
         self.wake()
 
-    async def _join_once(self, connection: Any, partitions: list[TopicPartition]) -> None:
+    async def _add_once(self, connection: Any, partitions: list[TopicPartition]) -> None:
         topics: dict[str, list[int]] = {}
         for topic, index in partitions:
             topics.setdefault(topic, []).append(index)
@@ -142,58 +142,58 @@ class Transactions:
             if code != ErrorCode.OPERATION_NOT_ATTEMPTED:
                 raise_for(code)
 
-    # ---- the user's calls
+    # ---- for the user
 
     async def initialize(self) -> None:
         self.require(State.UNINITIALIZED, State.READY)
-        await self._take_id(keep_id=False)
+        await self._get_id(keep_id=False)
         self.state = State.READY
 
     def begin(self) -> None:
         self.require(State.READY)
-        self._joined.clear()
-        self._to_join.clear()
+        self._added.clear()
+        self._to_add.clear()
         self._has_offsets = False
         self.state = State.IN_TRANSACTION
 
-    async def join(self, partitions: Iterable[TopicPartition]) -> None:
-        """Announce partitions that are written to past the sender; needless where the first batch does it."""
+    async def add_partitions(self, partitions: Iterable[TopicPartition]) -> None:
+        """Add partitions that are written to without the sender, unless the first batch does so itself."""
         self.require(State.IN_TRANSACTION)
-        wanted = sorted(set(partitions))
+        to_add = sorted(set(partitions))
         try:
-            if wanted and not self.implicit:
-                await self._ask(partial(self._join_once, partitions=wanted))
+            if to_add and not self.adds_implicitly:
+                await self._retry(partial(self._add_once, partitions=to_add))
         except KafkaError as error:
             raise self._fail(error) from None
-        self._joined.update(wanted)
+        self._added.update(to_add)
 
     async def send_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: Any) -> None:
         """`group`: a group id, or the metadata of a consumer's group with its member and generation."""
         self.require(State.IN_TRANSACTION)
         group_id = group if isinstance(group, str) else group.group_id
         try:
-            if not self.implicit:
-                await self._ask(lambda connection: self._announce_offsets(connection, group_id))
+            if not self.adds_implicitly:
+                await self._retry(lambda connection: self._add_group(connection, group_id))
             self._has_offsets = True
             request = self._offsets_request(offsets, group, group_id)
-            await self._ask(lambda connection: self._commit_offsets(connection, request), GROUP, group_id)
+            await self._retry(lambda connection: self._commit_offsets(connection, request), GROUP, group_id)
         except KafkaError as error:
             raise self._fail(error) from None
 
     async def end(self, committed: bool) -> None:
-        """Commit or abort; all records must have had their outcome."""
+        """Commit or abort. The outcome of every record must be known."""
         if not committed:
             self.require(State.IN_TRANSACTION, State.ABORTABLE)
         else:
             self.require(State.IN_TRANSACTION)
         has_failed = self.state is State.ABORTABLE
-        if self._joining is not None:
-            await asyncio.wait((self._joining,))
+        if self._adding is not None:
+            await asyncio.wait((self._adding,))
         try:
-            if self._joined or self._to_join or self._has_offsets:
-                await self._ask(lambda connection: self._end_once(connection, committed))
-            if has_failed and not self.implicit:
-                await self._take_id(keep_id=True)
+            if self._added or self._to_add or self._has_offsets:
+                await self._retry(lambda connection: self._end_once(connection, committed))
+            if has_failed and not self.adds_implicitly:
+                await self._get_id(keep_id=True)
         except KafkaError as error:
             raise self._fail(error) from None
         self.error = None
@@ -201,25 +201,25 @@ class Transactions:
 
     # ---- requests
 
-    async def _take_id(self, keep_id: bool) -> None:
+    async def _get_id(self, keep_id: bool) -> None:
         request = init_producer_id.InitProducerIdRequest(
             transactional_id=self._id, transaction_timeout_ms=self._timeout_ms
         )
         if keep_id:
             request.producer_id, request.producer_epoch = self._book.producer_id, self._book.epoch
 
-        async def take(connection: Any) -> None:
+        async def initialize_once(connection: Any) -> None:
             response = await connection.send(init_producer_id.API_KEY, request)
             raise_for(response.error_code)
-            self.implicit = connection.finalized_features.get(FEATURE, 0) >= IMPLICIT_JOIN_FROM
+            self.adds_implicitly = connection.finalized_features.get(FEATURE, 0) >= IMPLICIT_ADD_FROM
             self._book.begin(response.producer_id, response.producer_epoch)
 
         try:
-            await self._ask(take)
+            await self._retry(initialize_once)
         except KafkaError as error:
             raise self._fail(error) from None
 
-    async def _announce_offsets(self, connection: Any, group_id: str) -> None:
+    async def _add_group(self, connection: Any, group_id: str) -> None:
         request = add_offsets_to_txn.AddOffsetsToTxnRequest(
             transactional_id=self._id,
             producer_id=self._book.producer_id,
@@ -254,7 +254,7 @@ class Transactions:
         )
 
     async def _commit_offsets(self, connection: Any, request: Message) -> None:
-        version_max = None if self.implicit else COMMIT_VERSION_MAX
+        version_max = None if self.adds_implicitly else COMMIT_VERSION_MAX
         response = await connection.send(txn_offset_commit.API_KEY, request, version_max=version_max)
         for topic in response.topics:
             for entry in topic.partitions:
@@ -267,24 +267,24 @@ class Transactions:
             producer_epoch=self._book.epoch,
             committed=committed,
         )
-        version_max = None if self.implicit else END_VERSION_MAX
+        version_max = None if self.adds_implicitly else END_VERSION_MAX
         response = await connection.send(end_txn.API_KEY, request, version_max=version_max)
         raise_for(response.error_code)
         if response.producer_id >= 0:
             self._book.begin(response.producer_id, response.producer_epoch)
 
-    async def _ask(
+    async def _retry(
         self,
-        ask: Callable[[Any], Coroutine[Any, Any, None]],
+        request: Callable[[Any], Coroutine[Any, Any, None]],
         kind: int = TRANSACTION,
         key: str | None = None,
     ) -> None:
-        """Ask a coordinator until it answers; the caller bounds the time."""
+        """Send a request to a coordinator, and again after retriable errors; the caller limits the time."""
         key = self._id if key is None else key
         failures = 0
         while True:
             try:
-                await ask(await self._cluster.coordinator(kind, key))
+                await request(await self._cluster.coordinator(kind, key))
                 return
             except KafkaError as error:
                 if not error.retriable:
@@ -297,14 +297,14 @@ class Transactions:
     # ---- failing
 
     def _fail(self, error: KafkaError) -> KafkaError:
-        """Take note of an error and return it as the user shall see it."""
+        """Change the state after an error, and return the error to raise."""
         if self.state is State.FATAL:
             return self.error or error
         if error.code in _FENCED and (
             error.code is ErrorCode.PRODUCER_FENCED or self.state is not State.ABORTABLE
         ):
             error = ProducerFencedError(
-                f"another producer has started with transactional.id {self._id!r}; this one is finished",
+                f"a newer producer has started with transactional.id {self._id!r}; close this one",
                 error.code,
             )
             self.state, self.error = State.FATAL, error

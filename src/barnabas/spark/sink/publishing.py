@@ -26,7 +26,7 @@ from barnabas.wire.messages import produce
 
 _log = logging.getLogger(__name__)
 # From 12 on a partition joins the transaction with its first batch; 13 names topics by id.
-PRODUCE_VERSION_MAX, PRODUCE_VERSION_MAX_BEFORE_IMPLICIT_JOIN = 12, 11
+PRODUCE_VERSION_MAX, PRODUCE_VERSION_MAX_EXPLICIT_ADD = 12, 11
 ABORT_SECONDS_MAX = 5.0
 
 
@@ -62,7 +62,7 @@ class Publisher:
 
     def produce(self, batches: dict[TopicPartition, Iterable[bytearray]]) -> None:
         """Write finished batches, each partition's in their order; they are stamped in place."""
-        self._sink.call(self._transactions.join(batches), self._sink.block_seconds)
+        self._sink.call(self._transactions.add_partitions(batches), self._sink.block_seconds)
         self._sink.call(self._produce_all(batches))
 
     def mark(self, where: TopicPartition, marker: OffsetAndMetadata) -> None:
@@ -142,7 +142,7 @@ class Publisher:
             topic_data=[produce.TopicProduceData(name=partition.topic, partition_data=[data])],
         )
         version_max = (
-            PRODUCE_VERSION_MAX if self._transactions.implicit else PRODUCE_VERSION_MAX_BEFORE_IMPLICIT_JOIN
+            PRODUCE_VERSION_MAX if self._transactions.adds_implicitly else PRODUCE_VERSION_MAX_EXPLICIT_ADD
         )
         answer = await connection.send(produce.API_KEY, request, version_max=version_max)
         told = answer.responses[0].partition_responses[0]

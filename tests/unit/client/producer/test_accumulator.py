@@ -1,4 +1,4 @@
-"""What waits to be sent: batches, linger, memory, order."""
+"""Batches that wait to be sent: linger, memory, order."""
 
 import threading
 import time
@@ -7,8 +7,7 @@ import pytest
 
 from barnabas.client.errors import ClosedError, ErrorCode, KafkaError, KafkaTimeoutError
 from barnabas.client.producer.accumulator import Accumulator, Limits, PartitionQueue, Record, TopicQueues
-from barnabas.client.producer.batch import Packing, ProducerBatch
-from barnabas.client.producer.splitting import split_batch
+from barnabas.client.producer.batch import Packing, ProducerBatch, split_batch
 from barnabas.records.builder import read_records
 
 FAR = 1e6
@@ -64,7 +63,7 @@ def test_taking_closes_the_batch_and_the_next_record_opens_another() -> None:
     assert story.queue in story.accumulator.waiting
 
 
-def test_memory_blocks_and_comes_free() -> None:
+def test_an_append_waits_until_memory_is_free() -> None:
     story = Story(buffer_bytes=400)
     first = story.send(b"x" * 90)
     story.send(b"x" * 90)
@@ -83,34 +82,34 @@ def test_memory_blocks_and_comes_free() -> None:
     assert story.accumulator.used_bytes == 400
 
 
-def test_those_who_may_not_block_are_told_when_memory_comes_free() -> None:
+def test_a_callback_is_called_when_memory_is_free() -> None:
     story = Story(buffer_bytes=400)
     first = story.send(b"x" * 90)
     story.send(b"x" * 90)
     record = Record(1, None, b"x" * 90, None)
     assert story.accumulator.append_now(story.queue, record) is None
-    told: list[str] = []
+    calls: list[str] = []
 
-    def tell() -> None:
-        told.append("free")
+    def on_space() -> None:
+        calls.append("free")
 
-    story.accumulator.wait_begins(tell)
-    # Whoever waits is a reason to send what lingers.
+    story.accumulator.add_space_callback(on_space)
+    # Lingering batches are sent now, because somebody waits for memory.
     assert (story.accumulator.blocked, story.accumulator.ready_at(story.queue)) == (1, 0)
     story.accumulator.take(story.queue)
     story.accumulator.release(first)
-    assert told == ["free"]
+    assert calls == ["free"]
     assert story.accumulator.append_now(story.queue, record) is not None
-    story.accumulator.wait_ends(tell)
+    story.accumulator.remove_space_callback(on_space)
     assert story.accumulator.blocked == 0
-    story.accumulator.wait_begins(tell)
+    story.accumulator.add_space_callback(on_space)
     story.accumulator.close()
-    assert told == ["free", "free"]
+    assert calls == ["free", "free"]
     with pytest.raises(ClosedError):
         story.accumulator.append_now(story.queue, record)
 
 
-def test_memory_is_given_back_once() -> None:
+def test_the_memory_of_a_batch_is_freed_once() -> None:
     story = Story()
     batch = story.send(b"v")
     story.accumulator.release(batch)
@@ -118,7 +117,7 @@ def test_memory_is_given_back_once() -> None:
     assert story.accumulator.used_bytes == 0
 
 
-def test_closing_wakes_those_who_wait() -> None:
+def test_closing_wakes_waiting_threads() -> None:
     story = Story(buffer_bytes=200)
     story.send(b"x" * 90)
     raised: list[type[BaseException]] = []
@@ -166,8 +165,8 @@ def test_a_split_batch_keeps_its_records_its_futures_and_its_memory() -> None:
         for number in range(10)
     ]
     batch = story.accumulator.take(story.queue)
-    told: list[object] = []
-    futures[9].add_callback(lambda metadata, error: told.append((metadata, error)))
+    outcomes: list[object] = []
+    futures[9].add_callback(lambda metadata, error: outcomes.append((metadata, error)))
     parts = split_batch(batch, 900)
     assert len(parts) >= 2
     story.accumulator.replace(batch, [part for _, part in parts])
@@ -183,16 +182,16 @@ def test_a_split_batch_keeps_its_records_its_futures_and_its_memory() -> None:
         story.accumulator.release(part)
         part.finish(100 + start, -1)
     assert [future.result(0).offset for future in futures] == list(range(100, 110))
-    assert len(told) == 1
+    assert len(outcomes) == 1
     assert story.accumulator.used_bytes == 0
     assert not story.accumulator.incomplete
 
 
-def test_a_future_tells_its_outcome_once_and_a_timeout_in_between() -> None:
+def test_a_future_keeps_its_first_outcome_and_may_time_out_before() -> None:
     story = Story()
     future = story.accumulator.append(story.queue, Record(7, b"k", b"vv", None), FAR)
-    told: list[object] = []
-    future.add_callback(lambda metadata, error: told.append(error))
+    errors: list[object] = []
+    future.add_callback(lambda metadata, error: errors.append(error))
     assert not future.done()
     with pytest.raises(KafkaTimeoutError):
         future.result(0)
@@ -202,5 +201,5 @@ def test_a_future_tells_its_outcome_once_and_a_timeout_in_between() -> None:
     assert future.exception() is error
     with pytest.raises(KafkaError):
         future.result()
-    future.add_callback(lambda metadata, error: told.append(error))
-    assert told == [error, error]
+    future.add_callback(lambda metadata, error: errors.append(error))
+    assert errors == [error, error]

@@ -1,4 +1,4 @@
-"""Where records go: by key, by turns, by chance, by a callable."""
+"""Which partition a record goes to: by key, round robin, at random, or by a custom callable."""
 
 import pytest
 
@@ -17,18 +17,18 @@ def test_a_key_always_goes_to_the_same_partition_as_in_java() -> None:
     assert key_partition(b"21", 3) == (-973932308 & 0x7FFFFFFF) % 3
 
 
-def test_round_robin_counts_each_topic_apart() -> None:
+def test_round_robin_counts_each_topic_separately() -> None:
     choose = round_robin_partitioner()
     assert [choose("a", b"k", None, 3) for _ in range(4)] == [0, 1, 2, 0]
     assert choose("b", None, None, 3) == 0
 
 
-def test_random_reaches_all() -> None:
+def test_random_uses_all_partitions() -> None:
     choose = random_partitioner()
     assert {choose("a", None, None, 3) for _ in range(500)} == {0, 1, 2}
 
 
-def test_settings_name_partitioners_or_are_them() -> None:
+def test_the_setting_is_a_partitioner_or_the_name_of_one() -> None:
     assert partitioner_of(None) is None
     assert partitioner_of(key_partition) is key_partition
     by_java_name = partitioner_of("org.apache.kafka.clients.producer.RoundRobinPartitioner")

@@ -1,7 +1,7 @@
-"""The sender against a scripted broker: errors, broken connections, time, the window."""
+"""The sender with a scripted broker: errors, broken connections, timeouts, requests in flight."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -34,8 +34,8 @@ SETTINGS = SenderSettings(
 
 
 class ScriptedBroker:
-    """Stands for connection and cluster. Every batch is noted with its (epoch, sequence, count); `answers`
-    are given in turn, ones that are not scripted are success."""
+    """Takes the place of the connection and the cluster. It records (epoch, sequence, count) of every batch
+    and gives the `answers` in order; when there are no more, it answers with success."""
 
     def __init__(self) -> None:
         self.is_closed = False
@@ -111,7 +111,7 @@ class Story:
         self.sender = Sender(self.accumulator, self.broker, SETTINGS._replace(**changes), book, None)
 
     def send(self, size: int = 150) -> RecordFuture:
-        """One record that fills a batch of its own, unless it is small."""
+        """Send one record. With the default size it fills a batch."""
         return self.accumulator.append(self.queue, Record(1, None, b"x" * size, None), 1e6)
 
     async def sent(self, count: int) -> None:
@@ -119,7 +119,7 @@ class Story:
             if len(self.broker.batches) >= count:
                 return
             await asyncio.sleep(0.001)
-        raise AssertionError("too little was sent")
+        raise AssertionError(f"fewer than {count} batches were sent")
 
     async def outcome(self, future: RecordFuture) -> Any:
         self.sender.turn()
@@ -131,27 +131,26 @@ class Story:
         raise AssertionError("no outcome")
 
 
-def play(story: Callable[[], Awaitable[None]]) -> None:
-    async def whole() -> None:
-        await story()
-
-    asyncio.run(whole())
+def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(scenario())
 
 
 def test_batches_are_numbered_and_confirmed() -> None:
-    async def told() -> None:
+    async def scenario() -> None:
         story = Story()
         futures = [story.send() for _ in range(3)]
         assert [await story.outcome(future) for future in futures] == [0, 1, 2]
         assert story.broker.batches == [(0, 0, 1), (0, 1, 1), (0, 2, 1)]
         assert story.accumulator.used_bytes == 0
 
-    play(told)
+    run(scenario)
 
 
 @pytest.mark.parametrize("answer", [None, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIMED_OUT])
-def test_what_may_pass_is_sent_again_with_the_same_number(answer: ErrorCode | None) -> None:
-    async def told() -> None:
+def test_after_a_retriable_error_the_batch_is_sent_again_with_the_same_sequence(
+    answer: ErrorCode | None,
+) -> None:
+    async def scenario() -> None:
         story = Story()
         story.broker.answers = [answer, answer]
         assert await story.outcome(story.send()) == 0
@@ -159,11 +158,11 @@ def test_what_may_pass_is_sent_again_with_the_same_number(answer: ErrorCode | No
         assert story.broker.refreshes >= 1
         assert story.sender.metrics["record-retry-total"] == 2
 
-    play(told)
+    run(scenario)
 
 
 def test_batches_behind_a_failed_one_follow_it_in_order() -> None:
-    async def told() -> None:
+    async def scenario() -> None:
         story = Story()
         assert await story.outcome(story.send()) == 0
         story.broker.answers = [ErrorCode.NOT_ENOUGH_REPLICAS, *[ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER] * 3]
@@ -171,24 +170,24 @@ def test_batches_behind_a_failed_one_follow_it_in_order() -> None:
         assert [await story.outcome(future) for future in futures] == [1, 2, 3, 4]
         assert story.broker.batches[5:] == [(0, 1, 1), (0, 2, 1), (0, 3, 1), (0, 4, 1)]
 
-    play(told)
+    run(scenario)
 
 
 def test_the_first_batch_of_a_partition_goes_alone() -> None:
-    """A leader that knows nothing of the producer would take the second in its place."""
+    """A leader that has no state of the producer would accept the second batch in its place."""
 
-    async def told() -> None:
+    async def scenario() -> None:
         story = Story()
         story.broker.answers = [ErrorCode.NOT_LEADER_OR_FOLLOWER]
         futures = [story.send() for _ in range(4)]
         assert [await story.outcome(future) for future in futures] == [0, 1, 2, 3]
         assert story.broker.batches == [(0, 0, 1), (0, 0, 1), (0, 1, 1), (0, 2, 1), (0, 3, 1)]
 
-    play(told)
+    run(scenario)
 
 
 def test_a_refused_batch_fails_and_the_next_goes_on_in_a_new_epoch() -> None:
-    async def told() -> None:
+    async def scenario() -> None:
         story = Story()
         story.broker.answers = [ErrorCode.INVALID_RECORD]
         error = await story.outcome(story.send())
@@ -197,31 +196,31 @@ def test_a_refused_batch_fails_and_the_next_goes_on_in_a_new_epoch() -> None:
         assert await story.outcome(story.send()) == 0
         assert story.broker.batches == [(0, 0, 1), (1, 0, 1)]
 
-    play(told)
+    run(scenario)
 
 
 def test_a_duplicate_is_a_success_without_an_offset() -> None:
-    async def told() -> None:
+    async def scenario() -> None:
         story = Story()
         story.broker.answers = [ErrorCode.DUPLICATE_SEQUENCE_NUMBER]
         assert await story.outcome(story.send()) == -1
 
-    play(told)
+    run(scenario)
 
 
-def test_retries_end() -> None:
-    async def told() -> None:
+def test_a_batch_fails_after_the_last_retry() -> None:
+    async def scenario() -> None:
         story = Story(retries=2)
         story.broker.answers = [ErrorCode.NOT_ENOUGH_REPLICAS] * 5
         error = await story.outcome(story.send())
         assert error.code is ErrorCode.NOT_ENOUGH_REPLICAS
         assert len(story.broker.batches) == 3
 
-    play(told)
+    run(scenario)
 
 
-def test_a_record_that_is_not_confirmed_in_time_has_failed() -> None:
-    async def told() -> None:
+def test_a_record_that_is_not_confirmed_in_time_fails() -> None:
+    async def scenario() -> None:
         story = Story(delivery_seconds=0.02)
         story.broker.hold = True
         error = await story.outcome(story.send())
@@ -230,11 +229,11 @@ def test_a_record_that_is_not_confirmed_in_time_has_failed() -> None:
         for answer in story.broker.held:
             answer()
 
-    play(told)
+    run(scenario)
 
 
-def test_at_most_five_requests_are_under_way() -> None:
-    async def told() -> None:
+def test_at_most_five_requests_are_in_flight() -> None:
+    async def scenario() -> None:
         story = Story()
         assert await story.outcome(story.send()) == 0
         story.broker.hold = True
@@ -248,41 +247,41 @@ def test_at_most_five_requests_are_under_way() -> None:
             answer()
         assert [await story.outcome(future) for future in futures] == list(range(1, 9))
 
-    play(told)
+    run(scenario)
 
 
 def test_a_partition_without_a_leader_waits_for_metadata() -> None:
-    async def told() -> None:
+    async def scenario() -> None:
         story = Story()
         story.broker.leader = None
         assert await story.outcome(story.send()) == 0
         assert story.broker.refreshes == 1
 
-    play(told)
+    run(scenario)
 
 
-def test_a_batch_that_is_too_large_is_cut() -> None:
-    async def told() -> None:
+def test_a_batch_that_is_too_large_is_split() -> None:
+    async def scenario() -> None:
         story = Story()
         story.broker.answers = [ErrorCode.MESSAGE_TOO_LARGE]
         futures = [story.send(10) for _ in range(4)]
         assert [await story.outcome(future) for future in futures] == [0, 1, 2, 3]
         assert story.broker.batches == [(0, 0, 4), (0, 0, 2), (0, 2, 2)]
 
-    play(told)
+    run(scenario)
 
 
 def test_acks_zero_is_done_when_written() -> None:
-    async def told() -> None:
+    async def scenario() -> None:
         story = Story(acks=0, is_idempotent=False)
         assert await story.outcome(story.send()) == -1
         assert story.broker.batches == [(-1, -1, 1)]
 
-    play(told)
+    run(scenario)
 
 
-def test_closing_fails_what_is_left() -> None:
-    async def told() -> None:
+def test_closing_fails_the_remaining_batches() -> None:
+    async def scenario() -> None:
         story = Story()
         story.broker.hold = True
         futures = [story.send() for _ in range(7)]
@@ -293,4 +292,4 @@ def test_closing_fails_what_is_left() -> None:
         assert [future.exception(0) for future in futures] == [error] * 7
         assert story.accumulator.used_bytes == 0
 
-    play(told)
+    run(scenario)

@@ -1,4 +1,4 @@
-"""Sequence numbers: whatever a broker and its network do, it gets every record once and in order."""
+"""Sequence numbers: whatever goes wrong, the broker writes every record once and in order."""
 
 import random
 
@@ -29,7 +29,7 @@ def book_of(is_transactional: bool = False) -> SequenceBook:
 
 
 class Broker:
-    """A partition that takes batches by Kafka's rules for one producer; it can forget the producer."""
+    """A partition that accepts the batches of one producer by Kafka's rules."""
 
     def __init__(self) -> None:
         self.log: list[ProducerBatch] = []
@@ -42,7 +42,7 @@ class Broker:
             return ErrorCode.INVALID_PRODUCER_EPOCH
         if epoch == self.epoch and (sequence, batch.count) in self.recent:
             return ErrorCode.NONE
-        # As Kafka: whom it does not know at all may begin anywhere.
+        # As in Kafka: an unknown producer may begin with any sequence.
         if self.epoch >= 0 and sequence != (self.next if epoch == self.epoch else 0):
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         if epoch != self.epoch:
@@ -54,7 +54,7 @@ class Broker:
 
 
 def drive(counts: list[int], seed: int) -> tuple[list[ProducerBatch], Broker]:
-    """Send batches with up to five on the wire; requests and answers get lost, and then all is retried."""
+    """Send batches with up to five in flight. Requests and answers are lost at random and then retried."""
     chance = random.Random(seed)
     book, broker = book_of(), Broker()
     batches = [batch_of(count) for count in counts]
@@ -70,7 +70,7 @@ def drive(counts: list[int], seed: int) -> tuple[list[ProducerBatch], Broker]:
             book.sending(KEY, batch)
             wire.append(batch)
         assert wire, "nothing can be sent any more"
-        # A connection keeps order; when it breaks, everything on it is unknown.
+        # A connection keeps the order. When it breaks, the outcome of everything in flight is unknown.
         breaks_at = chance.randrange(len(wire)) if chance.random() < 0.3 else len(wire)
         arrived = len(wire) if chance.random() < 0.5 else breaks_at
         answers = [broker.produce(each, each.producer_epoch, each.base_sequence) for each in wire[:arrived]]
@@ -98,7 +98,7 @@ def test_every_batch_is_written_once_and_in_order(counts: list[int], seed: int) 
     assert broker.epoch == 0
 
 
-def test_numbers_wrap_around() -> None:
+def test_sequences_wrap_around() -> None:
     book = book_of()
     sequences = book.of(KEY)
     sequences.next = SEQUENCE_MASK
@@ -124,7 +124,7 @@ def test_a_retry_goes_alone_and_first() -> None:
     assert book.may_send(KEY, second)
 
 
-def test_a_refused_batch_starts_a_new_numbering_for_those_behind_it() -> None:
+def test_after_a_refused_batch_the_later_ones_are_numbered_from_zero() -> None:
     book = book_of()
     refused, later = batch_of(3), batch_of(2)
     book.sending(KEY, refused)
@@ -138,7 +138,7 @@ def test_a_refused_batch_starts_a_new_numbering_for_those_behind_it() -> None:
     assert book.may_send(KEY, later)
 
 
-def test_a_batch_that_expired_on_the_way_is_resolved_by_those_behind_it() -> None:
+def test_the_later_batches_show_whether_an_expired_one_was_written() -> None:
     book = book_of()
     expired, later = batch_of(3), batch_of(2)
     book.sending(KEY, expired)
@@ -150,7 +150,7 @@ def test_a_batch_that_expired_on_the_way_is_resolved_by_those_behind_it() -> Non
     assert book.may_send(KEY, batch_of(1))
 
 
-def test_an_expired_batch_with_none_behind_it_leaves_a_doubt_and_a_new_numbering() -> None:
+def test_an_expired_batch_with_none_after_it_leads_to_a_new_numbering() -> None:
     book = book_of()
     expired = batch_of(3)
     book.sending(KEY, expired)
@@ -184,7 +184,7 @@ def test_a_gap_is_retried_unless_the_batch_is_the_next_one_of_a_transaction() ->
         assert bool(book.to_restart) is may_retry
 
 
-def test_parts_take_over_the_numbers() -> None:
+def test_the_parts_of_a_split_batch_share_its_sequences() -> None:
     book = book_of()
     whole, later = batch_of(4), batch_of(1)
     book.sending(KEY, whole)
@@ -207,7 +207,7 @@ def test_a_new_epoch_waits_until_the_old_one_is_done() -> None:
     assert (new.producer_epoch, new.base_sequence) == (1, 0)
 
 
-def test_until_the_first_is_confirmed_no_second_follows() -> None:
+def test_no_second_batch_is_sent_until_the_first_is_confirmed() -> None:
     book, first, second = book_of(), batch_of(3), batch_of(2)
     assert book.may_send(KEY, first)
     book.sending(KEY, first)
@@ -219,7 +219,7 @@ def test_until_the_first_is_confirmed_no_second_follows() -> None:
     assert book.may_send(KEY, batch_of(1))
 
 
-def test_a_batch_that_a_later_one_has_passed_starts_a_new_numbering() -> None:
+def test_a_batch_that_a_later_one_overtook_leads_to_a_new_numbering() -> None:
     for is_transactional in (False, True):
         book, first, second = book_of(is_transactional), batch_of(3), batch_of(2)
         for batch in (first, second):

@@ -1,4 +1,4 @@
-"""Combinations of a producer's settings: what they mean, and which are refused."""
+"""Combinations of a producer's settings: their effect, and which are refused."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def test_idempotence_is_on_unless_another_setting_rules_it_out() -> None:
         {"transactional_id": "t", "enable_idempotence": False},
     ],
 )
-def test_asking_for_it_all_the_same_is_refused(keywords: dict[str, Any]) -> None:
+def test_idempotence_set_together_with_a_conflicting_setting_is_refused(keywords: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"enable\.idempotence"):
         settings_of(**keywords)
 
@@ -55,6 +55,6 @@ def test_compression_and_its_level() -> None:
     assert settings_of(transactional_id="t").packing.transactional
 
 
-def test_a_batch_that_may_grow_does_not_outgrow_a_request() -> None:
+def test_an_open_batch_is_never_larger_than_a_request() -> None:
     assert limits(batch_size=16_384, max_request_size=1_000).batch_bytes == 1_000
     assert limits(batch_size=500, max_request_size=1_000).batch_bytes == 500
