@@ -1,6 +1,6 @@
 # Everything runs through `make setup`, which makes .venv and costs nothing when it is up to date.
 PYTHON := .venv/bin/python
-KERNELS := $(filter-out %/__init__.py,$(wildcard src/barnabas/kernels/*.py))
+KERNELS := $(filter-out %/__init__.py,$(wildcard src/barnabas/kernels/*.py src/barnabas/kernels/*.pxd))
 STAMP := .venv/.ready
 # Brokers started by tests and benchmarks are to start from bytecode, as they do for users.
 unexport PYTHONDONTWRITEBYTECODE

@@ -14,6 +14,7 @@ setup(
             for path in kernels
         ],
         build_dir="build",
+        include_path=["src"],
         language_level=3,
     ),
     options={"build_ext": {"parallel": os.cpu_count() or 1}},

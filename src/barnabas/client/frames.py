@@ -6,7 +6,7 @@ its own buffer. A buffer grows with what has really arrived: an announced size c
 import asyncio
 import struct
 
-from barnabas.kernels.memory import uncleared
+from barnabas.kernels.shared import uncleared
 
 INBOX_BYTES = 64 * 1024
 # A frame up to this size gets its whole buffer at once; a larger one doubles it as it fills.

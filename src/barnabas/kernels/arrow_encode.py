@@ -7,12 +7,11 @@ checked against the bytes it points into."""
 import cython
 
 if cython.compiled:
-    from cython.cimports.cpython.bytearray import (
-        PyByteArray_AS_STRING,
-        PyByteArray_FromStringAndSize,
-        PyByteArray_Resize,
-    )
+    from cython.cimports.barnabas.kernels.shared import hash_of_key, uncleared, varint_size, write_varint
+    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_Resize
     from cython.cimports.libc.string import memcpy, memset
+else:
+    from barnabas.kernels.shared import hash_of_key, uncleared, varint_size, write_varint
 
 Size = cython.typedef(cython.Py_ssize_t)
 Long = cython.typedef(cython.longlong)
@@ -99,40 +98,6 @@ def largest_row(values: BytesInput, keys: BytesInput | None, rows: Size) -> int:
     return found
 
 
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _murmur2(data: Input, start: Size, length: Size) -> cython.ulonglong:
-    """The 32-bit murmur2 hash by which Kafka's clients spread keys, without its sign bit."""
-    position: cython.Py_ssize_t = start
-    end: cython.Py_ssize_t = start + length
-    mixer: cython.ulonglong = 0x5BD1E995
-    mask: cython.ulonglong = 0xFFFFFFFF
-    part: cython.ulonglong
-    byte: cython.ulonglong
-    index: cython.Py_ssize_t
-    found: cython.ulonglong = (0x9747B28C ^ cython.cast(cython.ulonglong, length)) & mask
-    while end - position >= 4:
-        part = 0
-        for index in range(4):
-            byte = data[position + index]
-            part |= byte << (8 * index)
-        part = (part * mixer) & mask
-        part ^= part >> 24
-        part = (part * mixer) & mask
-        found = ((found * mixer) & mask) ^ part
-        position += 4
-    if position < end:
-        for index in range(end - position):
-            byte = data[position + index]
-            found ^= byte << (8 * index)
-        found = (found * mixer) & mask
-    found ^= found >> 13
-    found = (found * mixer) & mask
-    found ^= found >> 15
-    return found & 0x7FFFFFFF
-
-
 @cython.cclass
 class OpenBatch:
     """A batch that grows: room for its header, then records. What is not written yet is not cleared."""
@@ -146,12 +111,12 @@ class OpenBatch:
     max_timestamp: Long
 
     def __init__(self, capacity: Size, timestamp: Long) -> None:
+        self.data = uncleared(capacity)
         if cython.compiled:
-            self.data = PyByteArray_FromStringAndSize(cython.NULL, capacity)
             self.target = cython.cast(Output, PyByteArray_AS_STRING(self.data))
             memset(self.target, 0, HEADER_SIZE)
         else:
-            self.data = self.target = bytearray(capacity)
+            self.target = self.data
         self.capacity = capacity
         self.size = HEADER_SIZE
         self.count = 0
@@ -162,43 +127,9 @@ class OpenBatch:
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _varint_size(value: cython.longlong) -> cython.Py_ssize_t:
-    raw: cython.ulonglong
-    size: cython.Py_ssize_t = 1
-    if value < 0:
-        raw = cython.cast(cython.ulonglong, -1 - value) * 2 + 1
-    else:
-        raw = cython.cast(cython.ulonglong, value) * 2
-    while raw >= 0x80:
-        raw >>= 7
-        size += 1
-    return size
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _put_varint(target: Output, position: Size, value: Long) -> Size:
-    """Write a number; gives the position after it."""
-    raw: cython.ulonglong
-    if value < 0:
-        raw = cython.cast(cython.ulonglong, -1 - value) * 2 + 1
-    else:
-        raw = cython.cast(cython.ulonglong, value) * 2
-    while raw >= 0x80:
-        target[position] = (raw & 0x7F) | 0x80
-        raw >>= 7
-        position += 1
-    target[position] = raw
-    return position + 1
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
 def _put_bytes(target: Output, position: Size, column: BytesInput, place: tuple[Size, Size]) -> Size:
     """Write a length, -1 for null, and the bytes at that start; gives the position after them."""
-    position = _put_varint(target, position, place[1])
+    position = write_varint(target, position, place[1])
     if place[1] <= 0:
         return position
     if cython.compiled:
@@ -336,11 +267,11 @@ def _headers_size(
         _, length = _bounds(encoder.names, cython.cast(cython.Py_ssize_t, index))
         if length < 0:
             return -2, 0
-        size += _varint_size(length) + length
+        size += varint_size(length) + length
         _, length = _bounds(encoder.header_values, cython.cast(cython.Py_ssize_t, index))
         if length < -1:
             return -2, 0
-        size += _varint_size(length) + (length if length > 0 else 0)
+        size += varint_size(length) + (length if length > 0 else 0)
     return cython.cast(cython.Py_ssize_t, end - start), size
 
 
@@ -360,7 +291,9 @@ def _partition(
         if number >= 0:
             return number
     if length >= 0 and not encoder.ignores_keys:
-        return cython.cast(cython.Py_ssize_t, _murmur2(encoder.keys.data, start, length)) % encoder.partitions
+        return (
+            cython.cast(cython.Py_ssize_t, hash_of_key(encoder.keys.data, start, length)) % encoder.partitions
+        )
     return encoder.whose_turn
 
 
@@ -440,18 +373,18 @@ def _write(
     target: Output = batch.target
     position: Size = batch.size
     delta: Long = timestamp - batch.base_timestamp
-    size: Size = found[5] + 1 + _varint_size(delta) + _varint_size(batch.count)
-    size += _varint_size(found[1]) + _varint_size(found[3]) + _varint_size(found[4])
-    position = _put_varint(target, position, size)
+    size: Size = found[5] + 1 + varint_size(delta) + varint_size(batch.count)
+    size += varint_size(found[1]) + varint_size(found[3]) + varint_size(found[4])
+    position = write_varint(target, position, size)
     target[position] = 0
-    position = _put_varint(target, position + 1, delta)
-    position = _put_varint(target, position, batch.count)
+    position = write_varint(target, position + 1, delta)
+    position = write_varint(target, position, batch.count)
     if found[1] < 0:
-        position = _put_varint(target, position, -1)
+        position = write_varint(target, position, -1)
     else:
         position = _put_bytes(target, position, encoder.keys, (found[0], found[1]))
     position = _put_bytes(target, position, encoder.values, (found[2], found[3]))
-    position = _put_varint(target, position, found[4])
+    position = write_varint(target, position, found[4])
     for index in range(found[4]):
         row_of_header: Size = cython.cast(Size, encoder.header_ends[encoder.first_header + row] + index)
         start, length = _bounds(encoder.names, row_of_header)

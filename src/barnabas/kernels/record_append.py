@@ -6,39 +6,12 @@ closes need no lock of their own, and a record is either in the batch before it 
 
 import cython
 
+if cython.compiled:
+    from cython.cimports.barnabas.kernels.shared import append_varint, varint_size
+else:
+    from barnabas.kernels.shared import append_varint, varint_size
+
 HEADER_SIZE = 61
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _varint_size(value: cython.longlong) -> cython.Py_ssize_t:
-    raw: cython.ulonglong
-    size: cython.Py_ssize_t = 1
-    if value < 0:
-        raw = cython.cast(cython.ulonglong, -1 - value) * 2 + 1
-    else:
-        raw = cython.cast(cython.ulonglong, value) * 2
-    while raw >= 0x80:
-        raw >>= 7
-        size += 1
-    return size
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(-1, check=False)
-def _put_varint(out: bytearray, value: cython.longlong) -> cython.int:
-    raw: cython.ulonglong
-    if value < 0:
-        raw = cython.cast(cython.ulonglong, -1 - value) * 2 + 1
-    else:
-        raw = cython.cast(cython.ulonglong, value) * 2
-    while raw >= 0x80:
-        out.append((raw & 0x7F) | 0x80)
-        raw >>= 7
-    out.append(raw)
-    return 0
 
 
 @cython.cfunc
@@ -47,7 +20,7 @@ def _put_bytes(out: bytearray, value: object) -> cython.void:
     if value is None:
         out.append(1)
     else:
-        _put_varint(out, len(value))
+        append_varint(out, len(value))
         out += value
 
 
@@ -55,7 +28,7 @@ def _put_bytes(out: bytearray, value: object) -> cython.void:
 def _encoded_headers(headers: object) -> bytearray:
     """The number of the headers and the headers, as they end a record."""
     out: bytearray = bytearray()
-    _put_varint(out, len(headers))
+    append_varint(out, len(headers))
     for name, value in headers:
         _put_bytes(out, name.encode("utf-8", "surrogateescape"))
         _put_bytes(out, value)
@@ -74,12 +47,12 @@ def encode_records(
     for index, (timestamp, key, value, headers) in enumerate(records):
         body.clear()
         body.append(0)
-        _put_varint(body, timestamp - base_timestamp)
-        _put_varint(body, index if offset_deltas is None else offset_deltas[index])
+        append_varint(body, timestamp - base_timestamp)
+        append_varint(body, index if offset_deltas is None else offset_deltas[index])
         _put_bytes(body, key)
         _put_bytes(body, value)
         body += _encoded_headers(headers)
-        _put_varint(out, len(body))
+        append_varint(out, len(body))
         out += body
     return out
 
@@ -141,21 +114,21 @@ class RecordBuffer:
         key_size: cython.Py_ssize_t = -1 if key is None else len(key)
         value_size: cython.Py_ssize_t = -1 if value is None else len(value)
         base: cython.longlong = timestamp if self.count == 0 else self.base_timestamp
-        size: cython.Py_ssize_t = 1 + _varint_size(timestamp - base) + _varint_size(self.count)
-        size += _varint_size(key_size) + _varint_size(value_size) + (1 if ends is None else len(ends))
+        size: cython.Py_ssize_t = 1 + varint_size(timestamp - base) + varint_size(self.count)
+        size += varint_size(key_size) + varint_size(value_size) + (1 if ends is None else len(ends))
         size += (0 if key is None else key_size) + (0 if value is None else value_size)
         if not self.is_open:
             return None
-        if self.count > 0 and len(out) + _varint_size(size) + size > self.capacity:
+        if self.count > 0 and len(out) + varint_size(size) + size > self.capacity:
             return None
-        _put_varint(out, size)
+        append_varint(out, size)
         out.append(0)
-        _put_varint(out, timestamp - base)
-        _put_varint(out, self.count)
-        _put_varint(out, key_size)
+        append_varint(out, timestamp - base)
+        append_varint(out, self.count)
+        append_varint(out, key_size)
         if key is not None:
             out += key
-        _put_varint(out, value_size)
+        append_varint(out, value_size)
         if value is not None:
             out += value
         if ends is None:
@@ -192,36 +165,3 @@ class RecordBuffer:
         """Give the bytes back; the futures stay."""
         self.is_open = False
         self.data = bytearray()
-
-
-@cython.boundscheck(False)
-@cython.wraparound(False)
-def murmur2(data: bytes) -> int:
-    """The 32-bit murmur2 hash by which Kafka's clients spread keys, without its sign bit."""
-    length: cython.Py_ssize_t = len(data)
-    position: cython.Py_ssize_t = 0
-    mixer: cython.ulonglong = 0x5BD1E995
-    mask: cython.ulonglong = 0xFFFFFFFF
-    part: cython.ulonglong
-    found: cython.ulonglong = (0x9747B28C ^ cython.cast(cython.ulonglong, length)) & mask
-    while length - position >= 4:
-        part = cython.cast(cython.uchar, data[position])
-        part |= cython.cast(cython.ulonglong, cython.cast(cython.uchar, data[position + 1])) << 8
-        part |= cython.cast(cython.ulonglong, cython.cast(cython.uchar, data[position + 2])) << 16
-        part |= cython.cast(cython.ulonglong, cython.cast(cython.uchar, data[position + 3])) << 24
-        part = (part * mixer) & mask
-        part ^= part >> 24
-        part = (part * mixer) & mask
-        found = ((found * mixer) & mask) ^ part
-        position += 4
-    if length - position >= 3:
-        found ^= cython.cast(cython.ulonglong, cython.cast(cython.uchar, data[position + 2])) << 16
-    if length - position >= 2:
-        found ^= cython.cast(cython.ulonglong, cython.cast(cython.uchar, data[position + 1])) << 8
-    if length - position >= 1:
-        found ^= cython.cast(cython.uchar, data[position])
-        found = (found * mixer) & mask
-    found ^= found >> 13
-    found = (found * mixer) & mask
-    found ^= found >> 15
-    return found & 0x7FFFFFFF

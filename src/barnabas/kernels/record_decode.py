@@ -11,18 +11,22 @@ raised for."""
 import cython
 
 if cython.compiled:
+    from cython.cimports.barnabas.kernels.shared import (
+        Record,
+        read_headers,
+        read_length,
+        read_record,
+        sum_overflows,
+    )
     from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
+else:
+    from barnabas.kernels.shared import Record, read_headers, read_length, read_record, sum_overflows
+
+from barnabas.kernels.shared import RECORD_ERRORS
+
+Input = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 
 LONG_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
-# Instead of a position, where bytes are wrong.
-MALFORMED = cython.declare(cython.Py_ssize_t, -1)
-OUT_OF_BOUNDS = cython.declare(cython.Py_ssize_t, -2)
-OUT_OF_RANGE = cython.declare(cython.Py_ssize_t, -3)
-ERRORS = {
-    -1: "a varint of a record is malformed",
-    -2: "a length inside a record is out of bounds",
-    -3: "an offset or timestamp of a record is out of range",
-}
 NO_HEADERS: tuple = ()
 
 
@@ -78,65 +82,7 @@ class ConsumerRecord:
 
 @cython.cfunc
 @cython.inline
-@cython.exceptval(check=False)
-def _varint(
-    data: cython.pointer[cython.const[cython.uchar]],
-    position: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    bits: cython.int,
-) -> tuple[cython.longlong, cython.Py_ssize_t]:
-    """One zigzag varint of at most `bits` bits and the position after it, which is below 0 where it is wrong,
-    or was before."""
-    byte: cython.ulonglong
-    raw: cython.ulonglong = 0
-    shift: cython.int = 0
-    if position < 0:
-        return 0, position
-    while position < end and shift < bits:
-        byte = data[position]
-        position += 1
-        if shift + 7 > bits and (byte >> (bits - shift)) != 0:
-            break
-        raw |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if raw & 1:
-                return -cython.cast(cython.longlong, raw >> 1) - 1, position
-            return cython.cast(cython.longlong, raw >> 1), position
-        shift += 7
-    return 0, MALFORMED
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _length(
-    data: cython.pointer[cython.const[cython.uchar]],
-    position: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    lowest: cython.int,
-) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
-    """A length that is at least `lowest` and within `end`, and the position after it, below 0 where wrong."""
-    length: cython.longlong
-    length, position = _varint(data, position, end, 32)
-    if position >= 0 and (length < lowest or length > end - position):
-        return 0, OUT_OF_BOUNDS
-    return cython.cast(cython.Py_ssize_t, length), position
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _overflows(base: cython.longlong, delta: cython.longlong) -> cython.bint:
-    if delta > 0:
-        return base > LONG_MAX - delta
-    return base < -LONG_MAX - 1 - delta
-
-
-@cython.cfunc
-@cython.inline
-def _cut(
-    data: cython.pointer[cython.const[cython.uchar]], start: cython.Py_ssize_t, length: cython.Py_ssize_t
-) -> object:
+def _cut(data: Input, start: cython.Py_ssize_t, length: cython.Py_ssize_t) -> object:
     """A copy of the bytes there; None for a length below 0."""
     if length < 0:
         return None
@@ -158,7 +104,7 @@ class BatchCursor:
     partition: cython.int
     owner: object
     view: cython.const[cython.uchar][::1]
-    data: cython.pointer[cython.const[cython.uchar]]
+    data: Input
     position = cython.declare(cython.Py_ssize_t, visibility="readonly")
     end: cython.Py_ssize_t
     left = cython.declare(cython.Py_ssize_t, visibility="readonly")
@@ -167,20 +113,14 @@ class BatchCursor:
     base_timestamp: cython.longlong
     timestamp_type: cython.int
     leader_epoch: cython.int
-    offset: cython.longlong
-    timestamp: cython.longlong
-    key_start: cython.Py_ssize_t
-    key_length: cython.Py_ssize_t
-    value_start: cython.Py_ssize_t
-    value_length: cython.Py_ssize_t
-    headers_start: cython.Py_ssize_t
-    record_end: cython.Py_ssize_t
+    parts: Record
 
     def __init__(self, source: tuple) -> None:
         self.topic, self.partition, self.key_deserializer, self.value_deserializer = source
         self.owner = None
         self.position = self.end = self.left = 0
         self.next_offset = 0
+        self.parts = Record()
 
     @cython.boundscheck(False)
     @cython.wraparound(False)
@@ -211,44 +151,52 @@ class BatchCursor:
     def take(self, out: list, room: cython.Py_ssize_t) -> None:
         """Append as many records as there are, at most `room`."""
         record: ConsumerRecord
+        parts: Record = self.parts
         key_deserializer = self.key_deserializer
         value_deserializer = self.value_deserializer
-        while room > 0 and _find(self):
+        while room > 0 and _find_record(self):
             record = ConsumerRecord.__new__(ConsumerRecord)
             record.topic = self.topic
             record.partition = self.partition
-            record.offset = self.offset
-            record.timestamp = self.timestamp
+            record.offset = self.base_offset + parts.offset_delta
+            record.timestamp = self.base_timestamp
+            if self.timestamp_type == 0:
+                record.timestamp += parts.timestamp_delta
             record.timestamp_type = self.timestamp_type
             record.leader_epoch = self.leader_epoch
-            record.serialized_key_size = cython.cast(cython.int, self.key_length)
-            record.serialized_value_size = cython.cast(cython.int, self.value_length)
-            record.headers = _headers(self.data, self.headers_start, self.record_end)
-            record.key = _cut(self.data, self.key_start, self.key_length)
-            record.value = _cut(self.data, self.value_start, self.value_length)
+            record.serialized_key_size = cython.cast(cython.int, parts.key_length)
+            record.serialized_value_size = cython.cast(cython.int, parts.value_length)
+            record.headers = _headers(self.data, parts) if parts.header_count > 0 else NO_HEADERS
+            record.key = _cut(self.data, parts.key_start, parts.key_length)
+            record.value = _cut(self.data, parts.value_start, parts.value_length)
             if key_deserializer is not None:
                 record.key = key_deserializer(self.topic, record.key)
             if value_deserializer is not None:
                 record.value = value_deserializer(self.topic, record.value)
             out.append(record)
-            self.position = self.record_end
+            self.position = parts.end
             self.left -= 1
-            self.next_offset = self.offset + 1
+            self.next_offset = record.offset + 1
             room -= 1
 
 
 @cython.cfunc
 @cython.exceptval(check=True)
-def _find(cursor: BatchCursor) -> cython.bint:
-    """Read where the parts of the next record are; false when there is none."""
-    position: cython.Py_ssize_t
+def _find_record(cursor: BatchCursor) -> cython.bint:
+    """Read where the parts of the next record are; false if there is none."""
+    parts: Record = cursor.parts
+    error: cython.int
     while cursor.left > 0:
-        position = _find_parts(cursor)
-        if position < 0:
-            raise ValueError(ERRORS[position])
-        if cursor.offset >= cursor.next_offset:
+        error = read_record(cursor.data, cursor.position, cursor.end, parts)
+        if error == 0:
+            error = read_headers(cursor.data, parts)
+        if error != 0:
+            raise ValueError(RECORD_ERRORS[error])
+        if _is_out_of_range(cursor, parts):
+            raise ValueError("the offset or timestamp of a record is out of range")
+        if cursor.base_offset + parts.offset_delta >= cursor.next_offset:
             return True
-        cursor.position = cursor.record_end
+        cursor.position = parts.end
         cursor.left -= 1
     if cursor.position != cursor.end:
         raise ValueError("bytes are left over after the last record")
@@ -258,85 +206,32 @@ def _find(cursor: BatchCursor) -> cython.bint:
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _find_parts(cursor: BatchCursor) -> cython.Py_ssize_t:
-    """Note the parts of the record at the cursor's position; below 0 where they are wrong. Key, value and
-    headers are left out of a record that is passed over."""
-    data: cython.pointer[cython.const[cython.uchar]] = cursor.data
-    position: cython.Py_ssize_t
+def _is_out_of_range(cursor: BatchCursor, parts: Record) -> cython.bint:
+    if cursor.timestamp_type == 0 and sum_overflows(cursor.base_timestamp, parts.timestamp_delta):
+        return True
+    # The offset after this one must be in range, too.
+    return (
+        sum_overflows(cursor.base_offset, parts.offset_delta)
+        or cursor.base_offset + parts.offset_delta == LONG_MAX
+    )
+
+
+@cython.cfunc
+def _headers(data: Input, parts: Record) -> tuple:
+    """The headers as (name, value); read_headers has checked them."""
+    position: cython.Py_ssize_t = parts.headers_start
     length: cython.Py_ssize_t
-    end: cython.Py_ssize_t
-    delta: cython.longlong
-    length, position = _length(data, cursor.position, cursor.end, 6)
-    if position < 0:
-        return position
-    end = position + length
-    cursor.record_end = end
-    delta, position = _varint(data, position + 1, end, 64)
-    if position < 0:
-        return position
-    cursor.timestamp = cursor.base_timestamp
-    if cursor.timestamp_type == 0:
-        if _overflows(cursor.base_timestamp, delta):
-            return OUT_OF_RANGE
-        cursor.timestamp += delta
-    delta, position = _varint(data, position, end, 32)
-    if position < 0:
-        return position
-    # One below the highest, so that the offset after it is one as well.
-    if _overflows(cursor.base_offset, delta) or cursor.base_offset + delta == LONG_MAX:
-        return OUT_OF_RANGE
-    cursor.offset = cursor.base_offset + delta
-    if cursor.offset < cursor.next_offset:
-        return position
-    cursor.key_length, position = _length(data, position, end, -1)
-    cursor.key_start = position
-    if cursor.key_length > 0:
-        position += cursor.key_length
-    cursor.value_length, position = _length(data, position, end, -1)
-    cursor.value_start = position
-    if cursor.value_length > 0:
-        position += cursor.value_length
-    cursor.headers_start = position
-    return position
-
-
-@cython.cfunc
-@cython.inline
-def _headers(
-    data: cython.pointer[cython.const[cython.uchar]], position: cython.Py_ssize_t, end: cython.Py_ssize_t
-) -> tuple:
-    """The headers that lie between `position` and `end`, which they must reach exactly."""
-    if position + 1 == end and data[position] == 0:
-        return NO_HEADERS
-    return _some_headers(data, position, end)
-
-
-@cython.cfunc
-def _some_headers(
-    data: cython.pointer[cython.const[cython.uchar]], position: cython.Py_ssize_t, end: cython.Py_ssize_t
-) -> tuple:
     _: cython.Py_ssize_t
-    count: cython.Py_ssize_t
-    length: cython.Py_ssize_t
-    found: list = []
-    count, position = _length(data, position, end, 0)
-    if position < 0:
-        raise ValueError(ERRORS[position])
-    for _ in range(count):
-        length, position = _length(data, position, end, 0)
-        if position < 0:
-            raise ValueError(ERRORS[position])
+    headers: list = []
+    for _ in range(parts.header_count):
+        length, position = read_length(data, position, parts.end, 0)
         name: bytes = _cut(data, position, length)
         position += length
-        length, position = _length(data, position, end, -1)
-        if position < 0:
-            raise ValueError(ERRORS[position])
-        found.append((name.decode("utf-8", "surrogateescape"), _cut(data, position, length)))
+        length, position = read_length(data, position, parts.end, -1)
+        headers.append((name.decode("utf-8", "surrogateescape"), _cut(data, position, length)))
         if length > 0:
             position += length
-    if position != end:
-        raise ValueError("bytes are left over in a record")
-    return tuple(found)
+    return tuple(headers)
 
 
 def decode_records(data: bytes, position: int, count: int, base_timestamp: int, base_offset: int) -> list:

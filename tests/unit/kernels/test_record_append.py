@@ -71,25 +71,3 @@ def test_a_failing_header_leaves_the_batch_as_it_was() -> None:
         with pytest.raises((TypeError, AttributeError)):
             batch.append(5, None, b"v", [("name", 7)])
         assert (bytes(batch.data), batch.count) == (before, 1)
-
-
-@MODULES
-@pytest.mark.parametrize(
-    ("key", "hashed"),
-    [
-        # What Kafka's own test of its hash holds.
-        (b"21", -973932308),
-        (b"foobar", -790332482),
-        (b"a-little-bit-long-string", -985981536),
-        (b"a-little-bit-longer-string", -1486304829),
-        (b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
-        (b"abc", 479470107),
-    ],
-)
-def test_keys_hash_as_in_java(module: ModuleType, key: bytes, hashed: int) -> None:
-    assert module.murmur2(key) == hashed & 0x7FFFFFFF
-
-
-@given(st.binary(max_size=300))
-def test_the_hash_is_the_same_interpreted(key: bytes) -> None:
-    assert compiled.murmur2(key) == plain.murmur2(key)

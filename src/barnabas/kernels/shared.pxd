@@ -1,0 +1,45 @@
+# The C functions of shared.py for other kernels; what they do is described there.
+
+cdef class Record:
+    cdef Py_ssize_t end
+    cdef long long timestamp_delta
+    cdef Py_ssize_t offset_start
+    cdef long long offset_delta
+    cdef Py_ssize_t key_start
+    cdef Py_ssize_t key_length
+    cdef Py_ssize_t value_start
+    cdef Py_ssize_t value_length
+    cdef Py_ssize_t headers_start
+    cdef Py_ssize_t header_count
+    cdef Py_ssize_t header_bytes
+
+cdef long long read_number(const unsigned char* data, Py_ssize_t position, int width) noexcept nogil
+cdef Py_ssize_t write_number(
+    unsigned char* out, Py_ssize_t position, int width, long long value
+) noexcept nogil
+cdef (long long, Py_ssize_t) read_varint(
+    const unsigned char* data, Py_ssize_t position, Py_ssize_t end, int bits
+) noexcept nogil
+cdef (Py_ssize_t, Py_ssize_t) read_length(
+    const unsigned char* data, Py_ssize_t position, Py_ssize_t end, long long lowest
+) noexcept nogil
+cdef (long long, Py_ssize_t) read_unsigned_varint(
+    const unsigned char* data, Py_ssize_t position, Py_ssize_t end
+) noexcept nogil
+cdef Py_ssize_t write_varint(unsigned char* out, Py_ssize_t position, long long value) noexcept nogil
+cdef Py_ssize_t write_unsigned_varint(
+    unsigned char* out, Py_ssize_t position, unsigned long long value
+) noexcept nogil
+cdef Py_ssize_t varint_size(long long value) noexcept nogil
+cdef bint sum_overflows(long long left, long long right) noexcept nogil
+cdef int append_number(bytearray out, int width, long long value) except -1
+cdef int append_varint(bytearray out, long long value) except -1
+cdef int append_unsigned_varint(bytearray out, unsigned long long value) except -1
+cdef int read_record(
+    const unsigned char* data, Py_ssize_t position, Py_ssize_t end, Record record
+) noexcept nogil
+cdef int read_headers(const unsigned char* data, Record record) noexcept nogil
+cdef unsigned long long hash_of_key(
+    const unsigned char* data, Py_ssize_t position, Py_ssize_t length
+) noexcept nogil
+cpdef bytearray uncleared(Py_ssize_t size)
