@@ -14,6 +14,7 @@ from tests.support.compaction import COMPACTED, CompactionBench
 
 from barnabas.broker.cleaning import CleanerDriver, CleanerWorker, WorkerDiedError
 from barnabas.clock import FakeClock
+from barnabas.config.values import BrokerConfig
 from barnabas.ids import TopicPartition
 from barnabas.log.compaction.cleaner import Cleaner, CleanerSettings
 from barnabas.log.compaction.job import CleaningJob
@@ -144,7 +145,7 @@ def test_the_driver_cleans_what_is_due_and_lets_the_process_go(tmp_path: Path) -
         shop.fill("two")
         shop.driver.start()
         await until(lambda: shop.cleaner.health().runs == 2)
-        await until(lambda: shop.driver.worker.pid is None)
+        await until(lambda: shop.driver.workers[0].pid is None)
         await shop.driver.stop()
         assert (tmp_path / "cleaner-offset-checkpoint").read_text() == "0\n2\none 0 40\ntwo 0 40\n"
         assert shop.cleaner.health().last_error is None
@@ -179,9 +180,10 @@ def test_the_driver_goes_on_after_its_process_was_killed(tmp_path: Path) -> None
         directory = shop.fill("t")
         shop.driver.start()
         await until(lambda: any(directory.glob("*.cleaned")))
-        assert shop.driver.worker.pid is not None
+        worker = shop.driver.workers[0]
+        assert worker.pid is not None
         shop.cleaner.settings = CleanerSettings(retry_ms=0)
-        os.kill(shop.driver.worker.pid, signal.SIGKILL)
+        os.kill(worker.pid, signal.SIGKILL)
         await until(lambda: shop.cleaner.health().runs == 1)
         assert shop.cleaner.health().failures == 1
         assert not shop.cleaner.health().uncleanable
@@ -200,10 +202,10 @@ def test_a_driver_that_is_stopped_leaves_nothing_behind(tmp_path: Path) -> None:
         shop.driver.start()
         await until(lambda: any(directory.glob("*.cleaned")))
         await shop.driver.stop()
-        assert shop.driver.worker.pid is None
+        assert shop.driver.workers[0].pid is None
         assert sorted(path.name for path in directory.iterdir()) == before
         health = shop.cleaner.health()
-        assert (health.current, health.failures, health.runs) == (None, 0, 0)
+        assert (health.current, health.failures, health.runs) == ((), 0, 0)
         shop.manager.shutdown()
 
     run(story())
@@ -223,6 +225,37 @@ def test_a_stop_that_was_cancelled_can_be_followed_by_another(bench: CompactionB
         await asyncio.gather(stopping, return_exceptions=True)
         await worker.stop(kill=True)
         assert worker.pid is None
+
+    run(story())
+
+
+def test_the_number_of_workers_and_the_speed_change_while_jobs_run(tmp_path: Path) -> None:
+    async def story() -> None:
+        shop = Story(tmp_path, bytes_per_second=SLOW)
+        directories = [shop.fill("one", 400), shop.fill("two", 400)]
+        shop.driver.backoff_seconds = 3600
+        shop.driver.start()
+        await until(lambda: len(shop.cleaner.health().current) == 1)
+        settings = {**BrokerConfig(), "log.cleaner.io.max.bytes.per.second": 2 * SLOW}
+        shop.driver.reconfigure({**settings, "log.cleaner.threads": 2})
+        assert shop.cleaner.settings.bytes_per_second == SLOW
+        await until(lambda: all(any(directory.glob("*.cleaned")) for directory in directories))
+        pids = {worker.pid for worker in shop.driver.workers.values()}
+        assert len(pids) == 2 and None not in pids
+        # The second worker ends after its job, although the first one has still to wait for an hour.
+        shop.driver.reconfigure({**settings, "log.cleaner.threads": 1, "log.cleaner.backoff.ms": 3_600_000})
+        os.kill(shop.driver.workers[1].pid or 0, signal.SIGKILL)
+        await until(lambda: shop.driver.workers[1].pid is None and len(shop.driver._tasks) == 1)
+        # A changed pause ends the one that has begun.
+        os.kill(shop.driver.workers[0].pid or 0, signal.SIGKILL)
+        await until(lambda: not shop.cleaner.health().current)
+        shop.cleaner._troubles.clear()
+        shop.driver.reconfigure(
+            {**BrokerConfig(), "log.cleaner.threads": 1, "log.cleaner.backoff.ms": 3_600_000}
+        )
+        await until(lambda: shop.cleaner.health().runs == 2)
+        await shop.driver.stop()
+        shop.manager.shutdown()
 
     run(story())
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import logging
 import resource
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from barnabas.broker.apis import ROWS
 from barnabas.broker.call import Api
 from barnabas.broker.cleaning import CleanerDriver
 from barnabas.broker.dispatch import Dispatcher
+from barnabas.broker.dynamic_settings import TAKERS
 from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.group_coordinator import GroupCoordinator
 from barnabas.broker.housekeeping import Housekeeping
@@ -77,7 +79,7 @@ class Broker:
         self.metrics_port: int | None = None
         self._metrics = MetricsServer(self)
         self._housekeeping: Housekeeping | None = None
-        self._cleaning: CleanerDriver | None = None
+        self.cleaning: CleanerDriver | None = None
         self._is_stopped = False
 
     @property
@@ -113,8 +115,8 @@ class Broker:
         if hasattr(self, "transactions"):
             await self.transactions.close()
             await self.groups.close()
-        if self._cleaning is not None:
-            await self._cleaning.stop()
+        if self.cleaning is not None:
+            await self.cleaning.stop()
         if self._housekeeping is not None:
             await self._housekeeping.stop()
         if hasattr(self, "logs"):
@@ -162,7 +164,9 @@ class Broker:
         except BaseException:
             await store.close()
             raise
-        self._take_dynamic_config(self.image)
+        self._take_settings()
+        self.server.reconfigure(self.config)
+        await self.server.listen_on(self.config.listeners)
         self.producer_ids = ProducerIds(self.controller, self.id, self.metadata.broker_epoch)
 
     async def _open_logs(self) -> None:
@@ -192,9 +196,8 @@ class Broker:
         self.groups.start()
         self.cleaner = Cleaner(self.logs.logs, self._disk, CleanerSettings.of(self.config))
         if self.config["log.cleaner.enable"]:
-            backoff_seconds = self.config["log.cleaner.backoff.ms"] / 1000
-            self._cleaning = CleanerDriver(self.cleaner, backoff_seconds, self.clock)
-            self._cleaning.start()
+            self.cleaning = CleanerDriver.of(self.cleaner, self.config, self.clock)
+            self.cleaning.start()
 
     async def _serve_metrics(self) -> None:
         port = self.config["barnabas.metrics.port"]
@@ -209,28 +212,32 @@ class Broker:
     def _metadata_followers(self, image: MetadataImage) -> MetadataFollowers:
         """Who takes a change, in this order: partitions need the settings, coordinators the partitions."""
         followers = MetadataFollowers(image)
-        followers.add("the broker's settings", self._follow_settings)
-        followers.add("the log cleaner", self._follow_deleted_topics)
+        followers.add("the broker's settings", partial(self._if_settings_changed, Broker._take_settings))
+        for component, take in TAKERS.items():
+            followers.add(component.value, partial(self._if_settings_changed, take))
+        followers.add("the cleaned offsets", self._follow_deleted_topics)
         followers.add("the partitions", self.replicas.follow)
         followers.add("the group coordinator", lambda image, _: self.groups.follow(image))
         followers.add("the transaction coordinator", lambda image, _: self.transactions.follow(image))
         followers.add("the groups", lambda _, difference: self.groups.topics_changed(difference))
         return followers
 
-    def _follow_settings(self, image: MetadataImage, difference: Difference) -> None:
+    def _if_settings_changed(
+        self, take: Callable[[Broker], None], image: MetadataImage, difference: Difference
+    ) -> None:
         if any(resource_type == BROKER_RESOURCE for resource_type, _ in difference.configs_changed):
-            self._take_dynamic_config(image)
+            take(self)
 
     def _follow_deleted_topics(self, image: MetadataImage, difference: Difference) -> None:
         for topic in difference.topics_deleted:
             for index in range(len(topic.partitions)):
                 self.cleaner.forget(TopicPartition(topic.name, index))
 
-    def _take_dynamic_config(self, image: MetadataImage) -> None:
+    def _take_settings(self) -> None:
+        image = self.image
         self.config = self.config.with_dynamic(
             image.config(*CLUSTER_DEFAULT), image.config(BROKER_RESOURCE, str(self.id))
         )
-        self.server.reconfigure(self.config)
 
 
 def _raise_file_limit() -> int:

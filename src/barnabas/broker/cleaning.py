@@ -1,17 +1,20 @@
-"""Drives the log cleaner: asks it for jobs, has a process of its own do them, and hands back the results.
+"""Drives the log cleaner: asks it for jobs, has worker processes do them, and installs the results.
 
-The process is started with the first job and ends when there has been none for a while. Only the choice of a
-log and a few renames happen on the event loop. A process that dies costs its job, never the broker."""
+There are up to `log.cleaner.threads` workers. The process of a worker is started with its first job and ends
+when there has been no job for a while. Only the choice of a log and a few renames happen on the event loop. A
+process that dies loses its job; the broker goes on."""
 
 import asyncio
 import logging
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 from barnabas.clock import Clock, SystemClock
-from barnabas.log.compaction.cleaner import Cleaner, Fault
+from barnabas.log.compaction.cleaner import Cleaner, CleanerSettings, Fault
 from barnabas.log.compaction.job import CleaningJob, CleaningResult
 
 logger = logging.getLogger(__name__)
@@ -45,7 +48,7 @@ class CleanerWorker:
             line = await process.stdout.readline()
         except (ConnectionError, ValueError) as problem:
             await self.stop(kill=True)
-            raise WorkerDiedError(f"the cleaner's process cannot be talked to: {problem}") from problem
+            raise WorkerDiedError(f"lost the connection to the cleaner's process: {problem}") from problem
         if not line.endswith(b"\n"):
             code = await self.stop(kill=True)
             raise WorkerDiedError(f"the cleaner's process died with exit status {code}")
@@ -66,13 +69,13 @@ class CleanerWorker:
         try:
             self._process = await asyncio.shield(starting)
         except asyncio.CancelledError:
-            # asyncio leaves pipes open where it is cancelled between them; so the process is had first.
+            # asyncio leaves pipes open if it is cancelled while it starts a process: wait for the start.
             self._process = await starting
             raise
         return self._process
 
     async def stop(self, *, kill: bool) -> int | None:
-        """End the process; without `kill` by closing its stdin, upon which it ends by itself."""
+        """End the process: kill it, or close its stdin, after which it ends by itself."""
         process = self._process
         if process is None:
             return None
@@ -82,7 +85,7 @@ class CleanerWorker:
                 os.kill(process.pid, signal.SIGKILL)
         if self._ending is None:
             self._ending = asyncio.get_running_loop().create_task(self._end(process))
-        # It goes on when the caller is cancelled, and the next one who wants an end waits for it.
+        # The task goes on if the caller is cancelled; the next call of `stop` waits for the same task.
         return await asyncio.shield(self._ending)
 
     async def _end(self, process: asyncio.subprocess.Process) -> int | None:
@@ -96,68 +99,116 @@ class CleanerWorker:
 
 
 class CleanerDriver:
+    """`workers` are indexed from 0; a worker whose index is not below `worker_count` ends after its job."""
+
     def __init__(
         self,
         cleaner: Cleaner,
         backoff_seconds: float,
         clock: Clock | None = None,
         idle_seconds: float = IDLE_SECONDS,
+        worker_count: int = 1,
     ) -> None:
         self.backoff_seconds = backoff_seconds
-        self.worker = CleanerWorker()
+        self.worker_count = worker_count
+        self.workers: dict[int, CleanerWorker] = {}
         self._cleaner = cleaner
         self._clock = clock or SystemClock()
         self._idle_seconds = idle_seconds
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        # Set, and replaced, when settings have changed: it ends the pauses.
+        self._changed = asyncio.Event()
+        self._saving = asyncio.Lock()
+        self._is_stopped = False
+
+    @classmethod
+    def of(cls, cleaner: Cleaner, config: Mapping[str, Any], clock: Clock) -> "CleanerDriver":
+        """From the broker's typed settings."""
+        driver = cls(cleaner, 0.0, clock)
+        driver._take(config)
+        return driver
 
     def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="log cleaner")
-        self._task.add_done_callback(self._ended)
+        for index in range(self.worker_count):
+            if index not in self._tasks:
+                task = asyncio.get_running_loop().create_task(self._run(index), name=f"log cleaner {index}")
+                self._tasks[index] = task
+                task.add_done_callback(self._ended)
+
+    def reconfigure(self, config: Mapping[str, Any]) -> None:
+        """Take changed settings: the pause and the number of workers now, the limits with the next job."""
+        self._take(config)
+        self._changed.set()
+        self._changed = asyncio.Event()
+        if not self._is_stopped:
+            self.start()
+
+    def _take(self, config: Mapping[str, Any]) -> None:
+        self._cleaner.settings = CleanerSettings.of(config)
+        self.backoff_seconds = config["log.cleaner.backoff.ms"] / 1000
+        self.worker_count = config["log.cleaner.threads"]
 
     async def stop(self) -> None:
-        """Give up what is under way; the process is gone afterwards."""
-        task, self._task = self._task, None
-        if task is not None:
+        """Give up the jobs under way; the processes have ended when this returns."""
+        self._is_stopped = True
+        tasks = list(self._tasks.values())
+        for task in tasks:
             task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-        await self.worker.stop(kill=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for worker in self.workers.values():
+            await worker.stop(kill=True)
         await self._save()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         problem = None if task.cancelled() else task.exception()
         if problem is not None:
-            logger.critical("the log cleaner has stopped", exc_info=problem)
-            self._cleaner.stopped(f"the log cleaner has stopped: {problem!r}")
+            logger.critical("%s has stopped", task.get_name(), exc_info=problem)
+            self._cleaner.stopped(f"{task.get_name()} has stopped: {problem!r}")
 
-    async def _run(self) -> None:
+    async def _run(self, index: int) -> None:
+        worker = self.workers.setdefault(index, CleanerWorker())
+        while index < self.worker_count:
+            await self._work(index, worker)
+            # The number of workers may rise again while this waits.
+            await worker.stop(kill=False)
+        del self._tasks[index]
+
+    async def _work(self, index: int, worker: CleanerWorker) -> None:
         idle_since = self._clock.monotonic()
-        while True:
+        while index < self.worker_count:
             job = self._cleaner.next_job(self._clock.now_ms())
             if job is not None:
-                await self._do(job)
+                await self._do(worker, job)
                 idle_since = self._clock.monotonic()
             await self._save()
             if job is None:
                 if self._clock.monotonic() - idle_since >= self._idle_seconds:
-                    await self.worker.stop(kill=False)
-                await asyncio.sleep(self.backoff_seconds)
+                    await worker.stop(kill=False)
+                await self._pause()
 
-    async def _do(self, job: CleaningJob) -> None:
+    async def _pause(self) -> None:
+        """Until the backoff is over or the settings have changed."""
+        changed = self._changed
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.backoff_seconds):
+                await changed.wait()
+
+    async def _do(self, worker: CleanerWorker, job: CleaningJob) -> None:
         logger.info("cleaning %s from offset %d", job.partition, job.first_dirty_offset)
         try:
-            result = await self.worker.run(job)
+            result = await worker.run(job)
             self._report(job, result, await self._finish(job, result))
         except WorkerDiedError as problem:
             self._cleaner.fail(job, str(problem), Fault.WORKER)
         except OSError as problem:
             self._cleaner.fail(job, f"the cleaner's process cannot be started: {problem}", Fault.DISK)
         except asyncio.CancelledError:
-            await self.worker.stop(kill=True)
+            await worker.stop(kill=True)
             self._cleaner.abandon(job)
             raise
 
     async def _finish(self, job: CleaningJob, result: CleaningResult) -> bool:
-        """Put the segments in place one by one, with room for others in between."""
+        """Install the new segments one by one; the loop serves others in between."""
         steps = self._cleaner.finish_steps(job, result)
         while True:
             try:
@@ -178,11 +229,13 @@ class CleanerDriver:
         )
 
     async def _save(self) -> None:
-        task = self._cleaner.checkpoint_task()
-        if task is None:
-            return
-        try:
-            await asyncio.to_thread(task.run)
-        except OSError as problem:
-            # The old checkpoint stands: after a restart some of the log is cleaned once more.
-            logger.error("how far the logs are clean could not be written down: %s", problem)
+        # Two workers must not write the same file at the same time.
+        async with self._saving:
+            task = self._cleaner.checkpoint_task()
+            if task is None:
+                return
+            try:
+                await asyncio.to_thread(task.run)
+            except OSError as problem:
+                # The old checkpoint stays: after a restart a part of the log is cleaned once more.
+                logger.error("cannot write the cleaner's checkpoint: %s", problem)

@@ -9,10 +9,12 @@ import asyncio
 import logging
 import socket
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.broker.dispatch import Dispatcher, Refusal
-from barnabas.config.definition import ConfigError, Source
+from barnabas.config.definition import Source
+from barnabas.config.listeners import parse_host_limits
 from barnabas.net.connection import Connection
 
 if TYPE_CHECKING:
@@ -36,10 +38,13 @@ class Endpoint:
 
     def __init__(self, listener: Listener, server: Server) -> None:
         self.listener = listener
+        self.servers: list[asyncio.Server] = []
+        self.connections: set[Connection] = set()
         self._server = server
         self.answer_first = server.dispatcher.answer_first
 
     def opened(self, connection: Connection) -> None:
+        self.connections.add(connection)
         self._server.opened(connection)
 
     def frame(self, connection: Connection, frame: memoryview) -> None:
@@ -53,7 +58,14 @@ class Endpoint:
         self._server.refused(connection, reason)
 
     def closed(self, connection: Connection) -> None:
+        self.connections.discard(connection)
         self._server.closed(connection)
+
+    def close(self) -> None:
+        for server in self.servers:
+            server.close()
+        for connection in list(self.connections):
+            connection.close()
 
 
 class Server:
@@ -64,7 +76,10 @@ class Server:
         self._set_limits(config)
         self._backlog: int = config["socket.listen.backlog.size"]
         self._socket_buffers = _socket_buffers(config)
-        self._servers: list[asyncio.Server] = []
+        self._endpoints: dict[str, Endpoint] = {}
+        # Whether listeners answer as soon as they are bound.
+        self._is_serving = False
+        self._changing_listeners: asyncio.Task[None] | None = None
         self._connections: set[Connection] = set()
         self._per_host: Counter[str] = Counter()
         self._logged: set[tuple[str, int | None]] = set()
@@ -98,32 +113,61 @@ class Server:
             for option, size in self._socket_buffers:
                 # Accepted connections inherit it.
                 server.sockets[0].setsockopt(socket.SOL_SOCKET, option, size)
-            self._servers.append(server)
+            endpoint.servers.append(server)
             port = server.sockets[0].getsockname()[1]
+        self._endpoints[listener.name] = endpoint
         return port
 
     async def serve(self) -> None:
-        for server in self._servers:
-            await server.start_serving()
+        self._is_serving = True
+        for endpoint in self._endpoints.values():
+            for server in endpoint.servers:
+                await server.start_serving()
         self._sweep()
 
     async def close(self) -> None:
         if self._sweeper is not None:
             self._sweeper.cancel()
-        for server in self._servers:
-            server.close()
-        for connection in list(self._connections):
-            connection.close()
+        if self._changing_listeners is not None:
+            self._changing_listeners.cancel()
+            await asyncio.gather(self._changing_listeners, return_exceptions=True)
+        for endpoint in self._endpoints.values():
+            endpoint.close()
+
+    def listen_on(self, listeners: Sequence[Listener]) -> asyncio.Task[None]:
+        """Open the listeners that are new and close those that are gone; the others stay as they are."""
+        previous = self._changing_listeners
+        self._changing_listeners = asyncio.get_running_loop().create_task(
+            self._change_listeners(listeners, previous)
+        )
+        return self._changing_listeners
+
+    async def _change_listeners(
+        self, listeners: Sequence[Listener], previous: asyncio.Task[None] | None
+    ) -> None:
+        if previous is not None:
+            await previous
+        names = {listener.name for listener in listeners}
+        for name in self._endpoints.keys() - names:
+            self._endpoints.pop(name).close()
+        for listener in listeners:
+            if listener.name in self._endpoints:
+                continue
+            try:
+                await self.bind(listener)
+            except OSError as error:
+                logger.error("the listener %s stays closed: %s", listener.name, error.strerror)
+                continue
+            if self._is_serving:
+                for server in self._endpoints[listener.name].servers:
+                    await server.start_serving()
 
     def reconfigure(self, config: BrokerConfig) -> None:
         """Take limits that were changed while running; connections that are open stay open."""
-        try:
-            self._set_limits(config)
-        except ConfigError as error:
-            logger.error("the limits on connections stay as they are: %s", error)
+        self._set_limits(config)
 
     def _set_limits(self, config: BrokerConfig) -> None:
-        self._per_host_overrides = _parse_overrides(config["max.connections.per.ip.overrides"])
+        self._per_host_overrides = parse_host_limits(config["max.connections.per.ip.overrides"])
         self._connections_max: int = config["max.connections"]
         self._per_host_max: int = config["max.connections.per.ip"]
         self._creations_max: int = config["max.connection.creation.rate"]
@@ -207,14 +251,3 @@ def _socket_buffers(config: BrokerConfig) -> list[tuple[int, int]]:
     if config.source("socket.receive.buffer.bytes") is not Source.DEFAULT:
         keys.append((socket.SO_RCVBUF, "socket.receive.buffer.bytes"))
     return [(option, config[key]) for option, key in keys if config[key] > 0]
-
-
-def _parse_overrides(text: str) -> dict[str, int]:
-    """`host:count` pairs, comma-separated, as max.connections.per.ip.overrides has them."""
-    overrides: dict[str, int] = {}
-    for pair in filter(None, (part.strip() for part in text.split(","))):
-        host, _, limit = pair.rpartition(":")
-        if not host or not limit.isdecimal():
-            raise ConfigError(f"max.connections.per.ip.overrides has {pair!r}, which is not host:count.")
-        overrides[host] = int(limit)
-    return overrides

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from barnabas.config.definition import ConfigError
+from barnabas.config.listeners import check_served
 from barnabas.config.properties import load_properties
 from barnabas.config.values import BrokerConfig
 
@@ -43,7 +44,4 @@ def _refuse_unprotected(config: BrokerConfig) -> None:
             "authorizer.class.name is set, and there are no ACLs yet: remove it to start unprotected."
         )
     for listener in config.listeners:
-        if listener.protocol != "PLAINTEXT":
-            raise ConfigError(
-                f"The listener {listener} asks for {listener.protocol}: only PLAINTEXT is served yet."
-            )
+        check_served(listener)

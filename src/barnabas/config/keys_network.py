@@ -16,6 +16,7 @@ from barnabas.config.definition import (
     PER_BROKER,
     SOME_ITEMS,
     STRING,
+    Check,
     accepted,
     at_least,
     honoured,
@@ -23,6 +24,9 @@ from barnabas.config.definition import (
     one_of,
     table,
 )
+from barnabas.config.listeners import are_host_limits
+
+HOST_LIMITS = Check("a list of host:count items", are_host_limits)
 
 KEYS_NETWORK = table(
     honoured(LIST, "listeners", ("PLAINTEXT://localhost:9092",), SOME_ITEMS, HIGH, PER_BROKER),
@@ -39,12 +43,12 @@ KEYS_NETWORK = table(
         PER_BROKER,
     ),
     "The security protocol of each listener name, as NAME:PROTOCOL items.",
-    honoured(STRING, "inter.broker.listener.name", None),
+    accepted(STRING, "inter.broker.listener.name", None),
     "Listener that brokers use among themselves; without it the one named like "
-    "security.inter.broker.protocol.",
+    "security.inter.broker.protocol. It is checked, but brokers do not connect to each other yet.",
     accepted(LIST, "early.start.listeners", None, ITEMS, HIGH),
     "Listeners that may open before the authorizer is ready.",
-    honoured(
+    accepted(
         STRING,
         "security.inter.broker.protocol",
         "PLAINTEXT",
@@ -79,7 +83,7 @@ KEYS_NETWORK = table(
     "Connections the broker accepts in all.",
     honoured(INT, "max.connections.per.ip", INT_MAX, at_least(0), MEDIUM, CLUSTER_WIDE),
     "Connections the broker accepts from one address.",
-    honoured(STRING, "max.connections.per.ip.overrides", "", None, MEDIUM, CLUSTER_WIDE),
+    honoured(STRING, "max.connections.per.ip.overrides", "", HOST_LIMITS, MEDIUM, CLUSTER_WIDE),
     "Limits for single addresses or hosts, as host:count items.",
     honoured(INT, "max.connection.creation.rate", INT_MAX, at_least(0), MEDIUM, CLUSTER_WIDE),
     "New connections accepted in a second.",

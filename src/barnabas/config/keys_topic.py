@@ -125,6 +125,7 @@ TOPIC_KEYS = table(
     "Largest random time taken off the age of a segment, so that segments do not all roll at once.",
     inherits(honoured(LONG, "segment.ms", 604_800_000, at_least(1)), "log.roll.ms", "log.roll.hours"),
     "Age in milliseconds at which a segment is closed even if it is not full.",
-    inherits(honoured(BOOLEAN, "unclean.leader.election.enable", False), "unclean.leader.election.enable"),
-    "Whether a replica that has fallen behind may lead when no other is left, at the price of lost records.",
+    inherits(accepted(BOOLEAN, "unclean.leader.election.enable", False), "unclean.leader.election.enable"),
+    "Whether a replica that has fallen behind may lead when no other is left, which can lose records; "
+    "partitions have one replica yet.",
 )

@@ -27,6 +27,14 @@ class Listener(NamedTuple):
         return f"{self.name}://{host}:{self.port}"
 
 
+def check_served(listener: Listener) -> None:
+    """A listener that asks for protection we do not have must not be opened without it."""
+    if listener.protocol != "PLAINTEXT":
+        raise ConfigError(
+            f"The listener {listener} asks for {listener.protocol}: only PLAINTEXT is served yet."
+        )
+
+
 def parse_protocol_map(text: str) -> dict[str, str]:
     """`NAME:PROTOCOL` items; names are in capitals, as everywhere."""
     protocols: dict[str, str] = {}
@@ -39,6 +47,25 @@ def parse_protocol_map(text: str) -> dict[str, str]:
             )
         protocols[name.upper()] = protocol.upper()
     return protocols
+
+
+def parse_host_limits(text: str) -> dict[str, int]:
+    """`host:count` items, as max.connections.per.ip.overrides has them."""
+    limits: dict[str, int] = {}
+    for item in filter(None, (item.strip() for item in text.split(","))):
+        host, _, limit = item.rpartition(":")
+        if not host or not limit.isdecimal():
+            raise ConfigError(f"{item!r} is not host:count.")
+        limits[host] = int(limit)
+    return limits
+
+
+def are_host_limits(text: str) -> bool:
+    try:
+        parse_host_limits(text)
+    except ConfigError:
+        return False
+    return True
 
 
 def parse_listeners(

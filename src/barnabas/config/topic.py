@@ -49,7 +49,6 @@ class TopicConfig:
     compression_zstd_level: int = 3
     min_insync_replicas: int = 1
     preallocate: bool = False
-    unclean_leader_election_enable: bool = False
 
 
 # Keys that are described and checked, and that the log layer has no use for.

@@ -5,7 +5,7 @@ from typing import Any
 
 from barnabas.config.broker import BROKER_KEYS, PREFIXES, base_name
 from barnabas.config.definition import ConfigError, Source
-from barnabas.config.listeners import Listener, parse_listeners, parse_protocol_map
+from barnabas.config.listeners import Listener, check_served, parse_listeners, parse_protocol_map
 from barnabas.config.parsing import parse
 from barnabas.config.topic import TopicConfig, topic_defaults, with_overrides
 
@@ -86,6 +86,23 @@ class BrokerConfig(Mapping[str, Any]):
     ) -> "BrokerConfig":
         return BrokerConfig(properties, cluster_dynamic=cluster, broker_dynamic=broker)
 
+    def check_change(self, new: "BrokerConfig") -> None:
+        """ConfigError if a broker that runs with these settings cannot change to the new ones."""
+        old_listeners = {listener.name: listener for listener in self.listeners}
+        for listener in new.listeners:
+            if listener != old_listeners.get(listener.name, listener):
+                raise ConfigError(
+                    f"The listener {listener.name} cannot be changed while the broker runs: "
+                    "add one with another name, or change it in the file and restart."
+                )
+            if listener.name not in old_listeners:
+                check_served(listener)
+        if new.advertised_listeners != self.advertised_listeners:
+            raise ConfigError(
+                "The addresses given to clients cannot be changed while the broker runs: "
+                "set advertised.listeners in the file to keep them apart from listeners, and restart."
+            )
+
     def topic_config(self, overrides: Mapping[str, str]) -> TopicConfig:
         """The settings of a topic with these overrides on this broker."""
         return with_overrides(self.topic_defaults, overrides)
@@ -99,7 +116,8 @@ class BrokerConfig(Mapping[str, Any]):
     def without_effect(self) -> list[str]:
         """Properties that were given and that this release does not act on."""
         keys = ((name, BROKER_KEYS.get(base_name(name))) for name in self.properties)
-        return [name for name, key in keys if key is not None and not key.honoured]
+        # No setting of a single listener (listener.name.<name>.<key>) has an effect yet.
+        return [name for name, key in keys if key is not None and not (key.honoured and name in BROKER_KEYS)]
 
     def unknown_sentences(self) -> list[str]:
         """One sentence for each unknown property, with the key that was probably meant."""

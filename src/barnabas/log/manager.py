@@ -46,6 +46,8 @@ class LogManager:
         if not log_dirs:
             raise LogDirError("log.dirs names no directory")
         self._settings = settings
+        # May be changed while running.
+        self.producer_id_expiration_ms = settings.producer_id_expiration_ms
         self._disk = disk
         self._clock = clock
         self._trash = Trash(self._disk, clock)
@@ -94,7 +96,7 @@ class LogManager:
                 log_starts.get(partition, 0),
                 high_watermarks.get(partition, 0),
                 directory.was_clean,
-                self._settings.producer_id_expiration_ms,
+                self.producer_id_expiration_ms,
             )
             self._open(directory, partition, None, topic_configs(partition.topic), marks)
         self._still_marked |= {*recovery_points, *log_starts, *high_watermarks} - self._logs.keys()
@@ -269,7 +271,7 @@ class LogManager:
             deleted = log.apply_retention(now_ms)
         except KafkaError as problem:
             logger.error("retention of %s failed: %s", log, problem)
-        log.producers.expire(now_ms, self._settings.producer_id_expiration_ms)
+        log.producers.expire(now_ms, self.producer_id_expiration_ms)
         log.release_idle()
         return deleted
 

@@ -62,9 +62,9 @@ class ConfigRules:
         try:
             # Values that are fine one by one can still contradict the rest of the configuration.
             if name == "":
-                config.with_dynamic(settings, config.broker_dynamic)
+                config.check_change(config.with_dynamic(settings, config.broker_dynamic))
             elif name == str(config.node_id):
-                config.with_dynamic(config.cluster_dynamic, settings)
+                config.check_change(config.with_dynamic(config.cluster_dynamic, settings))
         except ConfigError as error:
             raise invalid_request(error.message) from error
 

@@ -38,6 +38,8 @@ class Fault(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CleanerSettings:
+    """Limits of one job. They may be replaced at any time; a job has those of the moment it was made."""
+
     map_bytes: int = 128 << 20
     map_load_factor: float = 0.9
     bytes_per_second: float = float("inf")
@@ -45,11 +47,12 @@ class CleanerSettings:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "CleanerSettings":
-        """From the broker's typed settings."""
+        """From the broker's typed settings; memory and speed are shared by all workers."""
+        workers = max(1, values["log.cleaner.threads"])
         return cls(
-            values["log.cleaner.dedupe.buffer.size"] // max(1, values["log.cleaner.threads"]),
+            values["log.cleaner.dedupe.buffer.size"] // workers,
             values["log.cleaner.io.buffer.load.factor"],
-            values["log.cleaner.io.max.bytes.per.second"],
+            values["log.cleaner.io.max.bytes.per.second"] / workers,
             values["log.cleaner.backoff.ms"],
         )
 
@@ -64,7 +67,7 @@ class CleanerHealth:
     bytes_read: int
     bytes_written: int
     uncleanable: Mapping[TopicPartition, str]
-    current: TopicPartition | None
+    current: tuple[TopicPartition, ...]
     max_dirty_ratio: float
 
 
@@ -99,7 +102,8 @@ class Cleaner:
         self._known: dict[TopicPartition, Log] = {}
         self._troubles: dict[TopicPartition, _Trouble] = {}
         self._uncleanable: dict[TopicPartition, str] = {}
-        self._current: CleaningJob | None = None
+        # The jobs under way.
+        self._current: dict[TopicPartition, CleaningJob] = {}
         self._last_error: str | None = None
         self._runs = self._failures = self._bytes_read = self._bytes_written = 0
         self._max_dirty_ratio = 0.0
@@ -112,30 +116,31 @@ class Cleaner:
             self._bytes_read,
             self._bytes_written,
             dict(self._uncleanable),
-            self._current.partition if self._current else None,
+            tuple(self._current),
             self._max_dirty_ratio,
         )
 
     # -- choosing
 
     def next_job(self, now_ms: int) -> CleaningJob | None:
-        """The job for the log that needs cleaning most, if one does and none is under way."""
-        if self._current is not None:
-            return None
+        """A job for the log that needs cleaning most, if one does; a log has one job at a time."""
         candidates = self._candidates(now_ms)
         self._max_dirty_ratio = max((found.dirty_ratio for found in candidates), default=0.0)
         due = [found for found in candidates if found.is_due]
         if not due:
             return None
-        self._current = self._job(max(due, key=lambda found: found.dirty_ratio), now_ms)
-        return self._current
+        job = self._job(max(due, key=lambda found: found.dirty_ratio), now_ms)
+        self._current[job.partition] = job
+        return job
 
     def _candidates(self, now_ms: int) -> list[Candidate]:
         logs = {log.partition: log for log in self._logs()}
         self._forget_others(logs)
         found = []
         for partition, log in logs.items():
-            if not log.config.cleanup_compact or log.offline or partition in self._uncleanable:
+            if not log.config.cleanup_compact or log.offline:
+                continue
+            if partition in self._uncleanable or partition in self._current:
                 continue
             trouble = self._troubles.get(partition)
             if trouble is not None and now_ms < trouble.retry_at_ms:
@@ -201,7 +206,7 @@ class Cleaner:
                 self.abandon(job)
                 return False
             yield
-        self._current = None
+        self._current.pop(job.partition, None)
         directory = job.directory.parent
         self._saved(directory)[job.partition] = result.end_offset
         self._unsaved.add(directory)
@@ -240,7 +245,7 @@ class Cleaner:
     def fail(self, job: CleaningJob, error: str, fault: Fault) -> None:
         """The job came to nothing. By its own data, or by killing its process again and again, a partition is
         set aside; otherwise it is tried again later. The other partitions go on in any case."""
-        self._current = None
+        self._current.pop(job.partition, None)
         log = self._known.get(job.partition)
         if log is not None and log.directory == job.directory and not log.closed:
             self._note_failure(job.partition, error, fault, job.now_ms)
@@ -252,7 +257,7 @@ class Cleaner:
 
     def abandon(self, job: CleaningJob) -> None:
         """The job is given up without fault, as at a shutdown."""
-        self._current = None
+        self._current.pop(job.partition, None)
         self._remove_leftovers(job)
 
     def _note_failure(self, partition: TopicPartition, error: str, fault: Fault, now_ms: int) -> None:
