@@ -1,14 +1,15 @@
-"""`barnabas reassign-partitions`: takes Kafka's options, says that it needs a cluster."""
+"""`barnabas reassign-partitions`: takes Kafka's options, lists moves; the rest needs a cluster."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
-from barnabas.cli.connecting import add_connection
+from barnabas.cli.connecting import add_connection, admin_of
 from barnabas.cli.failures import ToolError
 
 DESCRIPTION = """\
-Move partitions between brokers and directories. With one broker there is nowhere to move to: the command
-tells so and ends with 1."""
+Move partitions between brokers and directories. With one broker there is nowhere to move to: all but --list
+says so and ends with 1."""
 EXAMPLES = """\
   barnabas reassign-partitions --bootstrap-server localhost:9092 --generate --broker-list 1,2,3 \\
       --topics-to-move-json-file topics.json
@@ -66,7 +67,30 @@ def run(options: argparse.Namespace) -> int:
     for flag in NEEDS[action]:
         if getattr(options, flag.removeprefix("--").replace("-", "_")) is None:
             raise ToolError(f"--{action} needs {flag}.")
+    if action == "list" and options.bootstrap_server is not None:
+        return _list(options)
     raise ToolError(
         "Moving partitions needs a cluster of several brokers, which this release does not have: "
         "all partitions are on the one broker."
     )
+
+
+def _list(options: argparse.Namespace) -> int:
+    with admin_of(options) as admin:
+        moves = admin.list_partition_reassignments()
+    if not moves:
+        print("No partition reassignments found.")
+        return 0
+    print("Current partition reassignments:")
+    for partition, move in sorted(moves.items()):
+        line = f"{partition.topic}-{partition.partition}: replicas: {_joined(move.replicas)}."
+        if move.adding_replicas:
+            line += f" adding: {_joined(move.adding_replicas)}."
+        if move.removing_replicas:
+            line += f" removing: {_joined(move.removing_replicas)}."
+        print(line)
+    return 0
+
+
+def _joined(brokers: Sequence[int]) -> str:
+    return ",".join(str(broker) for broker in brokers)
