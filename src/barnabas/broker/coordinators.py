@@ -1,5 +1,7 @@
-"""The shards of one internal topic that this broker coordinates: made when it becomes the leader of a
-partition, loaded a portion at a time beside other work, closed when the partition moves away."""
+"""The shards of one internal topic that this broker coordinates.
+
+A shard is opened when the broker becomes the leader of a partition, loaded a portion at a time between other
+work, and closed when the partition moves to another broker or gets a new leader epoch."""
 
 from __future__ import annotations
 
@@ -7,11 +9,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from barnabas.broker.journal import PartitionJournal
 from barnabas.coordination.hashing import partition_for
-from barnabas.coordination.runtime import Shard
+from barnabas.coordination.runtime import COMMIT_TIMEOUT_MS, Shard
 from barnabas.coordination.step import Machine, Step
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.metadata.topics import CreatedTopic, NewTopic
@@ -25,8 +27,13 @@ logger = logging.getLogger(__name__)
 M = TypeVar("M", bound=Machine)
 
 
+class _Opened(NamedTuple, Generic[M]):
+    leader_epoch: int
+    shard: Shard[M]
+
+
 class Coordinator(Generic[M]):
-    """`make_machine(leader epoch)` gives the empty state of a shard; `after` is shown its committed steps."""
+    """`make_machine(leader_epoch)` makes the machine of a new shard; `after` gets its committed steps."""
 
     def __init__(
         self,
@@ -34,19 +41,22 @@ class Coordinator(Generic[M]):
         topic: NewTopic,
         make_machine: Callable[[int], M],
         after: Callable[[Shard[M], Step[Any]], None] | None = None,
+        *,
+        commit_timeout_ms: int = COMMIT_TIMEOUT_MS,
     ) -> None:
         self._after = after
+        self._commit_timeout_ms = commit_timeout_ms
         self.topic = topic.name
         self._new_topic = topic
         self._broker = broker
         self._make_machine = make_machine
-        self._shards: dict[int, tuple[int, Shard[M]]] = {}
+        self._shards: dict[int, _Opened[M]] = {}
         self._loading: set[asyncio.Task[None]] = set()
 
     # ---- finding
 
     def partition_of(self, key: str) -> int:
-        """The partition that has the key's state; COORDINATOR_NOT_AVAILABLE before the topic exists."""
+        """The partition that holds the key's state; COORDINATOR_NOT_AVAILABLE before the topic exists."""
         topic = self._broker.image.topic(self.topic)
         if topic is None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -56,13 +66,14 @@ class Coordinator(Generic[M]):
         return self.shard(self.partition_of(key))
 
     def shard(self, index: int) -> Shard[M]:
-        found = self._shards.get(index)
-        if found is None:
+        """The shard of a partition, loaded or not; NOT_COORDINATOR when another broker has it."""
+        opened = self._shards.get(index)
+        if opened is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
-        return found[1]
+        return opened.shard
 
     def shards(self) -> Iterator[Shard[M]]:
-        """Those that are loaded."""
+        """The shards that are loaded."""
         return (shard for _, shard in self._shards.values() if shard.is_active)
 
     @property
@@ -83,7 +94,7 @@ class Coordinator(Generic[M]):
     # ---- following the metadata
 
     def follow(self, image: MetadataImage) -> None:
-        """Hold a shard for each partition led here, in its present term, and for no other."""
+        """Have a shard for each partition that this broker leads, in its current leader epoch."""
         topic = image.topic(self.topic)
         count = 0 if topic is None else len(topic.partitions)
         for index in list(self._shards):
@@ -91,13 +102,13 @@ class Coordinator(Generic[M]):
                 self._close_shard(index)
         for index in range(count):
             partition = self._broker.replicas.get(self.topic, index)
-            term = partition.leader_epoch if partition is not None and partition.is_leader else -1
-            known = self._shards.get(index)
-            if known is not None and known[0] != term:
+            led = partition if partition is not None and partition.is_leader else None
+            opened = self._shards.get(index)
+            if opened is not None and (led is None or opened.leader_epoch != led.leader_epoch):
                 self._close_shard(index)
-                known = None
-            if known is None and partition is not None and term >= 0:
-                self._open_shard(index, partition)
+                opened = None
+            if opened is None and led is not None:
+                self._open_shard(index, led)
 
     async def close(self) -> None:
         for index in list(self._shards):
@@ -110,10 +121,17 @@ class Coordinator(Generic[M]):
         journal = PartitionJournal(partition, self._broker.clock)
         loop = asyncio.get_running_loop()
         machine = self._make_machine(partition.leader_epoch)
-        shard = Shard(machine, journal, loop, self._broker.clock, self._after)
-        self._shards[index] = (partition.leader_epoch, shard)
+        shard = Shard(
+            machine,
+            journal,
+            loop,
+            self._broker.clock,
+            self._after,
+            commit_timeout_ms=self._commit_timeout_ms,
+        )
+        self._shards[index] = _Opened(partition.leader_epoch, shard)
         if partition.log.log_start_offset == partition.log.log_end_offset:
-            # Nothing to replay: usable in this very turn, as on the first use of the topic.
+            # There is nothing to replay, so the shard can be used at once, as on the first use of the topic.
             for _ in shard.load():
                 continue
             return
@@ -126,13 +144,13 @@ class Coordinator(Generic[M]):
             for _ in shard.load():
                 await asyncio.sleep(0)
         except Exception:
-            # It stays in COORDINATOR_LOAD_IN_PROGRESS, which clients retry; the cause is in the log.
-            logger.exception("partition %d of %s cannot be loaded", index, self.topic)
+            # Clients get COORDINATOR_LOAD_IN_PROGRESS and retry until this is mended.
+            logger.exception("cannot load partition %d of %s", index, self.topic)
 
     def _close_shard(self, index: int) -> None:
-        _, shard = self._shards.pop(index)
+        shard = self._shards.pop(index).shard
         self._refuse_waiting(shard)
         shard.close()
 
     def _refuse_waiting(self, shard: Shard[M]) -> None:
-        """Send away whoever waits for an answer of this shard."""
+        """Answer the calls that are parked in this shard, because it is about to be closed."""

@@ -56,7 +56,12 @@ class GroupCoordinator(Coordinator[GroupMachine]):
     def __init__(self, broker: Broker) -> None:
         settings = replace(group_settings(broker.config), of_group=lambda name: _config_of(broker, name))
         topics = ImageTopics(broker)
-        super().__init__(broker, offsets_topic(broker.config), lambda epoch: GroupMachine(settings, topics))
+        super().__init__(
+            broker,
+            offsets_topic(broker.config),
+            lambda leader_epoch: GroupMachine(settings, topics),
+            commit_timeout_ms=broker.config["offsets.commit.timeout.ms"],
+        )
         self._upkeep: asyncio.Task[None] | None = None
         self._check_seconds = broker.config["offsets.retention.check.interval.ms"] / 1000
 
@@ -107,7 +112,7 @@ class GroupCoordinator(Coordinator[GroupMachine]):
         try:
             shard.run(decide, outcome)
         except KafkaError as error:
-            logger.error("the upkeep of %s failed and is tried again later: %s", self.topic, error)
+            logger.error("cannot remove or update entries of %s: %s", self.topic, error)
             return False
         return True
 

@@ -15,16 +15,38 @@ from barnabas.replication.partition import Partition
 
 PORTION_BYTES = 1 << 20
 
+# A client of a coordinator does not expect the errors of a partition: it would give up where it should try
+# again. It gets the same errors from Kafka.
+CLIENT_CODES = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
 
 class PartitionJournal:
+    """Valid for the leader epoch in which it was opened; a later epoch has a journal of its own."""
+
     def __init__(self, partition: Partition, clock: Clock) -> None:
         self._partition = partition
         self._clock = clock
-        # A journal speaks for the term in which it was opened; a later term has a journal of its own.
-        self._term = partition.leader_epoch
+        self._leader_epoch = partition.leader_epoch
+
+    @property
+    def end_offset(self) -> int:
+        return self._partition.log.log_end_offset
 
     def append(self, records: Sequence[JournalRecord], producer: Producer | None) -> int:
-        self._check_term()
+        self._check_leader()
+        try:
+            return self._append(records, producer)
+        except KafkaError as error:
+            raise KafkaError(CLIENT_CODES.get(error.code, error.code), error.message) from error
+
+    def _append(self, records: Sequence[JournalRecord], producer: Producer | None) -> int:
         now_ms = self._clock.now_ms()
         batch = build_batch(
             [(now_ms, record.key, record.value, ()) for record in records],
@@ -33,7 +55,11 @@ class PartitionJournal:
             transactional=producer is not None,
         )
         if len(batch) > self._partition.log.config.max_message_bytes:
-            raise KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE, "the coordinator's record is too large")
+            raise KafkaError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"a coordinator's batch of {len(batch)} bytes is larger than max.message.bytes "
+                f"of {self._partition.topic_partition}",
+            )
         self._partition.check_enough_in_sync()
         return self._partition.append(trusted(batch), Origin.COORDINATOR).last_offset + 1
 
@@ -53,19 +79,19 @@ class PartitionJournal:
         log = self._partition.log
         offset, end = log.log_start_offset, log.log_end_offset
         while offset < end:
-            found = log.read(offset, PORTION_BYTES, upper_offset=end, at_least_one=True)
-            if found.file is None:
+            piece = log.read(offset, PORTION_BYTES, upper_offset=end, at_least_one=True)
+            if piece.file is None:
                 return
-            data = memoryview(os.pread(found.file.fileno(), found.size, found.position))
-            found.release()
+            data = memoryview(os.pread(piece.file.fileno(), piece.size, piece.position))
+            piece.release()
             portion: list[Replayed] = []
             for position, header in iter_headers(data):
                 portion += _entries(header, data[position : position + header.size], offset)
                 offset = header.next_offset
             yield portion
 
-    def _check_term(self) -> None:
-        if not self._partition.is_leader or self._partition.leader_epoch != self._term:
+    def _check_leader(self) -> None:
+        if not self._partition.is_leader or self._partition.leader_epoch != self._leader_epoch:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
 
 

@@ -54,9 +54,10 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
         try:
             shard.run(lambda machine, now_ms: machine.markers_written(markers, results, now_ms), outcome)
         except KafkaError as error:
-            logger.warning("the end of %r is not journaled yet: %s", markers.transactional_id, error)
-            if error.code == ErrorCode.NOT_COORDINATOR:
+            if not shard.is_active:
+                # Another coordinator has the transaction now, and writes its markers.
                 return
+            logger.warning("cannot journal the end of %r yet: %s", markers.transactional_id, error)
         if outcome.markers is not None:
             again = outcome.markers
             asyncio.get_running_loop().call_later(RETRY_SECONDS, lambda: self._write(shard, again))

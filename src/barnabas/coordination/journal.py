@@ -10,7 +10,7 @@ from barnabas.errors import KafkaError
 
 
 class Entry(NamedTuple):
-    """A record as it is found again."""
+    """A record that a replay reads back."""
 
     record: JournalRecord
     producer: Producer | None
@@ -27,12 +27,19 @@ Replayed: TypeAlias = Entry | Marker
 
 
 class Journal(Protocol):
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last record, committed or not."""
+        ...
+
     def append(self, records: Sequence[JournalRecord], producer: Producer | None) -> int:
         """Write the records as one batch, all or nothing; the offset after it. Raises KafkaError."""
         ...
 
     def when_committed(self, end_offset: int, callback: Callable[[KafkaError | None], None]) -> None:
-        """Call back, perhaps at once, when all below `end_offset` is committed, or with why it cannot be."""
+        """Call back, perhaps at once, when everything below `end_offset` is committed.
+
+        The callback gets an error if that can no longer happen, and None otherwise."""
         ...
 
     def replay(self) -> Iterator[list[Replayed]]:

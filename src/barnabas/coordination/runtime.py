@@ -1,8 +1,8 @@
-"""Runs state machines: each call is decided, journaled, applied and, once committed, answered.
+"""Runs state machines: each call is decided, journaled, applied, and answered once it is committed.
 
-A Shard is one machine on its journal. It is loading (replaying) first, then active, then closed when its
-partition moves away. Everything happens on one event loop; a call that needs no other broker is answered
-before it returns."""
+A Shard is one machine with its journal. First it loads (replays its journal), then it is active, and it is
+closed when its partition moves to another broker. Everything happens on one event loop. A call that does not
+wait for another broker is answered before it returns."""
 
 import logging
 from collections.abc import Callable, Hashable, Iterator
@@ -16,8 +16,9 @@ from barnabas.errors import ErrorCode, KafkaError
 logger = logging.getLogger(__name__)
 M = TypeVar("M", bound=Machine)
 
-# A timer whose step cannot be journaled, as on a full disk, is tried again after this long.
+# A timer whose step cannot be journaled, for example on a full disk, is tried again after this time.
 RETRY_MS = 1000
+COMMIT_TIMEOUT_MS = 30_000
 
 
 class Cancellable(Protocol):
@@ -30,8 +31,29 @@ class Scheduler(Protocol):
     def call_later(self, delay: float, callback: Callable[[], None]) -> Cancellable: ...
 
 
+class _Answers:
+    """The answers of one step; each is given once, when the step is committed or fails."""
+
+    def __init__(self, answers: list[tuple[Waiter, Any]]) -> None:
+        self.are_open = bool(answers)
+        self.timeout: Cancellable | None = None
+        self._answers = answers
+
+    def give(self, error: KafkaError | None) -> None:
+        if not self.are_open:
+            return
+        self.are_open = False
+        if self.timeout is not None:
+            self.timeout.cancel()
+        for waiter, answer in self._answers:
+            waiter.resolve(answer if error is None else error)
+
+
 class Shard(Generic[M]):
-    """`after`, if given, is shown each step once its records are committed, after the answers."""
+    """`after`, if given, gets each step when its records are committed, after the answers.
+
+    Callers get COORDINATOR_NOT_AVAILABLE when a step is not committed within `commit_timeout_ms`; `after`
+    waits for as long as the commit takes."""
 
     def __init__(
         self,
@@ -40,9 +62,12 @@ class Shard(Generic[M]):
         scheduler: Scheduler,
         clock: Clock,
         after: Callable[["Shard[M]", Step[Any]], None] | None = None,
+        *,
+        commit_timeout_ms: int = COMMIT_TIMEOUT_MS,
     ) -> None:
         self.machine = machine
         self._after = after
+        self._commit_timeout_ms = commit_timeout_ms
         self._journal = journal
         self._scheduler = scheduler
         self._clock = clock
@@ -56,18 +81,20 @@ class Shard(Generic[M]):
     def load(self) -> Iterator[None]:
         """Replay the journal a portion at a time; active when the iterator is exhausted."""
         for portion in self._journal.replay():
-            for found in portion:
-                if isinstance(found, Entry):
-                    self.machine.apply(found.record, found.producer)
+            for replayed in portion:
+                if isinstance(replayed, Entry):
+                    self.machine.apply(replayed.record, replayed.producer)
                 else:
-                    self.machine.apply_marker(found.producer, found.is_commit)
+                    self.machine.apply_marker(replayed.producer, replayed.is_commit)
             yield
         self.is_active = not self._is_closed
         if self.is_active:
+            # The last records may not be committed yet, and no answer may depend on them before that.
+            self._end_offset = self._journal.end_offset
             self._take(self.machine.loaded(self._clock.now_ms()), None)
 
     def close(self) -> None:
-        """The partition moved away: no timer fires and no call is taken any more."""
+        """The partition moved away: from now on no timer fires and every call is refused."""
         self._is_closed = True
         self.is_active = False
         for timer in self._timers.values():
@@ -84,7 +111,7 @@ class Shard(Generic[M]):
         self._take(decide(self.machine, self._clock.now_ms()), waiter)
 
     def marker_written(self, producer: Producer, is_commit: bool) -> None:
-        """A transaction's end was appended to this partition."""
+        """The end of a client's transaction was appended to this partition."""
         self.machine.apply_marker(producer, is_commit)
 
     def _take(self, step: Step[Any], waiter: Waiter | None) -> None:
@@ -99,14 +126,21 @@ class Shard(Generic[M]):
         answers = list(step.answers)
         if waiter is not None and step.reply is not PARKED:
             answers.append((waiter, step.reply))
-        # Also without records: an answer must not tell what earlier records, not yet committed, have changed.
-        self._journal.when_committed(self._end_offset, lambda error: self._finish(step, answers, error))
+        # A step without records waits, too: its answer may depend on earlier records that are not committed.
+        self._finish_when_committed(step, _Answers(answers))
 
-    def _finish(self, step: Step[Any], answers: list[tuple[Waiter, Any]], error: KafkaError | None) -> None:
-        for waiter, answer in answers:
-            waiter.resolve(answer if error is None else error)
-        if self._after is not None and error is None:
-            self._after(self, step)
+    def _finish_when_committed(self, step: Step[Any], answers: _Answers) -> None:
+        def finish(error: KafkaError | None) -> None:
+            answers.give(error)
+            if self._after is not None and error is None:
+                self._after(self, step)
+
+        def give_up() -> None:
+            answers.give(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+
+        self._journal.when_committed(self._end_offset, finish)
+        if answers.are_open:
+            answers.timeout = self._scheduler.call_later(self._commit_timeout_ms / 1000, give_up)
 
     # ---- timers
 
@@ -126,5 +160,5 @@ class Shard(Generic[M]):
         try:
             self._take(self.machine.lapse(key, self._clock.now_ms()), None)
         except KafkaError as error:
-            logger.error("the timer %s could not be acted on and is tried again: %s", key, error)
+            logger.error("the timer %s failed and is tried again in %d ms: %s", key, RETRY_MS, error)
             self._set(Timer(key, RETRY_MS))

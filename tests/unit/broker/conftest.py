@@ -14,25 +14,31 @@ import pytest
 
 from barnabas.broker.apis import ROWS
 from barnabas.broker.call import Call
+from barnabas.broker.group_coordinator import GroupCoordinator
+from barnabas.broker.later import Later
 from barnabas.broker.producer_ids import ProducerIds
+from barnabas.broker.transaction_coordinator import TransactionCoordinator
 from barnabas.clock import FakeClock
 from barnabas.config.topic import TopicConfig
 from barnabas.config.values import BrokerConfig
 from barnabas.errors import KafkaError
 from barnabas.ids import random_uuid
-from barnabas.log.disk import RealDisk
 from barnabas.log.manager import LogManager, LogSettings
 from barnabas.metadata.configs import ConfigRules
 from barnabas.metadata.controller import Controller, ControllerSettings
+from barnabas.metadata.difference import Difference
 from barnabas.metadata.embedded import EmbeddedStore
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.node import MetadataNode
+from barnabas.metadata.parts import PartitionImage
 from barnabas.metadata.records import Listener, MetadataRecord
 from barnabas.metadata.store import BrokerRegistration
 from barnabas.metadata.topics import NewTopic
 from barnabas.records.builder import build_batch
 from barnabas.records.validation import validate
+from barnabas.replication.partition import Partition
 from barnabas.replication.replicas import Replicas
+from barnabas.testing.disk import FaultyDisk
 from barnabas.wire.codec import (
     RequestHeader,
     decode_request,
@@ -55,6 +61,7 @@ class Stage:
         )
         self.id = BROKER_ID
         self.clock = FakeClock()
+        self.disk = FaultyDisk()
         self._directory = directory
         self._runner = asyncio.Runner()
         self._runner.run(self._start())
@@ -68,7 +75,7 @@ class Stage:
         self.node = await MetadataNode.start(store, registration, ConfigRules(lambda: self.config), settings)
         log_dirs = [Path(name) for name in self.config.log_dirs]
         log_settings = LogSettings(self.node.cluster_id, BROKER_ID)
-        self.logs = LogManager(log_dirs, log_settings, RealDisk(), self.clock)
+        self.logs = LogManager(log_dirs, log_settings, self.disk, self.clock)
         self.logs.load(lambda topic: self._config_of(topic, self.image))
         self.replicas = Replicas(BROKER_ID, self.logs, self._config_of)
         self.replicas.follow(self.image, self.image.difference(MetadataImage()))
@@ -78,7 +85,43 @@ class Stage:
     def _config_of(self, topic: str, image: MetadataImage) -> TopicConfig:
         return self.config.topic_config(image.topic_config(topic))
 
+    async def start_coordinators(self) -> None:
+        """Groups and transactions, as a broker has them; a second time, as after a restart."""
+        await self._stop_coordinators()
+        self.groups = GroupCoordinator(self)  # type: ignore[arg-type]
+        self.transactions = TransactionCoordinator(self)  # type: ignore[arg-type]
+        self.follow_coordinators()
+        self._stop_following = self.node.listen(self._changed)
+
+    def _changed(self, old: MetadataImage, new: MetadataImage, difference: Difference) -> None:
+        self.follow_coordinators()
+        self.groups.topics_changed(difference)
+
+    def follow_coordinators(self) -> None:
+        self.groups.follow(self.image)
+        self.transactions.follow(self.image)
+
+    async def _stop_coordinators(self) -> None:
+        if hasattr(self, "groups"):
+            self._stop_following()
+            await self.transactions.close()
+            await self.groups.close()
+
+    def place(self, partition: Partition, **changes: Any) -> None:
+        """Give a partition another leader, epoch or set of replicas, as the metadata would."""
+        isr = changes.get("isr", (BROKER_ID,))
+        values = {
+            "replicas": isr,
+            "leader": partition.leader,
+            "leader_epoch": partition.leader_epoch,
+            "partition_epoch": 0,
+            **changes,
+            "isr": isr,
+        }
+        partition.follow(PartitionImage(**values))
+
     def close(self) -> None:
+        self._runner.run(self._stop_coordinators())
         self._runner.run(self.node.close())
         self.logs.shutdown()
         self._runner.close()
@@ -100,15 +143,15 @@ class Stage:
 
     def ask(self, request: Any, version: int) -> Any:
         """What the handler of the request's API answers in that version, as a client reads it."""
-        return self._runner.run(self._ask(request, version))
+        return self._runner.run(self.answer(request, version))
 
-    async def _ask(self, request: Any, version: int) -> Any:
+    async def answer(self, request: Any, version: int) -> Any:
         key = next(key for key, row in ROWS.items() if type(request).__name__ == row.name + "Request")
         header = RequestHeader(key, version, 7, "tests")
         frame = b"".join(bytes(chunk) for chunk in encode_request(header, request))
         call = Call(self, None, self.config.listeners[0], header)  # type: ignore[arg-type]
         answer = ROWS[key].handler(call, decode_request(frame[4:]).message)
-        if isinstance(answer, Coroutine):
+        if isinstance(answer, Coroutine | Later):
             answer = await answer
         reply = b"".join(bytes(chunk) for chunk in encode_response(key, version, 7, answer))
         return decode_response(key, version, reply[4:])[1]

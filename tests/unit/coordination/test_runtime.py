@@ -7,19 +7,24 @@ import pytest
 
 from barnabas.clock import FakeClock
 from barnabas.coordination.journal import Entry, Marker, Replayed
-from barnabas.coordination.runtime import RETRY_MS, Shard
-from barnabas.coordination.step import PARKED, JournalRecord, Producer, Step, Timer
+from barnabas.coordination.runtime import COMMIT_TIMEOUT_MS, RETRY_MS, Shard
+from barnabas.coordination.step import PARKED, JournalRecord, Producer, Step, Timer, merged
 from barnabas.errors import ErrorCode, KafkaError
 
 
 class ListJournal:
-    """A journal that commits only when told to."""
+    """A journal in memory; without `commits_at_once` it commits when `commit` is called."""
 
     def __init__(self, entries: Sequence[Replayed] = ()) -> None:
         self.entries: list[Replayed] = list(entries)
         self.failure: KafkaError | None = None
         self.commits_at_once = True
+        self.committed = 0
         self._waiting: list[Callable[[KafkaError | None], None]] = []
+
+    @property
+    def end_offset(self) -> int:
+        return len(self.entries)
 
     def append(self, records: Sequence[JournalRecord], producer: Producer | None) -> int:
         if self.failure is not None:
@@ -28,12 +33,14 @@ class ListJournal:
         return len(self.entries)
 
     def when_committed(self, end_offset: int, callback: Callable[[KafkaError | None], None]) -> None:
-        if self.commits_at_once:
+        if self.commits_at_once or end_offset <= self.committed:
             callback(None)
         else:
             self._waiting.append(callback)
 
     def commit(self, error: KafkaError | None = None) -> None:
+        if error is None:
+            self.committed = len(self.entries)
         waiting, self._waiting = self._waiting, []
         for callback in waiting:
             callback(error)
@@ -68,7 +75,7 @@ class FakeScheduler:
 
 
 class Counter:
-    """A machine: counts the records of each key, and what it was told."""
+    """A machine: counts the records of each key, and notes markers and timers."""
 
     def __init__(self) -> None:
         self.counts: dict[bytes, int] = {}
@@ -98,9 +105,11 @@ class Inbox:
         self.answers.append(answer)
 
 
-def started(journal: ListJournal) -> tuple[Shard[Counter], FakeScheduler]:
+def started(
+    journal: ListJournal, after: Callable[[Shard[Counter], Step[Any]], None] | None = None
+) -> tuple[Shard[Counter], FakeScheduler]:
     scheduler = FakeScheduler()
-    shard = Shard(Counter(), journal, scheduler, FakeClock())
+    shard = Shard(Counter(), journal, scheduler, FakeClock(), after)
     for _ in shard.load():
         assert not shard.is_active
     return shard, scheduler
@@ -151,6 +160,83 @@ def test_an_answer_without_records_does_not_overtake_earlier_records() -> None:
     assert second.answers == []
     journal.commit()
     assert (first.answers, second.answers) == (["written"], ["read"])
+
+
+def test_after_a_replay_answers_wait_until_the_replayed_records_are_committed() -> None:
+    journal, inbox = ListJournal([Entry(RECORD, None)]), Inbox()
+    journal.commits_at_once = False
+    shard, _ = started(journal)
+    shard.run(lambda machine, now_ms: Step(machine.counts[b"key"]), inbox)
+    assert inbox.answers == []
+    journal.commit()
+    assert inbox.answers == [1]
+
+
+def test_a_caller_is_answered_when_a_commit_takes_too_long() -> None:
+    journal, inbox, late = ListJournal(), Inbox(), Inbox()
+    steps: list[Any] = []
+    shard, scheduler = started(journal, lambda shard, step: steps.append(step.reply))
+    scheduler.advance(1)
+    steps.clear()
+    journal.commits_at_once = False
+    shard.run(lambda machine, now_ms: Step("done", [RECORD]), inbox)
+    scheduler.advance(COMMIT_TIMEOUT_MS / 1000)
+    assert [error.code for error in inbox.answers] == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    assert steps == []
+    journal.commit()
+    assert len(inbox.answers) == 1, "nobody is answered twice"
+    assert steps == ["done"], "what follows from a step follows whenever it is committed"
+    shard.run(lambda machine, now_ms: Step("next"), late)
+    scheduler.advance(COMMIT_TIMEOUT_MS / 1000)
+    assert late.answers == ["next"]
+
+
+def test_what_follows_a_step_waits_for_its_commit_and_is_left_out_when_that_fails() -> None:
+    journal, steps = ListJournal(), list[Any]()
+    shard, _ = started(journal, lambda shard, step: steps.append(step.reply))
+    journal.commits_at_once = False
+    shard.run(lambda machine, now_ms: Step("one", [RECORD]))
+    assert steps == [None]
+    journal.commit()
+    assert steps == [None, "one"]
+    shard.run(lambda machine, now_ms: Step("two", [RECORD]))
+    journal.commit(KafkaError(ErrorCode.NOT_COORDINATOR))
+    assert steps == [None, "one"]
+
+
+def test_a_shard_that_is_closed_while_it_loads_never_becomes_active() -> None:
+    shard = Shard(Counter(), ListJournal([Entry(RECORD, None)]), FakeScheduler(), FakeClock())
+    portions = shard.load()
+    next(portions)
+    shard.close()
+    assert list(portions) == []
+    assert not shard.is_active
+    with pytest.raises(KafkaError) as closed:
+        shard.run(lambda machine, now_ms: Step(None))
+    assert closed.value.code == ErrorCode.NOT_COORDINATOR
+
+
+def test_a_step_that_cannot_be_decided_changes_nothing() -> None:
+    journal, inbox = ListJournal(), Inbox()
+    shard, _ = started(journal)
+
+    def refuse(machine: Counter, now_ms: int) -> Step[None]:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+
+    with pytest.raises(KafkaError):
+        shard.run(refuse, inbox)
+    assert (journal.entries, inbox.answers) == ([], [])
+
+
+def test_steps_merge_in_order_and_the_last_word_about_a_timer_counts() -> None:
+    first: Step[None] = Step(None, [RECORD], timers=[Timer("a", 1), Timer("b", 1)])
+    second: Step[None] = Step(None, timers=[Timer("a", 2)], cancelled=["b", "c"])
+    third: Step[None] = Step(None, [JournalRecord(b"last", None)], timers=[Timer("c", 3)])
+    whole = merged("reply", [first, second, third])
+    assert whole.reply == "reply"
+    assert whole.records == [RECORD, JournalRecord(b"last", None)]
+    assert whole.timers == [Timer("a", 2), Timer("c", 3)]
+    assert whole.cancelled == ["b"]
 
 
 def test_a_parked_caller_is_answered_by_a_later_step() -> None:

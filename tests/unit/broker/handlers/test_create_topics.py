@@ -137,7 +137,7 @@ def test_validation_creates_nothing(stage: Any) -> None:
 def test_a_controller_that_is_busy_is_not_waited_for_longer_than_asked(stage: Any) -> None:
     async def ask_while_busy() -> Any:
         async with stage.controller._turn:
-            return await stage._ask(CreateTopicsRequest(topics=[new("late")], timeout_ms=20), 7)
+            return await stage.answer(CreateTopicsRequest(topics=[new("late")], timeout_ms=20), 7)
 
     (result,) = stage.run(asyncio.wait_for(ask_while_busy(), 30)).topics
     assert result.error_code == ErrorCode.REQUEST_TIMED_OUT
