@@ -1,1 +1,1 @@
-"""The log on disk: segments, indexes, producer state, leader epochs, retention and recovery."""
+"""The log on disk: segments, indexes, producer state, leader epochs, retention, recovery and compaction."""

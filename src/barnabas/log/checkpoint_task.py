@@ -1,6 +1,6 @@
-"""The writing of checkpoints in three steps, so that the slow one can run in a thread: plan (owner), write
-(anywhere), finish (owner). The files are written beside the old ones and only renamed by the owner, who knows
-whether they are still true."""
+"""Checkpoints are written in three steps, so that the slow one can run in a thread: plan (owner), write (any
+thread), finish (owner). The new files are written beside the old ones. Only the owner renames them, because
+only the owner knows whether they are still correct."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +30,7 @@ class CheckpointFile(NamedTuple):
 
 @dataclass(slots=True)
 class CheckpointTask:
-    """`deletions` is the manager's count at the time of planning."""
+    """`deletions` is how many logs the manager had deleted when the task was planned."""
 
     disk: Disk
     deletions: int
@@ -38,7 +38,7 @@ class CheckpointTask:
     problems: list[tuple[LogDirectory, OSError]] = field(default_factory=list)
 
     def write(self) -> None:
-        """The slow part; touches nothing but its own files."""
+        """The slow step; it touches only its own files."""
         for file in self.files:
             try:
                 write_durably(self.disk, file.pending, offsets_bytes(file.offsets))
@@ -46,7 +46,7 @@ class CheckpointTask:
                 self.problems.append((file.directory, problem))
 
     def finish(self, *, discard: bool) -> list[tuple[LogDirectory, OSError]]:
-        """Rename the files into place, or remove them; what failed, here or while writing."""
+        """Rename the files into place, or remove them; returns what failed, here or while writing."""
         failed = {directory.path for directory, _ in self.problems}
         for file in self.files:
             if file.directory.path in failed:

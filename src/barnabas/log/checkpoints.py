@@ -2,7 +2,7 @@
 and partition.metadata, byte for byte as Kafka writes them.
 
 A checkpoint is a version line, a count line and one line per entry. It is replaced atomically. One that
-cannot be read is reported and answered as absent: everything in it can be rebuilt from the log."""
+cannot be read is reported and treated as absent: everything in it can be rebuilt from the log."""
 
 import json
 import logging
@@ -86,7 +86,7 @@ def write_meta_properties(disk: Disk, directory: Path, meta: MetaProperties) -> 
 
 
 def read_meta_properties(disk: Disk, directory: Path) -> MetaProperties | None:
-    """What meta.properties says, None when there is none; ValueError when it cannot be understood."""
+    """The content of meta.properties, or None if there is no such file; ValueError if it cannot be parsed."""
     data = read_file(disk, directory / names.META_PROPERTIES)
     if data is None:
         return None
@@ -97,7 +97,7 @@ def read_meta_properties(disk: Disk, directory: Path) -> MetaProperties | None:
         node = values["node.id"] if "node.id" in values else values["broker.id"]
         return MetaProperties(values["cluster.id"], int(node), uuid_from_string(values["directory.id"]))
     except (KeyError, ValueError) as problem:
-        raise ValueError(f"{directory / names.META_PROPERTIES} cannot be understood: {problem}") from problem
+        raise ValueError(f"cannot parse {directory / names.META_PROPERTIES}: {problem}") from problem
 
 
 def write_clean_shutdown(disk: Disk, directory: Path, broker_epoch: int = -1) -> None:
@@ -106,7 +106,7 @@ def write_clean_shutdown(disk: Disk, directory: Path, broker_epoch: int = -1) ->
 
 
 def take_clean_shutdown(disk: Disk, directory: Path) -> bool:
-    """Was the directory shut down cleanly? The marker is removed: it speaks for one start only."""
+    """Whether the directory was shut down cleanly. The marker is removed: it is valid for one start only."""
     if read_file(disk, directory / names.CLEAN_SHUTDOWN) is None:
         return False
     disk.unlink(directory / names.CLEAN_SHUTDOWN)
@@ -115,7 +115,7 @@ def take_clean_shutdown(disk: Disk, directory: Path) -> bool:
 
 
 def write_partition_metadata(disk: Disk, directory: Path, topic_id: Uuid) -> None:
-    """It is not synced: whoever makes many logs does that for all of them."""
+    """The file is not synced: a caller that creates many logs syncs them all at once."""
     content = f"version: 0\ntopic_id: {uuid_to_string(topic_id)}"
     put_file(disk, directory / names.PARTITION_METADATA, content.encode())
 

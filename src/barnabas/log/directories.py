@@ -36,9 +36,9 @@ class LogDirectory:
         return f"LogDirectory({self.path})"
 
     def claim(self, cluster_id: str, node_id: int) -> None:
-        """Lock the directory and check that it is ours, or make it so.
+        """Lock the directory and check that it belongs to this node; a new directory is given to it.
 
-        LogDirError stops the broker; OSError only costs this directory."""
+        LogDirError stops the broker; after an OSError the broker goes on without this directory."""
         self.disk.mkdir(self.path)
         self._take_lock()
         try:
@@ -57,7 +57,7 @@ class LogDirectory:
         self.was_clean = take_clean_shutdown(self.disk, self.path)
 
     def _take_lock(self) -> None:
-        # The lock is the operating system's, not the file: it goes with the process, however that ends.
+        # The operating system releases the lock when the process ends, however it ends.
         handle = FileHandle(os.open(self.path / names.LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
         try:
             fcntl.flock(handle.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -69,17 +69,17 @@ class LogDirectory:
         self._lock = None
 
     def partitions(self) -> list[TopicPartition]:
-        """Partitions that have a directory here; leftovers of deleted ones are removed on the way."""
-        found: list[TopicPartition] = []
+        """Partitions that have a directory here; directories of deleted partitions are removed."""
+        partitions: list[TopicPartition] = []
         for name in self.disk.listdir(self.path):
             if names.is_delete_directory(name):
-                logger.info("%s is left over from a deletion and is removed", self.path / name)
+                logger.info("removing %s, which an earlier deletion left behind", self.path / name)
                 self.disk.rmtree(self.path / name)
                 continue
             partition = names.parse_partition_directory(name)
             if partition is not None and (self.path / name).is_dir():
-                found.append(partition)
-        return found
+                partitions.append(partition)
+        return partitions
 
     def read(self, checkpoint: str) -> dict[TopicPartition, int]:
         return read_offsets(self.disk, self.path / checkpoint)

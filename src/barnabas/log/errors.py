@@ -1,13 +1,13 @@
-"""Errors of the log that are not Kafka's: they stop a start or ask the caller to do something else."""
+"""Errors of the log that have no Kafka error code: they stop the broker's start, or the caller handles them."""
 
 
 class LogDirError(Exception):
-    """A log directory must not be used: it is locked, another node's, or contradicts another one. One
-    sentence."""
+    """A log directory must not be used: it is locked, belongs to another node, or contradicts another
+    directory. The text is one sentence for the person who starts the broker."""
 
 
 class UnexpectedOffsetError(Exception):
-    """A follower was handed batches that begin below its log's end."""
+    """A follower was given batches that begin below the end of its log."""
 
     def __init__(self, first_offset: int, log_end_offset: int) -> None:
         super().__init__(
@@ -21,8 +21,8 @@ class DamagedIndexError(Exception):
 
 
 class CorruptSnapshotError(Exception):
-    """The snapshot cannot be used; an older one and the log after it give the same state."""
+    """The snapshot cannot be used; an older snapshot and the log after it give the same state."""
 
 
 class TornWriteError(OSError):
-    """A write failed half way and could not be undone: the log must not be appended to any more."""
+    """A write failed halfway and could not be undone: nothing more must be appended to the log."""

@@ -1,7 +1,7 @@
-"""A flush in three steps, so that the slow one can run in a thread: plan (owner), run (anywhere), finish
+"""A flush has three steps, so that the slow one can run in a thread: plan (owner), run (any thread), finish
 (owner).
 
-Only `run` blocks; it touches files and no state of the log."""
+Only `run` blocks. It touches files and no state of the log."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,17 +11,17 @@ from pathlib import Path
 from barnabas.log.disk import Disk, FileHandle
 from barnabas.log.leader_epochs import EpochSave
 
-# What several threads ask of a disk at once, it does in few turns.
+# A disk merges syncs that several threads request at the same time.
 SYNCING_THREADS = 16
 
 
 class NotBegunError(OSError):
-    """A flush failed before it synced anything: when what was wrong has passed, it can be tried again."""
+    """A flush failed before it synced anything, so it can be tried again when the cause is gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlushTask:
-    """Once run, all offsets below `upto` are on stable storage."""
+    """After run(), all offsets below `upto` are on stable storage."""
 
     disk: Disk
     directory: Path
@@ -40,7 +40,7 @@ class FlushTask:
         self.disk.fsync_dir(self.directory)
 
     def problem(self) -> OSError | None:
-        """Run; what failed."""
+        """Run, and return the error instead of raising it."""
         try:
             self.run()
         except OSError as problem:
@@ -49,7 +49,7 @@ class FlushTask:
 
 
 def run_together(tasks: Sequence[FlushTask]) -> list[OSError | None]:
-    """Run many flushes at once and wait for them; what failed, for each of them."""
+    """Run many flushes at once and wait for them; returns the error of each, or None."""
     if len(tasks) < 2:
         return [task.problem() for task in tasks]
     with ThreadPoolExecutor(min(SYNCING_THREADS, len(tasks)), "flush") as threads:

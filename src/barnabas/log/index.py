@@ -1,10 +1,10 @@
 """The sparse indexes beside a segment: .index (relative offset, position) and .timeindex (timestamp,
 relative offset), in Kafka's binary forms.
 
-The active segment's entries live in memory and reach the file in chunks, for which it is opened each time; a
-mapped file is never written, since a full disk under a mapping is a SIGBUS. An inactive index stays on disk,
-is opened by the first search and searched with pread. An index is only a hint: the segment believes an entry
-when the batch it points at agrees, and rebuilds the file otherwise."""
+The active segment's entries are in memory and are written in chunks; the file is opened for each chunk. Files
+are not mapped: writing to a mapped file on a full disk kills the process with SIGBUS. An inactive index stays
+on disk; the first search opens it, and searches use pread. An index is only a hint: the segment uses an entry
+if the batch at its position agrees with it, and otherwise rebuilds the file."""
 
 import logging
 import struct
@@ -40,7 +40,7 @@ class SparseIndex(IndexEnd):
         self._values = array("i")
         self._count = 0
         self._written = 0
-        # Whether the file may hold something else after the entries that were written.
+        # Whether the file may hold other bytes after the entries that were written.
         self._torn = False
 
     def __repr__(self) -> str:
@@ -57,7 +57,7 @@ class SparseIndex(IndexEnd):
             self.open()
 
     def open(self) -> bool:
-        """Open for searching on disk; False when the file is missing or not a whole number of entries."""
+        """Open for searching on disk; False if the file is missing or its last entry is incomplete."""
         self.release()
         try:
             self._file = self._disk.open(self._path)
@@ -67,7 +67,7 @@ class SparseIndex(IndexEnd):
         return rest == 0
 
     def open_active(self) -> bool:
-        """Take all entries into memory and be ready to append; False as for open()."""
+        """Read all entries into memory and be ready to append; False as for open()."""
         data = read_file(self._disk, self._path)
         self.release()
         whole = len(data) - len(data) % self.entry.size if data else 0
@@ -77,23 +77,23 @@ class SparseIndex(IndexEnd):
         return not self._torn
 
     def replace(self, entries: list[tuple[int, int]]) -> None:
-        """Become these entries, in memory and on disk; the index is active afterwards."""
+        """Hold exactly these entries, in memory and on disk; the index is active afterwards."""
         self.adopt(entries)
         self.write_pending()
 
     def adopt(self, entries: list[tuple[int, int]]) -> None:
-        """Become these entries in memory; what the file holds is replaced when something is next written."""
+        """Hold exactly these entries in memory; the next write replaces the content of the file."""
         self.release()
         self._fill(entries)
         self._torn = True
 
     def _write_chunk(self) -> None:
-        """Called by an append when many entries are pending."""
+        """An append calls this when many entries are pending."""
         try:
             self.write_pending()
         except OSError as problem:
             # The entries stay pending: an index that cannot be written must not fail an append.
-            logger.warning("index %s is written later: %s", self._path, problem)
+            logger.warning("index %s could not be written and will be tried again: %s", self._path, problem)
 
     def last(self) -> tuple[int, int] | None:
         return self.get(len(self) - 1) if len(self) else None
@@ -110,16 +110,16 @@ class SparseIndex(IndexEnd):
             slot = bisect_right(self._keys, key)
             return (self._keys[slot - 1], self._values[slot - 1]) if slot else None
         self._ready()
-        found: tuple[int, int] | None = None
+        floor: tuple[int, int] | None = None
         low, high = 0, self._count
         while low < high:
             middle = (low + high) // 2
             candidate = self._read(middle)
             if candidate[0] <= key:
-                found, low = candidate, middle + 1
+                floor, low = candidate, middle + 1
             else:
                 high = middle
-        return found
+        return floor
 
     def first_with_value_from(self, value: int) -> tuple[int, int] | None:
         """The first entry whose value is at least `value`; values rise like keys."""
@@ -149,7 +149,7 @@ class SparseIndex(IndexEnd):
             self._cut_file()
 
     def _cut_file(self) -> FileHandle:
-        """The file, for writing, with nothing in it but the entries that were written."""
+        """Open the file for writing and cut it after the entries that were written."""
         file = self._disk.open(self._path, write=True, create=True)
         if self._torn:
             self._disk.truncate(file.fd, self._written * self.entry.size)
@@ -167,14 +167,14 @@ class SparseIndex(IndexEnd):
         self._written, self._torn = len(self._keys), False
 
     def seal(self) -> None:
-        """Write all, then give the memory back: from now on the index is searched on disk."""
+        """Write all entries and free their memory: from now on the index is searched on disk."""
         if self._keys is None:
             return
         self.write_pending()
         self.release()
 
     def handle(self) -> FileHandle | None:
-        """The file, to be synced; None when there is none."""
+        """The file, for a sync; None if there is none."""
         if self._file is not None:
             return self._file
         try:
@@ -183,7 +183,7 @@ class SparseIndex(IndexEnd):
             return None
 
     def release(self) -> None:
-        """Let go of the file and of entries not written."""
+        """Close the file and drop entries that are not written."""
         self._file, self._keys, self._values, self._count = None, None, array("i"), 0
         self._written, self._torn = 0, False
 
@@ -202,7 +202,7 @@ class SparseIndex(IndexEnd):
 
 
 class OffsetIndex(SparseIndex):
-    """Keys are offsets relative to the segment's base, of a batch's last record; values its position."""
+    """The key is the last offset of a batch, relative to the segment's base; the value is its position."""
 
     entry = struct.Struct(">ii")
     key_type = "i"
@@ -210,7 +210,8 @@ class OffsetIndex(SparseIndex):
 
 
 class TimeIndex(SparseIndex):
-    """Keys are the highest timestamp so far; values the relative last offset of the batch that brought it."""
+    """The key is the highest timestamp so far; the value is the relative last offset of the batch that has
+    it."""
 
     entry = struct.Struct(">qi")
     key_type = "q"

@@ -1,9 +1,9 @@
 """Which leader epoch wrote which offsets: the cache behind OffsetForLeaderEpoch and its checkpoint file.
 
-Holds: epochs and start offsets both rise strictly. An assignment is on disk before a flush counts the first
-batch of the epoch as safe: a start reads what was not flushed anyway and finds the epochs in the batches, and
-one of which nothing was written is assigned again. Truncations are written at once, but losing one is
-harmless, because loading truncates again."""
+Invariant: epochs and start offsets both rise strictly. An assignment is on disk before a flush counts the
+first batch of the epoch as safe. Before that it may be lost: recovery reads what was not flushed and finds
+the epochs in the batches, and an epoch without batches is assigned again. Truncations are written at once,
+but losing one is harmless, because loading truncates again."""
 
 import logging
 import threading
@@ -28,7 +28,7 @@ class EpochEntry(NamedTuple):
 
 
 class EpochFile:
-    """The checkpoint file. A flush may write it in a thread; what is older than its content is left out."""
+    """The checkpoint file. A flush may write it in a thread; content older than the file's is not written."""
 
     __slots__ = ("_disk", "_lock", "path", "version")
 
@@ -39,7 +39,7 @@ class EpochFile:
         self.version = 0
 
     def write(self, version: int, content: bytes) -> None:
-        """Replace the file. That the directory knows of it is for the caller to make sure."""
+        """Replace the file. The caller syncs the directory."""
         with self._lock:
             if version > self.version:
                 temporary = self.path.with_name(self.path.name + TEMPORARY)
@@ -48,13 +48,13 @@ class EpochFile:
                 self.version = version
 
     def retire(self) -> None:
-        """Write no more, once a write that is under way has ended: the directory goes to somebody else."""
+        """Wait for a write in progress, then refuse all others: another log may use the directory's name."""
         with self._lock:
             self.version = RETIRED
 
 
 class EpochSave(NamedTuple):
-    """The epochs as they were once; `run` puts them on disk, in any thread."""
+    """A copy of the epochs at one version; `run` writes it to disk, in any thread."""
 
     file: EpochFile
     version: int
@@ -70,14 +70,14 @@ class LeaderEpochs:
         self._file = EpochFile(disk, directory / names.LEADER_EPOCHS)
         self._epochs: list[int] = []
         self._starts: list[int] = []
-        # Rises with every change; the file has that of its content.
+        # Rises with every change. EpochFile.version is the version that was written last.
         self._version = 0
-        # Whether the file was there and sound; without it the log has to be read to know its epochs.
+        # Whether the file could be read; if not, the epochs have to be found in the batches of the log.
         self.loaded = self._load()
 
     @property
     def latest(self) -> int:
-        """The newest epoch known, -1 when none is."""
+        """The newest known epoch, or -1."""
         return self._epochs[-1] if self._epochs else UNDEFINED_EPOCH
 
     @property
@@ -85,11 +85,12 @@ class LeaderEpochs:
         return [EpochEntry(epoch, start) for epoch, start in zip(self._epochs, self._starts, strict=True)]
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Note that `epoch` begins at `start_offset`; an entry this contradicts was never committed and goes.
+        """Note that `epoch` begins at `start_offset`. Entries that contradict this were never committed and are
+        removed.
 
         It is not on disk before the next save()."""
         if epoch < 0 or start_offset < 0:
-            raise ValueError(f"leader epoch {epoch} at offset {start_offset} is no valid entry")
+            raise ValueError(f"leader epoch {epoch} at offset {start_offset} is not a valid entry")
         if self._epochs and epoch == self._epochs[-1] and start_offset >= self._starts[-1]:
             return False
         keep = min(bisect_left(self._epochs, epoch), bisect_left(self._starts, start_offset))
@@ -119,20 +120,20 @@ class LeaderEpochs:
         self.save()
 
     def forget(self) -> None:
-        """Know of no epoch, in memory only."""
+        """Remove all epochs from memory; the file is not changed."""
         self._epochs.clear()
         self._starts.clear()
 
     def epoch_at(self, offset: int) -> int:
-        """The epoch that wrote `offset`, -1 when that is before the first epoch known."""
+        """The epoch that wrote `offset`, or -1 if that is before the first known epoch."""
         slot = bisect_right(self._starts, offset)
         return self._epochs[slot - 1] if slot else UNDEFINED_EPOCH
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEntry:
-        """The largest known epoch <= `epoch` and where it ends; (-1, -1) when that cannot be said.
+        """The largest known epoch <= `epoch` and where it ends; (-1, -1) if that is unknown.
 
-        An epoch older than all known ones ends where the first known one begins: what it wrote is gone, and
-        its asker must go on from the start of this log."""
+        An epoch older than all known ones ends where the first known one begins: its records are deleted, and
+        a client must go on at the start of this log."""
         if epoch == UNDEFINED_EPOCH:
             return EpochEntry(UNDEFINED_EPOCH, UNDEFINED_OFFSET)
         if epoch == self.latest:
@@ -140,19 +141,19 @@ class LeaderEpochs:
         above = bisect_right(self._epochs, epoch)
         if above == len(self._epochs):
             return EpochEntry(UNDEFINED_EPOCH, UNDEFINED_OFFSET)
-        found = self._epochs[above - 1] if above else epoch
-        return EpochEntry(found, self._starts[above])
+        floor = self._epochs[above - 1] if above else epoch
+        return EpochEntry(floor, self._starts[above])
 
     def save(self) -> None:
         self._version += 1
         self._save().run()
 
     def retire(self) -> None:
-        """The log is deleted: a flush that is still under way must not write into another's directory."""
+        """The log is deleted: a flush in progress must not write to a new log's directory of the same name."""
         self._file.retire()
 
     def unsaved(self) -> EpochSave | None:
-        """What has to be written so that the file is as the epochs are now."""
+        """The save that is needed to bring the file up to date, or None."""
         return self._save() if self._version > self._file.version else None
 
     def _save(self) -> EpochSave:

@@ -1,4 +1,4 @@
-"""How files and directories of a log are called; Kafka's names, to the letter. Pure string work."""
+"""The names of files and directories of a log, exactly as in Kafka. Pure functions on strings."""
 
 import re
 import uuid
@@ -35,7 +35,7 @@ _OFFSET_FILE = re.compile(
 _PARTITION_DIRECTORY = re.compile(r"(.+)-(\d+)")
 _DELETE_DIRECTORY = re.compile(r".+\.[0-9a-f]{32}-delete")
 _STRAY_DIRECTORY = re.compile(r".+\.[0-9a-f]{32}-stray")
-# Kafka cuts long topic names so that the renamed directory still fits in a file name.
+# Kafka shortens long topic names so that the new name of the directory is not too long for a file name.
 _DIRECTORY_LENGTH_MAX = 255
 
 
@@ -61,12 +61,12 @@ def is_delete_directory(name: str) -> bool:
 
 
 def delete_directory_name(partition: TopicPartition) -> str:
-    """A directory that is removed soon, or at the next start."""
+    """The name of a directory that will be removed soon, or at the next start."""
     return _renamed(partition, "delete")
 
 
 def stray_directory_name(partition: TopicPartition) -> str:
-    """A directory that belongs to no topic of the metadata; it is never opened and never removed."""
+    """The name of a directory whose topic is not in the metadata; it is never opened and never removed."""
     return _renamed(partition, "stray")
 
 

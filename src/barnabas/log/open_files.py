@@ -1,7 +1,7 @@
-"""Which segments have their files open, and whose are closed when there are too many. Pure bookkeeping.
+"""Which segments have open files, and which files to close when there are too many. No I/O.
 
-A segment opens its files when they are first used. When the descriptors are more than `most`, files that were
-not used since the last look are closed, those that were opened longest ago first."""
+A segment opens its files when they are first used. When there are more than `most` descriptors, files that
+were not used since the last check are closed, beginning with those that were opened first."""
 
 from typing import Protocol
 
@@ -9,13 +9,13 @@ DESCRIPTORS_MOST = 500
 
 
 class Keeper(Protocol):
-    """Something that opens files when it needs them and can do without them in between."""
+    """An object that opens its files when it needs them and can close them in between."""
 
     def was_used(self) -> bool:
-        """Whether the files were used since this was last asked."""
+        """Whether the files were used since the last call."""
 
     def close_files(self) -> None:
-        """Close them and say so with OpenFiles.closed; those that somebody else holds may stay."""
+        """Close the files and call OpenFiles.closed; files that have readers may stay open."""
 
 
 class OpenFiles:
@@ -29,7 +29,7 @@ class OpenFiles:
         return self._count
 
     def opened(self, keeper: Keeper, descriptors: int) -> None:
-        """The keeper has so many descriptors from now on; its own are never closed by this call."""
+        """From now on the keeper has this many descriptors. This call never closes them."""
         self._count += descriptors - self._kept.pop(keeper, 0)
         self._kept[keeper] = descriptors
         if self._count > self.most:
@@ -39,7 +39,7 @@ class OpenFiles:
         self._count -= self._kept.pop(keeper, 0)
 
     def _make_room(self, newest: Keeper) -> None:
-        # Once around forgets who was used before, so the second time around somebody goes.
+        # The first pass clears the marks of use, so the second pass finds something to close.
         for _ in range(2 * len(self._kept)):
             if self._count <= self.most:
                 return

@@ -1,9 +1,8 @@
-"""The .snapshot file: what a partition knows of its producers at an offset, in Kafka's binary form,
+"""The .snapshot file: what a partition knows about its producers at an offset, in Kafka's binary form,
 version 1.
 
-Kafka keeps only the newest batch of a producer. The earlier ones a retry may still repeat follow as a
-second table that Kafka's reader, which stops after its own entries, does not look at; the checksum covers
-both."""
+Kafka stores only the newest batch of a producer. We add the earlier batches that a retry may still repeat as
+a second table. Kafka's reader stops after its own entries and does not see it; the checksum covers both."""
 
 import struct
 
@@ -53,7 +52,7 @@ def decode_snapshot(data: bytes) -> dict[int, ProducerEntry]:
         if position < len(body):
             _decode_earlier_batches(body, position, producers)
     except struct.error as problem:
-        raise CorruptSnapshotError(f"it ends too early: {problem}") from problem
+        raise CorruptSnapshotError(f"the file is too short: {problem}") from problem
     return producers
 
 

@@ -1,8 +1,8 @@
-"""The producer table of one partition on disk: snapshots beside the segments, and replay of the log after
-one.
+"""The producer table of one partition on disk: snapshots beside the segments, and replay of the log after a
+snapshot.
 
-A snapshot that cannot be written is skipped and one that cannot be read is dropped: an older one (or none)
-and the log after it lead to the same state, only later."""
+A snapshot that cannot be written is skipped, and one that cannot be read is deleted: an older snapshot (or
+none) and the log after it lead to the same state, only more slowly."""
 
 import logging
 from bisect import bisect_right, insort
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 class ProducerState(ProducerTable):
     def __init__(self, disk: Disk, directory: Path, listing: list[str] | None = None) -> None:
-        """`listing` is what is in the directory, where that is known."""
+        """`listing` is the content of the directory, if the caller has it already."""
         super().__init__()
         self._disk = disk
         self._directory = directory
@@ -40,12 +40,12 @@ class ProducerState(ProducerTable):
         return names.segment_file(self._directory, offset, names.SNAPSHOT)
 
     def distrust_snapshot(self, offset: int) -> None:
-        """What the snapshot at `offset` says may not be true: the next one taken there replaces it."""
+        """The snapshot at `offset` may be wrong: the next one taken there replaces it."""
         if offset in self.snapshots:
             self.snapshots.remove(offset)
 
     def take_snapshot(self, offset: int, *, replace: bool = False) -> None:
-        """Write down the state, which is that of all batches below `offset`, unless that was done before."""
+        """Write a snapshot of the state after all batches below `offset`, unless there is one already."""
         self.end_offset = offset
         if offset in self.snapshots:
             if not replace:
@@ -62,7 +62,7 @@ class ProducerState(ProducerTable):
         insort(self.snapshots, offset)
 
     def load_newest(self, log_start_offset: int, upto: int) -> int:
-        """Load the newest sound snapshot at or below `upto`; where replay has to begin."""
+        """Load the newest readable snapshot at or below `upto`; returns the offset where replay begins."""
         self.load({})
         candidates = self.snapshots[: bisect_right(self.snapshots, upto)]
         for offset in reversed(candidates):
@@ -86,10 +86,10 @@ class ProducerState(ProducerTable):
         self._disk.unlink(self.snapshot_path(offset))
 
     def keep_snapshots(self, bases: set[int], log_start_offset: int, end_offset: int) -> list[Path]:
-        """Forget snapshots that belong to no segment, or lie outside the log; the one at its end stays.
+        """Forget snapshots that belong to no segment or are outside the log; the one at its end stays.
 
-        Those above the end are deleted, since others will be taken there. The files of the rest are left for
-        the caller to remove when there is time: they do no harm."""
+        Snapshots above the end are deleted, since others will be taken there. The files of the other forgotten
+        ones are harmless; they are returned for the caller to remove later."""
         rest: list[Path] = []
         for offset in list(self.snapshots):
             if offset > end_offset:
@@ -100,7 +100,7 @@ class ProducerState(ProducerTable):
         return rest
 
     def replay(self, segment: Segment, from_offset: int, upto: int) -> list[AbortedTransaction]:
-        """Fold the batches of one segment into the state; the transactions that were aborted in it."""
+        """Apply the batches of one segment to the state; returns the transactions that were aborted in it."""
         aborted: list[AbortedTransaction] = []
         for position, header in segment.headers():
             if header.base_offset >= upto:
@@ -116,7 +116,7 @@ class ProducerState(ProducerTable):
     def apply(
         self, header: BatchHeader, marker: Marker | None, first_offset: int
     ) -> tuple[CompletedTransaction, int] | None:
-        """Take in a batch that is in the log already and needs no check."""
+        """Apply a batch that is already in the log and needs no check."""
         if not header.is_control:
             self.record_batch(header, first_offset)
         elif marker is not None:
@@ -131,5 +131,5 @@ def aborted_transaction(completed: CompletedTransaction, last_stable_offset: int
 
 
 def read_batch_marker(segment: Segment, position: int, header: BatchHeader) -> Marker | None:
-    """How a control batch ends a transaction; None once compaction has emptied it."""
+    """The marker in a control batch; None if compaction has removed it."""
     return read_marker(segment.read_batch(position, header.size)) if header.count else None
