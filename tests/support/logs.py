@@ -88,7 +88,8 @@ class LogBench:
             producer_epoch=epoch,
             timestamp=self.clock.now_ms(),
         )
-        result = self.log.append_as_leader(trusted(data), self.log.latest_epoch, Origin.COORDINATOR)
+        epoch = self.log.leader_epochs.latest
+        result = self.log.append_as_leader(trusted(data), epoch, Origin.COORDINATOR)
         self.log.update_high_watermark(self.log.log_end_offset)
         return result
 

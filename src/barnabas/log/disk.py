@@ -1,7 +1,8 @@
-"""The file seam: every byte the log reads or writes goes through a Disk, so that a test can make one fail.
+"""The file system as the log uses it: all reads and writes go through a Disk, so that a test can make one
+fail.
 
-Touches the file system and nothing else. Data calls take a file descriptor and are the bare system calls
-(an append must not pay for a wrapper); path calls take a Path."""
+Methods for data take a file descriptor and are the system calls themselves, because a wrapper would slow down
+every append; the others take a Path."""
 
 import errno
 import os
@@ -12,7 +13,7 @@ from typing import Protocol, TypeAlias
 from barnabas.log.open_files import OpenFiles
 
 COPY_CHUNK_BYTES = 1 << 20
-# Of a file that is written beside the one whose place it takes; a crash may leave it.
+# Suffix of a file that is written and then renamed to its final name; a crash may leave it behind.
 TEMPORARY = ".tmp"
 
 Data: TypeAlias = bytes | bytearray | memoryview
@@ -55,7 +56,8 @@ class Readers:
 
 
 class Disk(Protocol):
-    """What the log asks of a file system. Failures are OSError; writes may be short, as in POSIX."""
+    """The file system operations that the log needs. Failures are OSError; writes may be short, as in
+    POSIX."""
 
     open_files: OpenFiles
 
@@ -76,7 +78,7 @@ class Disk(Protocol):
 
 
 class RealDisk:
-    """The operating system's files. The data calls are the system calls themselves."""
+    """The files of the operating system. The methods for data are the system calls themselves."""
 
     pwrite = staticmethod(os.pwrite)
     pread = staticmethod(os.pread)
@@ -122,7 +124,7 @@ class RealDisk:
 
 
 def write_fully(disk: Disk, fd: int, data: Data, position: int) -> None:
-    """Write all of `data`, going on after a short write; a write of nothing is a full disk."""
+    """Write all of `data`, going on after a short write. A write of 0 bytes means that the disk is full."""
     view = memoryview(data).cast("B")
     while view:
         written = disk.pwrite(fd, view, position)
@@ -133,7 +135,7 @@ def write_fully(disk: Disk, fd: int, data: Data, position: int) -> None:
 
 
 def read_file(disk: Disk, path: Path) -> bytes | None:
-    """The whole of a small file, or None when there is none."""
+    """The content of a small file, or None if there is no file."""
     try:
         handle = disk.open(path)
     except FileNotFoundError:
@@ -145,16 +147,20 @@ def read_file(disk: Disk, path: Path) -> bytes | None:
 
 
 def put_file(disk: Disk, path: Path, data: bytes) -> None:
-    """As replace_file for a process that is killed; a power failure may leave nothing, or an empty file."""
+    """Like replace_file, but only safe if the process is killed: after a power failure the file may be
+    missing or empty."""
     temporary = path.with_name(path.name + TEMPORARY)
     handle = disk.open(temporary, write=True, create=True)
-    disk.truncate(handle.fd, 0)
-    write_fully(disk, handle.fd, data, 0)
+    try:
+        disk.truncate(handle.fd, 0)
+        write_fully(disk, handle.fd, data, 0)
+    finally:
+        handle.close()
     disk.rename(temporary, path)
 
 
 def replace_file(disk: Disk, path: Path, data: bytes) -> None:
-    """Replace a small file so that a crash leaves the old content or the new, never a mixture."""
+    """Replace a small file so that after a crash it has the old content or the new, never a mixture."""
     temporary = path.with_name(path.name + TEMPORARY)
     write_durably(disk, temporary, data)
     disk.rename(temporary, path)
@@ -162,7 +168,7 @@ def replace_file(disk: Disk, path: Path, data: bytes) -> None:
 
 
 def write_durably(disk: Disk, path: Path, data: bytes) -> None:
-    """Write a small file and have it on stable storage; a crash may leave any part of it."""
+    """Write a small file and sync it to stable storage; a crash may leave any part of it."""
     handle = disk.open(path, write=True, create=True)
     try:
         disk.truncate(handle.fd, 0)
@@ -184,8 +190,8 @@ def copy_prefix(disk: Disk, source: FileHandle, target: FileHandle, size: int) -
 
 
 def replace_by_prefix(disk: Disk, file: FileHandle, path: Path, size: int) -> FileHandle:
-    """Put a copy of the first `size` bytes of `file` in the place of `path`; `file` itself is left as it
-    is."""
+    """Replace `path` by a copy of the first `size` bytes of `file`, which itself is not changed; returns the
+    copy."""
     temporary = path.with_name(path.name + ".cleaned")
     target = disk.open(temporary, write=True, create=True)
     copy_prefix(disk, file, target, size)

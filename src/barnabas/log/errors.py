@@ -1,4 +1,5 @@
-"""Errors of the log that have no Kafka error code: they stop the broker's start, or the caller handles them."""
+"""Errors of the log that have no Kafka error code: they stop the start of a broker, or the caller handles
+them."""
 
 
 class LogDirError(Exception):

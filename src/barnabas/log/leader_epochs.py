@@ -85,8 +85,8 @@ class LeaderEpochs:
         return [EpochEntry(epoch, start) for epoch, start in zip(self._epochs, self._starts, strict=True)]
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Note that `epoch` begins at `start_offset`. Entries that contradict this were never committed and are
-        removed.
+        """Note that `epoch` begins at `start_offset`. Entries that contradict this were never committed and
+        are removed.
 
         It is not on disk before the next save()."""
         if epoch < 0 or start_offset < 0:
@@ -149,7 +149,8 @@ class LeaderEpochs:
         self._save().run()
 
     def retire(self) -> None:
-        """The log is deleted: a flush in progress must not write to a new log's directory of the same name."""
+        """The log is deleted: a flush in progress must not write to the directory of a new log with the same
+        name."""
         self._file.retire()
 
     def unsaved(self) -> EpochSave | None:

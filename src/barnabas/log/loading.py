@@ -1,10 +1,10 @@
 """Opening a log: from the files of its directory to a Log that can be appended to.
 
-After a clean stop only the end of the last segment is looked at. After an unclean one every batch from the
-recovery point on is checked: a torn tail is cut, damage with good data after it is kept and marked, and
-all that stands beside those segments is made anew; what belongs to the last one is only kept in mind, since
-it would not be trusted after another unclean stop. Side files that are missing are always rebuilt. Nothing is
-synced, and no file stays open."""
+After a clean stop only the end of the last segment is read. After an unclean stop every batch from the
+recovery point on is checked: an incomplete batch at the end is cut off, damage with good data after it is
+kept and marked, and the indexes of those segments are rebuilt. The indexes of the last segment are rebuilt in
+memory only, since files would not be trusted after another unclean stop. Missing index files are always
+rebuilt. Nothing is synced, and no file stays open."""
 
 import logging
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What the checkpoints of the log directory say of a log. `clean`: it was closed in order."""
+    """What the checkpoints of the log directory say about a log. `clean`: it was closed cleanly."""
 
     recovery_point: int = 0
     log_start_offset: int = 0
@@ -40,7 +40,7 @@ class Marks:
 
 
 def open_log(identity: Identity, services: Services, config: TopicConfig, marks: Marks) -> Log:
-    """Open the log in `identity.directory`, or begin a new one there. OSError when the disk fails."""
+    """Open the log in `identity.directory`, or create a new one there. OSError if the disk fails."""
     disk, directory = services.disk, identity.directory
     listing = finish_interrupted_swaps(disk, directory, _listing(disk, directory))
     stored_id = read_partition_metadata(disk, directory) if names.PARTITION_METADATA in listing else None
@@ -68,9 +68,9 @@ class _Loader:
         self._log = log
         self._marks = marks
         self._listing = listing
-        # The first segment that was examined byte by byte, in the list of segments.
+        # The position, in the list of segments, of the first one whose bytes were all checked.
         self._examined_from: int | None = None
-        # Bases of segments that were examined and hold no batch of a producer with an id.
+        # Base offsets of examined segments without a batch of an idempotent producer.
         self._without_producers: set[int] = set()
         self._changed = False
 
@@ -97,7 +97,7 @@ class _Loader:
         self._load_producers()
         if self._changed:
             log.save_corrupt_ranges()
-        log.settle()
+        log.update_flush_limit()
 
     def _existing_segments(self) -> list[Segment]:
         log = self._log
@@ -105,7 +105,7 @@ class _Loader:
         bases = sorted(offset for offset, kind, pending in files if kind == names.LOG and not pending)
         for offset, kind, pending in files:
             if kind in names.SEGMENT_SUFFIXES and not pending and offset not in bases:
-                logger.warning("%s: %020d%s has no segment and is removed", log.directory, offset, kind)
+                logger.warning("%s: removing %020d%s, which has no segment", log.directory, offset, kind)
                 log.disk.unlink(names.segment_file(log.directory, offset, kind))
         segments = [Segment(log.disk, log.directory, base, log.config, log.clock.now_ms()) for base in bases]
         for segment, end in zip(segments, bases[1:], strict=False):
@@ -127,7 +127,7 @@ class _Loader:
         log.damaged = bool(log.corrupt_ranges)
 
     def _recover(self, place: int) -> None:
-        """Check all segments from this place on."""
+        """Check all segments from this position in the list on."""
         self._examined_from = place if self._examined_from is None else min(place, self._examined_from)
         for number in range(place, len(self._log.segments)):
             self._recover_segment(number)
@@ -138,22 +138,22 @@ class _Loader:
         last = place == len(log.segments) - 1
         limit = segment.offset_limit + 1 if last else log.bases[place + 1]
         segment.active = last
-        # In an older segment the next one's base confirms its last batch.
-        found = examine(segment, limit, gaps=log.config.cleanup_compact or not last, last=last)
-        self._report(segment, found)
-        if found.bad != segment.bad:
+        # If the segment is not the last, the base offset of the next one confirms its last batch.
+        examination = examine(segment, limit, gaps=log.config.cleanup_compact or not last, last=last)
+        self._report(segment, examination)
+        if examination.bad != segment.bad:
             self._changed = True
-        install(segment, found)
-        if not found.has_producers:
+        install(segment, examination)
+        if not examination.has_producers:
             self._without_producers.add(segment.base_offset)
         if not last:
             segment.next_offset = limit
-        for epoch, start in found.epochs:
+        for epoch, start in examination.epochs:
             if epoch > log.leader_epochs.latest:
                 log.leader_epochs.assign(epoch, start)
 
-    def _report(self, segment: Segment, found: Examination) -> None:
-        for corrupt in found.bad:
+    def _report(self, segment: Segment, examination: Examination) -> None:
+        for corrupt in examination.bad:
             logger.error(
                 "%s: bytes %d to %d of %s, offsets %d to %d, are damaged; only fetches of them fail",
                 self._log.partition,
@@ -163,28 +163,32 @@ class _Loader:
                 corrupt.first_offset,
                 corrupt.next_offset - 1,
             )
-        if found.valid_end < segment.size:
+        if examination.valid_end < segment.size:
             logger.warning(
-                "%s: %d bytes after the last whole batch of %s are cut; the log goes on at offset %d",
+                "%s: cutting off %d bytes after the last complete batch of %s; the next offset is %d",
                 self._log.partition,
-                segment.size - found.valid_end,
+                segment.size - examination.valid_end,
                 segment,
-                found.next_offset,
+                examination.next_offset,
             )
 
     def _activate_last(self) -> None:
-        """A segment that was just recovered is active already."""
+        """Make the last segment active; one that was just recovered is active already."""
         log = self._log
         segment = log.active
         if not segment.active and not segment.activate():
-            logger.error("%s: the end of %s is not as it was closed; it is recovered", log.partition, segment)
+            logger.error("%s: %s was not closed cleanly; recovering it", log.partition, segment)
             segment.release()
             self._recover(len(log.segments) - 1)
 
     def _drop_all(self) -> None:
-        """Files were removed by hand: what is left ends before the log start."""
+        """Somebody removed files: the rest of the log ends before the log start offset."""
         log = self._log
-        logger.error("%s ends at %d, below its start; it begins anew", log.partition, log.active.next_offset)
+        logger.error(
+            "%s ends at offset %d, below its log start offset; removing its segments",
+            log.partition,
+            log.active.next_offset,
+        )
         for segment in log.segments:
             segment.release()
             for suffix in names.SEGMENT_SUFFIXES:
@@ -194,15 +198,15 @@ class _Loader:
         self._changed = True
 
     def _load_epochs(self) -> None:
-        """An epoch checkpoint that is lost is made anew from the batches, which carry their epochs."""
+        """A lost epoch checkpoint is rebuilt from the batches, which carry their epochs."""
         log = self._log
         epochs = log.leader_epochs
         if not epochs.loaded:
             self._find_epochs()
         if epochs.entries and not epochs.loaded and not log.unflushed:
-            # Otherwise the next flush does it.
+            # Otherwise the next flush saves them.
             epochs.save()
-        # An epoch that begins exactly at the end is kept: its leader has not written yet.
+        # An epoch that begins exactly at the end is kept: its leader has not written anything yet.
         epochs.truncate_from_end(log.log_end_offset + 1)
         epochs.truncate_from_start(log.log_start_offset)
 
@@ -218,9 +222,9 @@ class _Loader:
                     epochs.assign(header.leader_epoch, header.base_offset)
 
     def _load_producers(self) -> None:
-        """Load the newest snapshot that can be trusted and replay what came after it.
+        """Load the newest snapshot that can be trusted and replay the batches after it.
 
-        Transaction indexes of examined segments are made anew on the way, so replay begins at or before
+        The replay also rebuilds the transaction indexes of examined segments, so it begins at or before
         them."""
         log = self._log
         producers, end = log.producers, log.log_end_offset

@@ -1,6 +1,6 @@
-"""One partition's log as the broker sees it: appending, and a door to what the other modules do with it.
+"""One partition's log as the broker sees it: appending, and methods that lead to the other modules.
 
-Synchronous and owned by one thread."""
+Synchronous, and owned by one thread."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -49,7 +49,7 @@ class Log(LogState):
     def append_as_leader(
         self, batch: CheckedBatch, leader_epoch: int, origin: Origin = Origin.CLIENT
     ) -> AppendResult:
-        """Give the batch its offsets and write it; a repeat of an earlier one is only answered."""
+        """Give the batch its offsets and write it. A repeat of an earlier batch is not written again."""
         first = self.log_end_offset
         last = first + batch.last_offset_delta
         producer_id = batch.producer_id
@@ -77,7 +77,8 @@ class Log(LogState):
         return tuple.__new__(AppendResult, (first, last, log_append_time, self.log_start_offset, False))
 
     def append_as_follower(self, data: memoryview) -> AppendResult:
-        """Write batches as a leader numbered them; a batch cut off at the end is left out."""
+        """Write batches with the offsets that the leader gave them; an incomplete batch at the end is
+        skipped."""
         first = last = -1
         for position, header in iter_headers(data):
             if not crc_is_valid(data, position, header.size):
@@ -112,7 +113,7 @@ class Log(LogState):
             self.flush()
 
     def _make_room(self, size: int, first: int, last: int, max_timestamp: int) -> Segment:
-        """The segment to append to, which is a new one when the active one is full or old."""
+        """The segment to append to: a new one if the active one is full or too old."""
         if self.offline:
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"the log directory of {self.partition} is offline"
@@ -161,8 +162,8 @@ class Log(LogState):
         return transactions.aborted_transactions(self, from_offset, upto_offset)
 
     def verify(self, segment: Segment) -> list[CorruptRange]:
-        """Check every batch of a segment, which a fetch does not do; damage is marked and no more handed
-        out."""
+        """Check every batch of a segment, which a fetch does not do. Damaged batches are marked, and fetches
+        of them fail from now on."""
         try:
             if verify(segment):
                 self.save_corrupt_ranges()
@@ -173,7 +174,7 @@ class Log(LogState):
     # -- removing
 
     def truncate_to(self, offset: int) -> bool:
-        """Drop all from `offset` on; False when the log ends there or before."""
+        """Remove everything from `offset` on; False if the log ends there or earlier."""
         return truncation.truncate_to(self, offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
@@ -184,13 +185,13 @@ class Log(LogState):
         return retention.advance_log_start(self, offset)
 
     def apply_retention(self, now_ms: int) -> int:
-        """Delete segments that are too old, too many or below the log start; how many."""
+        """Delete segments that are too old, too large together, or below the log start; returns how many."""
         return retention.apply_retention(self, now_ms)
 
     # -- ending
 
     def close(self) -> None:
-        """Write all down, so that the next start needs no recovery."""
+        """Write everything to disk, so that the next start needs no recovery."""
         task = self.plan_close()
         if task is not None:
             problem = task.problem()
@@ -200,9 +201,9 @@ class Log(LogState):
         self.abandon()
 
     def plan_close(self) -> FlushTask | None:
-        """Write all down but for a flush; once that has been run, the log can be abandoned.
+        """Write everything except for a flush, which is returned. After the flush the log can be abandoned.
 
-        What lies beside the records needs no sync: an index is checked at use, a snapshot has a checksum."""
+        Only the records are synced: an index is checked when it is used, and a snapshot has a checksum."""
         if self.offline:
             return None
         if self.log_end_offset > self.log_start_offset:
@@ -215,15 +216,15 @@ class Log(LogState):
         return task
 
     def abandon(self) -> None:
-        """Let go of the files without writing anything, as a killed process does."""
+        """Close the files without writing anything, as if the process were killed."""
         self.closed = self.offline = True
         for segment in self.segments:
             segment.release()
 
     def delete(self) -> Path:
-        """Rename the directory out of the way; what is in it goes after file.delete.delay.ms.
+        """Rename the directory; its content is removed after file.delete.delay.ms.
 
-        That it stays so after a power failure is for the caller to make sure."""
+        The caller syncs the directory above it, so that a power failure does not undo the renaming."""
         target = self.directory.with_name(names.delete_directory_name(self.partition))
         self.leader_epochs.retire()
         try:

@@ -1,8 +1,7 @@
-"""All logs of a broker, over its log directories: loading, creating, deleting, and the periodic work on
-them.
+"""All logs of a broker in all its log directories: loading, creating, deleting, and periodic work.
 
 The periodic functions are plain calls; the broker has the timers. A directory whose disk fails goes
-offline with its logs: what they are asked is answered with KAFKA_STORAGE_ERROR, and the other directories
+offline with its logs: requests to them are answered with KAFKA_STORAGE_ERROR, and the other directories
 go on."""
 
 import logging
@@ -28,13 +27,13 @@ from barnabas.log.trash import Trash
 
 logger = logging.getLogger(__name__)
 
-# So many logs have files open at once while they are closed.
+# How many logs are closed together. All their files are open until they are synced.
 CLOSED_TOGETHER = 256
 
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """What the manager needs to know of the broker's configuration."""
+    """The part of the broker's configuration that the manager needs."""
 
     cluster_id: str
     node_id: int
@@ -55,12 +54,13 @@ class LogManager:
         self._logs: dict[TopicPartition, Log] = {}
         self._home: dict[TopicPartition, LogDirectory] = {}
         self.directories = [LogDirectory(self._disk, Path(path)) for path in log_dirs]
-        # Partitions that have no log any more and may still be in the checkpoints; and how often a log went.
+        # Partitions whose log is deleted, but which may still be in the checkpoints.
         self._still_marked: set[TopicPartition] = set()
-        # New logs whose directories a power failure might take.
+        # New logs whose directories could be lost in a power failure.
         self._unsynced: list[Log] = []
-        # Directories in which logs were made or deleted since the last sync.
+        # Directories in which logs were created or deleted since the last sync.
         self._changed: set[LogDirectory] = set()
+        # How many logs were deleted; see CheckpointTask.
         self._deletions = 0
 
     # -- starting and stopping
@@ -81,7 +81,7 @@ class LogManager:
             except OSError as problem:
                 self._directory_failed(directory, problem)
         if not any(directory.online for directory in self.directories):
-            raise LogDirError("none of the directories of log.dirs can be used")
+            raise LogDirError("none of the directories in log.dirs can be used; see the errors above")
 
     def _load_directory(self, directory: LogDirectory, topic_configs: Callable[[str], TopicConfig]) -> None:
         recovery_points = directory.read(names.RECOVERY_POINTS)
@@ -116,7 +116,8 @@ class LogManager:
         return log
 
     def shutdown(self, broker_epoch: int = -1) -> None:
-        """Close everything; directories in which all went well need no recovery at the next start."""
+        """Close everything. Directories that were closed without errors need no recovery at the next
+        start."""
         failed: set[Path] = set()
         logs = list(self._logs.values())
         for start in range(0, len(logs), CLOSED_TOGETHER):
@@ -131,21 +132,22 @@ class LogManager:
         self._logs.clear()
 
     def _close(self, logs: list[Log]) -> list[Log]:
-        """Close these logs, with their flushes at once; those that could not be closed in order."""
+        """Close these logs and flush them at the same time; returns those that could not be closed
+        cleanly."""
         failed: list[Log] = []
         planned: list[tuple[Log, FlushTask]] = []
         for log in logs:
             try:
                 task = log.plan_close()
             except KafkaError as problem:
-                logger.error("%s could not be closed in order: %s", log, problem)
+                logger.error("%s could not be closed cleanly: %s", log, problem)
                 failed.append(log)
                 continue
             if task is not None:
                 planned.append((log, task))
-        for (log, task), trouble in zip(planned, run_together([task for _, task in planned]), strict=True):
-            self.finish_flush(log, task, trouble)
-            if trouble is not None:
+        for (log, task), error in zip(planned, run_together([task for _, task in planned]), strict=True):
+            self.finish_flush(log, task, error)
+            if error is not None:
                 failed.append(log)
         for log in logs:
             log.abandon()
@@ -153,11 +155,11 @@ class LogManager:
 
     @property
     def were_clean(self) -> bool:
-        """Whether every directory was closed in order when it was last used."""
+        """Whether every directory was closed cleanly when it was last used."""
         return all(directory.was_clean for directory in self.directories)
 
     def _let_go(self) -> None:
-        """Give up locks and files without writing anything."""
+        """Release locks and files without writing anything."""
         for log in self._logs.values():
             log.abandon()
         for directory in self.directories:
@@ -173,17 +175,17 @@ class LogManager:
 
     @property
     def highest_producer_id(self) -> int:
-        """The highest id of which a log remembers sequences, -1 for none; ids given out must be above it.
+        """The highest producer id in any log, or -1; newly allocated ids must be above it.
 
-        A log directory taken over from another broker may hold ids that our metadata never gave out."""
+        A log directory that comes from another broker may hold ids that our metadata never allocated."""
         return max(
             (producer_id for log in self._logs.values() for producer_id in log.producers.entries), default=-1
         )
 
     def get_or_create(self, partition: TopicPartition, topic_id: Uuid | None, config: TopicConfig) -> Log:
-        """The partition's log; a new one goes to the directory that has the fewest.
+        """The partition's log; a new one is created in the directory that has the fewest logs.
 
-        What is made is not safe from a power failure before sync_changes."""
+        A new log is not safe from a power failure before sync_changes()."""
         log = self._logs.get(partition)
         if log is not None:
             return log
@@ -191,7 +193,7 @@ class LogManager:
         if not online or not self._home.get(partition, online[0]).online:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log directory of {partition} is offline")
         if partition in self._still_marked:
-            # The marks of a former log of this name, found after a crash, would be taken for the new one's.
+            # After a crash, offsets in the checkpoints of the old log would be used for the new one.
             self.checkpoint()
         homes = list(self._home.values()) if len(online) > 1 else []
         directory = min(online, key=homes.count)
@@ -205,7 +207,7 @@ class LogManager:
         return log
 
     def sync_changes(self) -> None:
-        """Have it on stable storage which logs were deleted and made, and what tells whose those are."""
+        """Sync which logs were deleted and created, and the topic ids of new ones, to stable storage."""
         created, self._unsynced = [log for log in self._unsynced if not log.offline], []
         for start in range(0, len(created), CLOSED_TOGETHER):
             self._sync(created[start : start + CLOSED_TOGETHER])
@@ -228,12 +230,12 @@ class LogManager:
                 log.storage_error(problem, fatal=True)
             else:
                 planned.append((log, FlushTask(self._disk, log.directory, 0, files)))
-        for (log, _), trouble in zip(planned, run_together([task for _, task in planned]), strict=True):
-            if trouble is not None:
-                log.storage_error(trouble, fatal=True)
+        for (log, _), error in zip(planned, run_together([task for _, task in planned]), strict=True):
+            if error is not None:
+                log.storage_error(error, fatal=True)
 
     def delete(self, partition: TopicPartition) -> None:
-        """Take the log away now; its files go after file.delete.delay.ms. See sync_changes."""
+        """Remove the log now; its files are deleted after file.delete.delay.ms. See sync_changes."""
         log = self._logs.pop(partition, None)
         directory = self._home.pop(partition, None)
         self._forgotten(partition)
@@ -242,7 +244,7 @@ class LogManager:
             self._changed.add(directory)
 
     def set_aside(self, partition: TopicPartition) -> Path:
-        """Close the log of a partition that no topic claims and rename its directory out of the way."""
+        """Close the log of a partition that belongs to no topic, and rename its directory to a stray name."""
         log = self._logs.pop(partition)
         directory = self._home.pop(partition)
         self._forgotten(partition)
@@ -259,8 +261,8 @@ class LogManager:
     # -- periodic work
 
     def apply_retention(self) -> int:
-        """Delete what is due in all logs, expire idle producers and close files nobody reads; segments
-        deleted."""
+        """Delete old segments of all logs, expire idle producers and close idle files; returns how many
+        segments were deleted."""
         return sum(self.retain(log) for log in self._healthy())
 
     def retain(self, log: Log) -> int:
@@ -276,23 +278,13 @@ class LogManager:
         return deleted
 
     def flush_task(self, log: Log) -> FlushTask | None:
-        """The flush that is due by flush.ms, or of segments that were rolled; `run` it in any thread, then
-        finish."""
+        """The flush that is due because of flush.ms or because segments were rolled. `run` it in any thread,
+        then call finish_flush."""
         upto = log.flush_due(self._clock.now_ms())
         return None if upto is None else log.plan_flush(upto)
 
-    def flush_dirty(self) -> int:
-        """Do all that is due here and now; how many logs were flushed."""
-        flushed = 0
-        for log in self._healthy():
-            task = self.flush_task(log)
-            if task is not None:
-                flushed += 1
-                self.finish_flush(log, task, task.problem())
-        return flushed
-
     def finish_flush(self, log: Log, task: FlushTask, problem: OSError | None) -> None:
-        """The task was run; a sync that failed takes the log offline, unless it was deleted meanwhile."""
+        """The task was run. A failed sync takes the log offline, unless the log was deleted meanwhile."""
         if log.closed:
             return
         if problem is None:
@@ -301,7 +293,7 @@ class LogManager:
             log.flush_failed(problem)
 
     def plan_checkpoint(self) -> CheckpointTask:
-        """What the checkpoints are to say now; `write` it in any thread, then install it."""
+        """The current content of all checkpoints. `write` it in any thread, then install it."""
         files: list[CheckpointFile] = []
         for directory in self.directories:
             if not directory.online:
@@ -317,7 +309,7 @@ class LogManager:
         return CheckpointTask(self._disk, self._deletions, files)
 
     def install_checkpoint(self, task: CheckpointTask) -> None:
-        """Put written checkpoints in place, unless a log they name was deleted meanwhile."""
+        """Rename written checkpoints into place, unless a log was deleted meanwhile."""
         is_stale = task.deletions != self._deletions
         for directory, problem in task.finish(discard=is_stale):
             self._checkpoint_failed(directory, problem)
@@ -325,13 +317,13 @@ class LogManager:
             self._still_marked.clear()
 
     def checkpoint(self) -> None:
-        """Plan, write and install, here and now."""
+        """Plan, write and install the checkpoints in this thread."""
         task = self.plan_checkpoint()
         task.write()
         self.install_checkpoint(task)
 
     def removal(self) -> Callable[[], None] | None:
-        """Removes what was deleted long enough ago, if anything was; to be called in any thread."""
+        """A function for any thread that removes the files whose delay has passed; None if there are none."""
         due = self._trash.take_due()
         return partial(self._trash.remove, due) if due else None
 
@@ -345,8 +337,8 @@ class LogManager:
         return [log for log in self._logs.values() if not log.offline]
 
     def _checkpoint_failed(self, directory: LogDirectory, problem: OSError) -> None:
-        if LogState.is_passing(problem):
-            # The old checkpoint stands: the next recovery only does more than it has to.
+        if LogState.is_temporary(problem):
+            # The old checkpoint stays valid: the next recovery only reads more than it has to.
             logger.error("the checkpoints of %s could not be written: %s", directory, problem)
         else:
             self._directory_failed(directory, problem)

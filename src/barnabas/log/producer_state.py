@@ -88,8 +88,8 @@ class ProducerState(ProducerTable):
     def keep_snapshots(self, bases: set[int], log_start_offset: int, end_offset: int) -> list[Path]:
         """Forget snapshots that belong to no segment or are outside the log; the one at its end stays.
 
-        Snapshots above the end are deleted, since others will be taken there. The files of the other forgotten
-        ones are harmless; they are returned for the caller to remove later."""
+        Snapshots above the end are deleted, since others will be taken there. The files of the other
+        forgotten ones are harmless; they are returned for the caller to remove later."""
         rest: list[Path] = []
         for offset in list(self.snapshots):
             if offset > end_offset:

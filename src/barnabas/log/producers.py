@@ -1,10 +1,9 @@
-"""What a partition remembers of each producer: its last batches and its open transaction. Pure rules, no
-I/O.
+"""What a partition remembers about each producer: its last batches and its open transaction. No I/O.
 
-Order of a client's batch: a repeat of one of the last five is answered with its first offsets; then the
-epoch must not be older than the one known; then the sequence must follow the last one (or be 0 for a new
-epoch); then a batch outside the open transaction is refused. A producer of which nothing is known may
-start anywhere."""
+A client's batch is checked in this order: a repeat of one of the last five batches is answered with the
+offsets of that batch; the epoch must not be older than the known one; the sequence must follow the last one
+(or be 0 in a new epoch); while a transaction is open, a batch outside it is refused. An unknown producer may
+begin with any sequence."""
 
 from collections import deque
 from enum import Enum
@@ -22,12 +21,10 @@ NO_OFFSET = -1
 
 
 class Origin(Enum):
-    """Who appends: a client is checked fully, a coordinator sends no sequences, a leader was checked
-    already."""
+    """Who appends. A client's batches are checked fully; a coordinator's have no sequences."""
 
     CLIENT = "client"
     COORDINATOR = "coordinator"
-    REPLICATION = "replication"
 
 
 class ProducerFields(Protocol):
@@ -110,14 +107,14 @@ class ProducerTable:
 
     def __init__(self) -> None:
         self.entries: dict[int, ProducerEntry] = {}
-        # First offset -> producer id. Offsets rise as transactions begin, so the first key is the lowest.
+        # First offset -> producer id of open transactions. Newer transactions have higher first offsets, so
+        # the first key is the lowest.
         self.ongoing: dict[int, int] = {}
-        # First offset -> marker's offset of transactions decided, but by a marker not yet replicated.
+        # First offset -> offset of the marker, of ended transactions whose marker is not replicated yet.
         self.unreplicated: dict[int, int] = {}
 
     def check_batch(self, batch: ProducerFields, origin: Origin) -> BatchMetadata | None:
-        """Raise if the batch may not be appended; the earlier batch if this is a repeat of it; None if it
-        may."""
+        """None if the batch may be appended; the earlier batch if this one repeats it; otherwise raises."""
         entry = self.entries.get(batch.producer_id)
         if entry is None:
             return None
@@ -137,8 +134,8 @@ class ProducerTable:
         return None
 
     def is_next(self, producer_id: int, epoch: int, sequence: int) -> bool:
-        """Whether a client's batch outside transactions is just what was to come of its producer; if not,
-        `check_batch` knows why."""
+        """Whether a client's batch outside transactions has the sequence that its producer must send next. If
+        not, `check_batch` says what is wrong."""
         entry = self.entries.get(producer_id)
         if entry is None:
             return True
@@ -151,7 +148,8 @@ class ProducerTable:
     def record_next(
         self, producer_id: int, epoch: int, sequence: int, place: tuple[int, int, int]
     ) -> ProducerEntry:
-        """A batch of which is_next() is true was appended; `place`: first offset, offset delta, timestamp."""
+        """A batch for which is_next() is true was appended. `place` is its first offset, offset delta and
+        timestamp."""
         entry = self.entries.get(producer_id)
         if entry is None:
             entry = self.entries[producer_id] = ProducerEntry(producer_id, epoch)
@@ -181,16 +179,16 @@ class ProducerTable:
             raise KafkaError(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
                 f"coordinator epoch {marker.coordinator_epoch} for producer {batch.producer_id} is older "
-                f"than {entry.coordinator_epoch}, which has written a marker already",
+                f"than {entry.coordinator_epoch}, which has already written a marker",
             )
 
     def record_marker(
         self, batch: ProducerFields, marker: Marker, offset: int
     ) -> tuple[CompletedTransaction, int] | None:
-        """A marker was appended at `offset`: the transaction it ends and the last stable offset after it,
-        if any.
+        """A marker was appended at `offset`; returns the transaction that it ends and the last stable offset
+        after it.
 
-        A marker for a transaction that wrote nothing here ends nothing."""
+        None if the transaction wrote nothing to this partition."""
         entry = self.entries.setdefault(batch.producer_id, ProducerEntry(batch.producer_id))
         first = entry.transaction_first_offset
         entry.move_to_epoch(batch.producer_epoch)
@@ -207,7 +205,7 @@ class ProducerTable:
         ), last_stable
 
     def first_unstable_offset(self) -> int | None:
-        """The lowest offset whose transaction is open, or decided by a marker that is not replicated yet."""
+        """The lowest offset whose transaction is open, or whose marker is not replicated yet."""
         first = next(iter(self.ongoing), None)
         if self.unreplicated:
             lowest = min(self.unreplicated)
@@ -215,7 +213,7 @@ class ProducerTable:
         return first
 
     def forget_replicated(self, offset: int) -> None:
-        """All below `offset` is replicated (or gone)."""
+        """Everything below `offset` is replicated or deleted."""
         done = [first for first, last in self.unreplicated.items() if last < offset]
         for first in done:
             del self.unreplicated[first]
@@ -228,7 +226,8 @@ class ProducerTable:
         self.unreplicated = {}
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers that have been idle for long; one with an open transaction stays."""
+        """Forget producers that have been idle for too long, except those with an open transaction; returns
+        how many."""
         idle = [
             producer_id
             for producer_id, entry in self.entries.items()
@@ -254,6 +253,6 @@ class ProducerTable:
         if sequence != expected:
             raise KafkaError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"producer {entry.producer_id} with epoch {batch.producer_epoch} sent sequence {sequence}; "
-                f"{expected} was to come",
+                f"batch of producer {entry.producer_id} with epoch {batch.producer_epoch} is out of order: "
+                f"expected sequence {expected}, got {sequence}",
             )

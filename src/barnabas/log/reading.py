@@ -1,6 +1,6 @@
-"""Reading a log: which bytes of which file answer a fetch. Nothing is copied; a slice names a file range.
+"""Reading a log: which bytes of which file answer a fetch. Nothing is copied; a slice is a range of a file.
 
-A slice keeps its file open, so it stays readable when retention deletes the segment under it. It counts as a
+A slice keeps its file open, so it can still be read after retention deleted the segment. It counts as a
 reader of the file until it is released."""
 
 from barnabas.errors import ErrorCode, KafkaError
@@ -12,21 +12,23 @@ from barnabas.log.state import LogState
 
 
 class LogSlice:
-    """`size` bytes from `position`; size 0 when there is nothing to read. The first batch holds the offset
-    asked for; it is cut off (`first_batch_incomplete`) only if the caller did not insist on one.
+    """`size` bytes of a file from `position`; size 0 if there is nothing to read. The first batch holds the
+    requested offset.
 
     Call release() when the bytes are sent or will not be needed. A slice that is dropped releases itself."""
 
-    __slots__ = ("_readers", "base_offset", "file", "first_batch_incomplete", "position", "size")
+    __slots__ = ("_readers", "base_offset", "file", "position", "size")
 
-    def __init__(self, file: FileHandle | None, readers: Readers, position: int, size: int) -> None:
+    def __init__(
+        self, file: FileHandle | None, readers: Readers, position: int, size: int, base_offset: int
+    ) -> None:
         readers.count += 1
         self._readers: Readers | None = readers
         self.file = file
         self.position = position
         self.size = size
-        self.first_batch_incomplete = False
-        self.base_offset = 0
+        # The base offset of the segment.
+        self.base_offset = base_offset
 
     def release(self) -> None:
         """Stop being a reader of the file, which is closed if nobody else needs it; may be called twice."""
@@ -39,7 +41,7 @@ class LogSlice:
         self.release()
 
 
-EMPTY = LogSlice(None, Readers(), 0, 0)
+EMPTY = LogSlice(None, Readers(), 0, 0, 0)
 
 
 def read(log: LogState, offset: int, bytes_max: int, upper_offset: int, at_least_one: bool) -> LogSlice:
@@ -63,16 +65,17 @@ def read(log: LogState, offset: int, bytes_max: int, upper_offset: int, at_least
 
 
 def _find_damage(log: LogState, offset: int) -> bool:
-    """A read met bytes that are no batch: check the whole segment, so that only the damaged ones are lost.
+    """A read met bytes that are not a batch: check the whole segment, so that only the damaged batches are
+    refused.
 
-    True if damage was found that was not known before."""
+    True if there is damage that was not known before."""
     try:
-        found = verify(log.segments[log.segment_for(offset)])
-        if found:
+        is_new = verify(log.segments[log.segment_for(offset)])
+        if is_new:
             log.save_corrupt_ranges()
     except OSError as problem:
         raise log.storage_error(problem) from problem
-    return found
+    return is_new
 
 
 def _slice(log: LogState, offset: int, upper: int, bytes_max: int, at_least_one: bool) -> LogSlice:
@@ -90,46 +93,43 @@ def _slice(log: LogState, offset: int, upper: int, bytes_max: int, at_least_one:
     available = _end_position(log, segment, upper) - position
     if available <= 0:
         return EMPTY
-    size, incomplete = available, False
+    size = available
     if available > bytes_max:
-        first_size = start[1] or _located(log, segment, offset)[1]
-        size = max(bytes_max, first_size) if at_least_one else bytes_max
-        size = min(size, available)
-        incomplete = size < first_size
+        size = bytes_max
+        if at_least_one:
+            first_size = start[1] or _located(log, segment, offset)[1]
+            size = min(max(bytes_max, first_size), available)
     file = segment.file()
     if position < segment.trusted_from:
         segment.check_order(position, position + size)
-    piece = LogSlice(file, segment.readers, position, size)
-    piece.first_batch_incomplete = incomplete
-    piece.base_offset = segment.base_offset
-    return piece
+    return LogSlice(file, segment.readers, position, size, segment.base_offset)
 
 
 def _start_of(log: LogState, segment: Segment, offset: int) -> tuple[int, int] | None:
-    """(position, size or 0 if not known) of the batch that holds `offset` or is the next after it."""
+    """(position, size or 0 if not known) of the batch that holds `offset`, or of the first batch after it."""
     hint = segment.hint
     if hint[0] == offset and hint[1] < segment.size:
         return hint[1], 0
-    found = locate(log, segment, offset)
-    return None if found is None else found[:2]
+    batch = locate(log, segment, offset)
+    return None if batch is None else batch[:2]
 
 
 def _end_position(log: LogState, segment: Segment, upper: int) -> int:
-    """Where the slice has to end so that every offset in it is below `upper`; remembered for the next
-    fetch."""
+    """Where the slice has to end so that every offset in it is below `upper`; the segment remembers it for
+    the next fetch."""
     if upper >= segment.next_offset:
         segment.hint = (segment.next_offset, segment.size)
         return segment.size
     if segment.hint[0] == upper:
         return segment.hint[1]
-    found = locate(log, segment, upper)
-    position = segment.size if found is None else found[0]
+    batch = locate(log, segment, upper)
+    position = segment.size if batch is None else batch[0]
     segment.hint = (upper, position)
     return position
 
 
 def locate(log: LogState, segment: Segment, offset: int) -> tuple[int, int, int] | None:
-    """Segment.locate, which rebuilds an index that turns out to be wrong."""
+    """Like Segment.locate, but rebuilds an index that turns out to be wrong."""
     try:
         return segment.locate(offset)
     except DamagedIndexError:
@@ -139,14 +139,17 @@ def locate(log: LogState, segment: Segment, offset: int) -> tuple[int, int, int]
 
 
 def _located(log: LogState, segment: Segment, offset: int) -> tuple[int, int, int]:
-    found = locate(log, segment, offset)
-    if found is None:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{log.partition}: offset {offset} is not where it was")
-    return found
+    batch = locate(log, segment, offset)
+    if batch is None:
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"{log.partition}: the batch of offset {offset} is missing"
+        )
+    return batch
 
 
 def _below_damage(log: LogState, offset: int, upper: int) -> int:
-    """The log has bad bytes: refuse offsets that were in them, and end before them otherwise."""
+    """The upper offset of a read in a damaged log: before the next damaged range. Damaged offsets are
+    refused."""
     for corrupt in log.corrupt_ranges:
         if corrupt.first_offset <= offset < corrupt.next_offset:
             raise KafkaError(

@@ -1,7 +1,7 @@
-"""Rebuilding what stands beside a segment from the segment itself: indexes, and the list of damaged bytes.
+"""Rebuilding the indexes and the list of damaged bytes of a segment from the segment itself.
 
-Reads every byte and checks every batch. Used by recovery for what an unclean stop left, and by lookups
-when an index turns out to be wrong."""
+Reads every byte and checks every batch. Used by recovery after an unclean stop, and by lookups when an index
+turns out to be wrong."""
 
 import logging
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Examination:
-    """What a walk over a whole segment found. `valid_end` is where the last good batch ends."""
+    """The result of checking a whole segment. `valid_end` is where the last good batch ends."""
 
     valid_end: int = 0
     next_offset: int = 0
@@ -33,8 +33,8 @@ class Examination:
 def examine(segment: Segment, limit: int, *, gaps: bool, last: bool) -> Examination:
     """Check every batch of a segment whose offsets must stay below `limit`.
 
-    Damage with good batches after it is a corrupt range. Damage up to the end is a torn tail if this is the
-    last segment of the log (the caller cuts it), and a corrupt range otherwise."""
+    Damage with good batches after it is a corrupt range. Damage up to the end is an incomplete write if this
+    is the last segment of the log (the caller cuts it off), and a corrupt range otherwise."""
     found = Examination(next_offset=segment.base_offset, max_timestamp_offset=segment.base_offset)
     if segment.size == 0:
         return found
@@ -49,7 +49,7 @@ def examine(segment: Segment, limit: int, *, gaps: bool, last: bool) -> Examinat
         if pending is not None:
             found.bad.append(_range(segment, pending, position, header.base_offset))
         _note_batch(found, segment, header)
-        # The batch after damage gets an entry of its own, so that a search never has to cross the bad bytes.
+        # The batch after damage gets its own index entry, so that a search never has to cross the bad bytes.
         if pending is not None or position - indexed_at > segment.index_interval:
             _index_batch(found, segment, position, header)
             indexed_at = position
@@ -82,7 +82,7 @@ def _note_batch(found: Examination, segment: Segment, header: BatchHeader) -> No
 
 
 def _note_run(found: Examination, segment: Segment, run: Run, indexed_at: int) -> int:
-    """Where the last index entry points afterwards."""
+    """Returns the position of the last index entry afterwards."""
     for last_offset, position, highest, highest_offset in run.entries:
         found.entries.append((last_offset - segment.base_offset, position))
         found.max_timestamp, found.max_timestamp_offset = highest, highest_offset
@@ -106,7 +106,7 @@ def _time_entry(found: Examination, segment: Segment) -> None:
 
 
 def install(segment: Segment, found: Examination) -> None:
-    """Give the segment the indexes and bounds of its examination; the bytes after `valid_end` are cut."""
+    """Give the segment the indexes and bounds of its examination; the bytes after `valid_end` are cut off."""
     segment.adopt(found.valid_end, found.next_offset, found.bad)
     segment.adopt_timestamps(found.first_timestamp, found.max_timestamp, found.max_timestamp_offset)
     _time_entry(found, segment)
@@ -114,9 +114,8 @@ def install(segment: Segment, found: Examination) -> None:
 
 
 def rebuild_indexes(segment: Segment) -> None:
-    """An index contradicted its segment: make both anew. Newly found damage is added to the segment's
-    list."""
-    logger.error("the indexes of %s are damaged; they are rebuilt", segment)
+    """An index contradicted its segment: rebuild both indexes. New damage is added to the segment's list."""
+    logger.error("the indexes of %s are damaged; rebuilding them", segment)
     end = segment.next_offset
     found = examine(segment, end, gaps=True, last=False)
     found.next_offset = end
@@ -124,7 +123,7 @@ def rebuild_indexes(segment: Segment) -> None:
 
 
 def make_walkable(segment: Segment) -> bool:
-    """Make sure that the headers can be followed to the end; True if damage had to be marked for that."""
+    """Make sure that the headers can be followed to the end; True if damage had to be marked to do so."""
     try:
         for _ in segment.headers():
             pass
@@ -135,7 +134,7 @@ def make_walkable(segment: Segment) -> bool:
 
 
 def verify(segment: Segment) -> bool:
-    """Check every batch; True if damage was found that was not known."""
+    """Check every batch; True if there is damage that was not known before."""
     found = examine(segment, segment.next_offset, gaps=True, last=False)
     if found.bad == segment.bad:
         return False

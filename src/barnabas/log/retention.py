@@ -1,7 +1,7 @@
-"""Removing the old end of a log: by age, by size, and below the log start offset.
+"""Removing the oldest segments of a log: by age, by size, and below the log start offset.
 
-Nothing at or above the high watermark ever goes. A log keeps at least one segment: when all are due, a new
-one is begun first."""
+Nothing at or above the high watermark is ever removed. A log keeps at least one segment: if all are due, a
+new one is created first."""
 
 from collections.abc import Callable
 
@@ -47,38 +47,38 @@ def _delete_by_age(log: LogState, now_ms: int) -> int:
 
 
 def _delete_while(log: LogState, due: Callable[[Segment], bool]) -> int:
-    """Delete segments from the oldest on as long as they are due; the active one is rolled first if it is
-    too."""
-    doomed: list[Segment] = []
+    """Delete segments, beginning with the oldest, as long as they are due. If the active one is due too, it
+    is rolled first."""
+    removed: list[Segment] = []
     for segment in log.segments:
         empty_end = segment.active and segment.size == 0
         if empty_end or segment.next_offset > log.high_watermark or not due(segment):
             break
-        doomed.append(segment)
-    if not doomed:
+        removed.append(segment)
+    if not removed:
         return 0
-    if doomed[-1].active:
-        if doomed[-1].next_offset <= doomed[-1].base_offset:
-            doomed.pop()
+    if removed[-1].active:
+        if removed[-1].next_offset <= removed[-1].base_offset:
+            removed.pop()
         else:
             log.roll()
-    if doomed:
-        remove_oldest(log, doomed)
-    return len(doomed)
+    if removed:
+        remove_oldest(log, removed)
+    return len(removed)
 
 
-def remove_oldest(log: LogState, doomed: list[Segment]) -> None:
-    """Take the first segments out of the log; the log start moves up before they go."""
-    advance_log_start(log, doomed[-1].next_offset)
-    log.set_segments(log.segments[len(doomed) :])
-    for segment in doomed:
+def remove_oldest(log: LogState, removed: list[Segment]) -> None:
+    """Remove the first segments from the log; the log start offset moves up first."""
+    advance_log_start(log, removed[-1].next_offset)
+    log.set_segments(log.segments[len(removed) :])
+    for segment in removed:
         discard(log, segment)
-    if any(segment.bad for segment in doomed):
+    if any(segment.bad for segment in removed):
         log.save_corrupt_ranges()
 
 
 def discard(log: LogState, segment: Segment) -> None:
-    """Rename the files of a segment that left the log, and its snapshot; they go after
+    """Rename the files and the snapshot of a segment that is no longer in the log; they are deleted after
     file.delete.delay.ms."""
     segment.release()
     delay_ms = log.config.file_delete_delay_ms

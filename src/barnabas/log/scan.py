@@ -1,6 +1,7 @@
-"""Walking the batches of one segment file: by header for a search, by every byte for a recovery.
+"""Walking over the batches of one segment file: by header for a search, by every byte for a recovery.
 
-Reads through the Disk and changes nothing. A walk never trusts a length: what cannot be a batch ends it."""
+Reads through the Disk and changes nothing. Lengths are never trusted: a walk ends at bytes that cannot be a
+batch."""
 
 import errno
 import os
@@ -21,7 +22,8 @@ NO_EPOCH = -1
 
 
 class CorruptRange(NamedTuple):
-    """Bytes [start, end) of the segment at `base_offset` are no valid batches; they held these offsets."""
+    """Bytes [start, end) of the segment at `base_offset` are not valid batches. They held the offsets from
+    `first_offset` to below `next_offset`."""
 
     base_offset: int
     start: int
@@ -31,7 +33,8 @@ class CorruptRange(NamedTuple):
 
 
 class Window:
-    """A moving view of a file: `at(position, size)` costs a read only when it leaves what was read before."""
+    """A moving view of a file: `at(position, size)` reads the file only for bytes that it does not have
+    yet."""
 
     def __init__(self, disk: Disk, file: FileHandle, end: int, window_bytes: int = WINDOW_BYTES) -> None:
         self._disk = disk
@@ -42,7 +45,7 @@ class Window:
         self.end = end
 
     def at(self, position: int, size: int) -> memoryview:
-        """`size` bytes from `position`; fewer where the segment ends."""
+        """`size` bytes from `position`; fewer at the end of the segment."""
         size = min(size, self.end - position)
         low = position - self._start
         if low < 0 or low + size > len(self._data):
@@ -52,7 +55,8 @@ class Window:
         return self._data[low : low + size]
 
     def rest(self, position: int) -> memoryview:
-        """What is there from `position` on without reading, or a new window where that is no header."""
+        """The bytes from `position` on that are in memory; a new window is read if they are less than a
+        header."""
         low = position - self._start
         if low < 0 or len(self._data) - low < HEADER_SIZE:
             self.at(position, self._window_bytes)
@@ -60,7 +64,7 @@ class Window:
         return self._data[low:]
 
     def header(self, position: int) -> BatchHeader | None:
-        """The header at `position` if a whole batch can be there."""
+        """The header at `position`, or None if there cannot be a complete batch."""
         data = self.at(position, HEADER_SIZE)
         if len(data) < HEADER_SIZE:
             return None
@@ -71,7 +75,7 @@ class Window:
 
 
 def read_range(disk: Disk, file: FileHandle, position: int, size: int) -> bytes:
-    """Exactly `size` bytes; EIO when the file is shorter than it was known to be."""
+    """Exactly `size` bytes; EIO if the file is shorter than expected."""
     data = disk.pread(file.fd, size, position)
     while len(data) < size:
         more = disk.pread(file.fd, size - len(data), position + len(data))
@@ -84,9 +88,9 @@ def read_range(disk: Disk, file: FileHandle, position: int, size: int) -> bytes:
 
 
 def headers(window: Window, position: int, bad: list[CorruptRange]) -> Iterator[tuple[int, BatchHeader]]:
-    """(position, header) of each batch from `position` on, stepping over ranges known to be bad.
+    """(position, header) of each batch from `position` on; known bad ranges are skipped.
 
-    CORRUPT_MESSAGE at bytes that cannot be a batch."""
+    Raises CORRUPT_MESSAGE at bytes that cannot be a batch."""
     skip = {corrupt.start: corrupt.end for corrupt in bad}
     while position < window.end:
         if position in skip:
@@ -100,14 +104,14 @@ def headers(window: Window, position: int, bad: list[CorruptRange]) -> Iterator[
 
 
 class Verified(NamedTuple):
-    """A batch that is what it was when it was appended."""
+    """A batch that has not changed since it was appended."""
 
     position: int
     header: BatchHeader
 
 
 class Run(NamedTuple):
-    """Sound batches one after the other; `entries` are index entries of some, as the kernel gives them."""
+    """Valid batches that follow each other; `entries` are index entries for some of them, see the kernel."""
 
     end: int
     next_offset: int
@@ -118,7 +122,7 @@ class Run(NamedTuple):
 
 
 class Damaged(NamedTuple):
-    """Bytes that are no batch. `resumed` is the next good batch's position, None when there is none."""
+    """Bytes that are not a batch. `resumed` is the position of the next valid batch, or None."""
 
     position: int
     first_offset: int
@@ -128,9 +132,9 @@ class Damaged(NamedTuple):
 class Verifier:
     """Checks every byte of a segment that recovery cannot trust.
 
-    The checksum covers neither offset nor leader epoch, so these are checked against the neighbours: both
-    rise along a log. A batch that leaves a gap is believed when the next one confirms it, or, at the very
-    end, when `gaps` says that this log may have them (a compacted one)."""
+    The checksum covers neither offset nor leader epoch, so these are compared with the neighbours: both rise
+    along a log. A batch after a gap is accepted if the next batch confirms it, or, at the very end, if `gaps`
+    says that this log may have gaps because it is compacted."""
 
     def __init__(self, window: Window, base_offset: int, limit: int, *, gaps: bool) -> None:
         self._window = window
@@ -157,8 +161,8 @@ class Verifier:
             self._position = resumed
 
     def run(self, marks: tuple[int, int, int, int]) -> Run | None:
-        """Step over the batches after a verified one that are sound and follow it without gap, in its epoch,
-        as far as they have been read; `walk` goes on after them. See the kernel for the marks."""
+        """Skip the batches after a verified one that are valid, follow without a gap, have the same epoch and
+        are in memory; `walk` goes on after them. The kernel explains `marks`."""
         start = self._position
         if start >= self._window.end:
             return None
@@ -172,7 +176,7 @@ class Verifier:
         return Run(self._position, floor + 1, highest, highest_offset, has_producers, entries)
 
     def _sound(self, position: int) -> BatchHeader | None:
-        """The header at `position` if the batch is whole, unchanged and above all offsets so far."""
+        """The header at `position` if the batch is complete, unchanged and above all offsets so far."""
         header = self._window.header(position)
         if header is None or not self._floor < header.base_offset <= header.last_offset < self._limit:
             return None
@@ -182,7 +186,7 @@ class Verifier:
         return header if crc_is_valid(data, 0, header.size) else None
 
     def _credible(self, position: int, header: BatchHeader) -> bool:
-        """Do the offset and epoch of a sound batch agree with its neighbours?"""
+        """Whether the offset and epoch of a valid batch agree with its neighbours."""
         gap = header.base_offset != self._floor + 1
         if not gap and header.leader_epoch == self._epoch:
             return True
@@ -190,13 +194,13 @@ class Verifier:
         successor = self._sound(following) if following < self._window.end else None
         if successor is None:
             return not gap or self._gaps or self._floor < 0
-        # Neighbours with epochs in order, this one's not between them, show that it is the damaged one.
+        # If the neighbours' epochs are in order and this epoch is not between them, this batch is damaged.
         before, after = self._epoch, successor.leader_epoch
         outlier = before <= after and not before <= header.leader_epoch <= after
         return successor.base_offset > header.last_offset and not outlier
 
     def _resume(self, position: int, header: BatchHeader | None) -> int | None:
-        """Where good batches go on after the bad bytes at `position`."""
+        """The position of the next valid batch after the bad bytes at `position`."""
         stated = header or self._window.header(position)
         if stated is not None:
             following = position + stated.size
@@ -205,10 +209,11 @@ class Verifier:
         return self._search(position + 1)
 
     def _search(self, position: int) -> int | None:
-        """The first position from here on where a sound batch starts that something like a batch follows.
+        """The first position from here on where a valid batch starts that is followed by another batch header
+        or by the end.
 
-        The second condition keeps a batch that somebody sent as the value of a record from passing for
-        one."""
+        The second condition is for a batch that somebody sent as the value of a record: it is not taken for a
+        batch of the log."""
         magic_at = LOG_OVERHEAD + 4
         while position + HEADER_SIZE <= self._window.end:
             data = bytes(self._window.at(position, WINDOW_BYTES))

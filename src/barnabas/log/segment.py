@@ -1,8 +1,8 @@
-"""One segment of a log: rolling, cutting, being rebuilt, and what is rare about appending. Searching is in
+"""One segment of a log: rolling, truncating, rebuilding, and the rare steps of appending. Searching is in
 StoredSegment, appending itself in kernels/log_end.py.
 
-Holds: offsets rise; the file never ends in a torn batch while the process lives. The last segment of a log is
-active: its file is opened for writing and its index entries are in memory. Owned by one Log."""
+Invariants: offsets rise; while the process runs, the file never ends in an incomplete batch. The last segment
+of a log is active: its file is open for writing and its index entries are in memory. Owned by one Log."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from barnabas.log.scan import CorruptRange
 from barnabas.log.stored_segment import LONG_MAX, StoredSegment
 
 RELATIVE_OFFSET_MAX = 2**31 - 1
-# A timestamp limit below every timestamp sends each append to the exact check of roll_due().
+# A limit below every timestamp: each append then makes the exact check of roll_due().
 ALWAYS_CHECK = -2
 
 
@@ -45,14 +45,14 @@ class Segment(StoredSegment):
         self.first_timestamp: int | None = None
         self.max_timestamp = -1
         self.max_timestamp_offset = base_offset
-        # An inactive segment learns its timestamps when they are first asked for.
+        # The timestamps of an inactive segment are read when they are first needed.
         self.timestamps_known = False
         self.times_from = 0
 
     # -- opening and closing
 
     def create(self, *, preallocate: bool) -> None:
-        """Make the files of a new, empty, active segment."""
+        """Create the files of a new, empty, active segment."""
         self.active = self.timestamps_known = True
         self._keep_open(self._disk.open(self.path(names.LOG), write=True, create=True))
         self._disk.truncate(self._fd, 0)
@@ -65,7 +65,7 @@ class Segment(StoredSegment):
         self.trusted_from = 0
 
     def activate(self) -> bool:
-        """Make an existing segment the active one; False when it does not end in a whole batch as indexed."""
+        """Make an existing segment the active one; False if its end does not agree with its indexes."""
         self._let_go()
         self.active = True
         sound = self.index.open_active()
@@ -77,7 +77,8 @@ class Segment(StoredSegment):
             return False
 
     def _read_tail(self) -> bool:
-        """Find the end offset and the highest timestamp from the last index entries on; False if they lie."""
+        """Find the end offset and the highest timestamp, beginning at the last index entries; False if the
+        entries are wrong."""
         last = self.index.last()
         start = self._index_position(last[0]) if last else 0
         self._bytes_since_index = self.size - start
@@ -93,12 +94,12 @@ class Segment(StoredSegment):
             self.next_offset = header.next_offset
             self._note_timestamp(header.max_timestamp, header.last_offset)
         self._load_first_timestamp()
-        # What lies between the two entries is looked at when somebody asks for times, not at every start.
+        # The batches between the two entries are read when timestamps are needed, not at every start.
         self.timestamps_known = newest is None or self.times_from >= start
         return newest is not None or self.max_timestamp < 0 or last is None
 
     def finish(self) -> None:
-        """Stop being active: the highest timestamp is written down for retention and searches."""
+        """Become inactive: the indexes are written, with the highest timestamp for retention and searches."""
         self.write_indexes()
         if self._preallocated:
             self._disk.truncate(self.file().fd, self.size)
@@ -115,7 +116,7 @@ class Segment(StoredSegment):
         self.time_index.write_pending()
         self.txn_index.write_pending()
 
-    # -- appending: kernels/log_end.py does it, and calls these
+    # -- appending: kernels/log_end.py calls these
 
     def _cut_back(self, size: int) -> None:
         try:
@@ -134,7 +135,7 @@ class Segment(StoredSegment):
         self.timestamp_limit = min(timestamp + self.roll_ms, LONG_MAX) if timestamp >= 0 else ALWAYS_CHECK
 
     def set_limits(self, size_limit: int, roll_ms: int) -> None:
-        """The topic's settings changed."""
+        """Take changed settings of the topic."""
         self.size_limit, self.roll_ms = size_limit, roll_ms
         if self.first_timestamp is not None:
             self._start_roll_timer(self.first_timestamp)
@@ -145,7 +146,7 @@ class Segment(StoredSegment):
             self._start_roll_timer(header.max_timestamp)
 
     def roll_due(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
-        """Must a batch of `size` bytes go to a new segment?"""
+        """Whether a batch of `size` bytes must go to a new segment."""
         if self.size == 0:
             return last_offset > self.offset_limit
         if self.first_timestamp is not None and self.first_timestamp >= 0:
@@ -154,10 +155,10 @@ class Segment(StoredSegment):
             waited = now_ms - self.created_ms
         return waited > self.roll_ms or size > self.size_limit - self.size or last_offset > self.offset_limit
 
-    # -- being rebuilt
+    # -- rebuilding
 
     def adopt(self, size: int, next_offset: int, bad: list[CorruptRange]) -> None:
-        """Take the bounds that an examination found; bytes past `size` are cut."""
+        """Take the bounds that an examination found; bytes after `size` are cut off."""
         if size < self.size:
             file = self.file() if self.active else self._disk.open(self.path(names.LOG), write=True)
             self._disk.truncate(file.fd, size)
@@ -176,13 +177,14 @@ class Segment(StoredSegment):
         self.index.adopt(entries)
         self.time_index.adopt(time_entries)
         if self.active:
-            # Written when more entries have come, or at the end: after a crash they are made anew once more.
+            # They are written with later entries or when the segment ends: after a crash they are rebuilt
+            # again.
             self._bytes_since_index = self.size - (entries[-1][1] if entries else 0)
         else:
             self.index.seal()
             self.time_index.seal()
 
-    # -- cutting and moving
+    # -- truncating
 
     def truncate(self, position: int, next_offset: int) -> None:
         """Cut the active segment at a batch boundary, in the file and in the indexes.
@@ -191,7 +193,7 @@ class Segment(StoredSegment):
         takes its place."""
         self.file()
         if self._file is None:
-            raise RuntimeError(f"{self} has just been opened and is not open")
+            raise RuntimeError(f"{self} is not open although file() was called")
         if self.readers.count:
             self._keep_open(replace_by_prefix(self._disk, self._file, self.path(names.LOG), position))
             self.readers = Readers()

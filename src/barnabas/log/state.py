@@ -1,8 +1,8 @@
-"""The state of one partition's log and the rules that keep it whole: rolling, flushing, going offline.
+"""The state of one partition's log and the rules that keep it consistent: rolling, flushing, going offline.
 
 Reading, loading, retention and truncation are modules of functions on this state; `log.Log` adds appending
-and is what the rest of the broker sees. A failed write leaves the log as it was: a full disk is answered
-with KAFKA_STORAGE_ERROR and tried again by the next append, anything worse takes the log offline."""
+and is what the rest of the broker uses. A failed write leaves the log as it was. If the disk is full, the
+answer is KAFKA_STORAGE_ERROR and the next append tries again; any other failure takes the log offline."""
 
 import errno
 import logging
@@ -31,13 +31,13 @@ from barnabas.log.trash import Trash
 
 logger = logging.getLogger(__name__)
 
-# A disk that is full can be emptied, and descriptors are given back when connections are closed; the log goes
-# on by itself once that was done.
-PASSING_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE})
+# These errors can go away: space can be freed on a full disk, and closed connections free descriptors. The
+# log stays online and goes on when they have.
+TEMPORARY_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE})
 
 
 class Identity(NamedTuple):
-    """Which partition a log is, and where it lives."""
+    """Which partition a log is for, and its directory."""
 
     directory: Path
     partition: TopicPartition
@@ -45,7 +45,7 @@ class Identity(NamedTuple):
 
 
 class Services(NamedTuple):
-    """What a log uses of the world around it. `on_failure` is told when the log goes offline."""
+    """What a log needs from outside. `on_failure` is called when the log goes offline."""
 
     disk: Disk
     clock: Clock
@@ -81,16 +81,16 @@ class LogState(LogEnd):
         self.high_watermark = 0
         self.recovery_point = 0
         self.last_flush_ms = services.clock.now_ms()
-        # Set while some bytes are known to be bad, so that a sound log pays nothing for the question.
+        # Whether any segment has bad bytes, so that reads of other logs need not look for them.
         self.damaged = False
         self.offline = False
         self.closed = False
-        self.settle()
+        self.update_flush_limit()
 
     def __repr__(self) -> str:
         return f"Log({self.partition}, {self.log_start_offset}..{self.log_end_offset}, {self.directory})"
 
-    # -- what is in it
+    # -- contents
 
     @property
     def active(self) -> Segment:
@@ -106,11 +106,11 @@ class LogState(LogEnd):
 
     @property
     def starts_inside_a_segment(self) -> bool:
-        """Only then does the log start need a checkpoint; otherwise the first segment tells it."""
+        """Whether the log start needs a checkpoint; otherwise it is the base offset of the first segment."""
         return self.log_start_offset > self.bases[0]
 
     def segment_for(self, offset: int) -> int:
-        """The place in `segments` of the one that may hold `offset`."""
+        """The position in `segments` of the segment that may hold `offset`."""
         return max(0, bisect_right(self.bases, offset) - 1)
 
     def first_unstable_offset(self) -> int | None:
@@ -119,21 +119,9 @@ class LogState(LogEnd):
 
     @property
     def last_stable_offset(self) -> int:
-        """Below this every transaction is decided and replicated; never above the high watermark."""
+        """Below this offset every transaction is ended and replicated. Never above the high watermark."""
         first = self.first_unstable_offset()
         return self.high_watermark if first is None else min(first, self.high_watermark)
-
-    @property
-    def latest_epoch(self) -> int:
-        """The newest leader epoch in the log, -1 when it has none."""
-        return self.leader_epochs.latest
-
-    def assign_epoch(self, epoch: int, start_offset: int) -> None:
-        """A leader epoch begins at this offset."""
-        try:
-            self.leader_epochs.assign(epoch, start_offset)
-        except OSError as problem:
-            raise self.storage_error(problem) from problem
 
     def epoch_at(self, offset: int) -> int:
         return self.leader_epochs.epoch_at(offset)
@@ -141,11 +129,11 @@ class LogState(LogEnd):
     def end_offset_for_epoch(self, epoch: int) -> EpochEntry:
         return self.leader_epochs.end_offset_for(epoch, self.log_end_offset)
 
-    # -- settings and marks given by the owner
+    # -- settings
 
     def update_config(self, config: TopicConfig) -> None:
         self.config = config
-        self.settle()
+        self.update_flush_limit()
         for segment in self.segments:
             segment.index_interval = config.index_interval_bytes
         self.active.set_limits(config.segment_bytes, self._roll_ms())
@@ -153,7 +141,8 @@ class LogState(LogEnd):
     # -- rolling
 
     def roll(self, base_offset: int | None = None) -> Segment:
-        """Begin a new active segment at the log's end, or at `base_offset` when a follower skips some."""
+        """Create a new active segment at the end of the log, or at `base_offset` if a follower skips
+        offsets."""
         base = self.log_end_offset if base_offset is None else base_offset
         old = self.active
         if base == old.base_offset and old.size == 0:
@@ -162,7 +151,7 @@ class LogState(LogEnd):
             new = self.new_segment(base)
             old.finish()
         except OSError as problem:
-            # A segment left behind would claim offsets that the old one may still get.
+            # Remove the new files: the old segment may still get the offsets that they would claim.
             with suppress(OSError):
                 for suffix in names.SEGMENT_SUFFIXES:
                     self.disk.unlink(names.segment_file(self.directory, base, suffix))
@@ -173,7 +162,7 @@ class LogState(LogEnd):
         return new
 
     def maybe_roll(self, now_ms: int) -> bool:
-        """Roll a segment that is older than segment.ms although nothing is appended."""
+        """Roll a segment that is older than segment.ms even if nothing is appended."""
         first = self.active.first_timestamp
         since = first if first is not None and first >= 0 else self.active.created_ms
         if self.active.size == 0 or now_ms - since <= self.active.roll_ms:
@@ -184,7 +173,7 @@ class LogState(LogEnd):
     def new_segment(self, base_offset: int) -> Segment:
         segment = Segment(self.disk, self.directory, base_offset, self.config, self.clock.now_ms())
         segment.roll_ms = self._roll_ms()
-        # That the directory knows of the files is made sure by the first flush of what is in them.
+        # The first flush of the segment syncs the directory.
         segment.create(preallocate=self.config.preallocate)
         return segment
 
@@ -216,11 +205,12 @@ class LogState(LogEnd):
 
     @property
     def unflushed(self) -> int:
-        """How many offsets a power failure could take."""
+        """How many offsets could be lost in a power failure."""
         return self.log_end_offset - self.recovery_point
 
     def plan_flush(self, upto: int | None = None) -> FlushTask:
-        """What has to be synced so that all below `upto` (all there is) survives a power failure."""
+        """What has to be synced so that everything below `upto` (default: everything) survives a power
+        failure."""
         upto = self.log_end_offset if upto is None else upto
         start = self.segment_for(self.recovery_point)
         files = []
@@ -237,20 +227,20 @@ class LogState(LogEnd):
     def finish_flush(self, task: FlushTask) -> None:
         if task.upto > self.recovery_point:
             self.recovery_point = min(task.upto, self.log_end_offset)
-        self.settle()
+        self.update_flush_limit()
         self.last_flush_ms = self.clock.now_ms()
 
     def flush_due(self, now_ms: int) -> int | None:
-        """The offset up to which the log should be flushed now, if at all.
+        """The offset up to which the log should be flushed now, or None.
 
-        By time everything is due; otherwise the segments that were rolled, to bound the work of a
+        After flush.ms everything is due. Before that rolled segments are due, to limit the work of a
         recovery."""
         if self.unflushed and now_ms - self.last_flush_ms >= self.config.flush_ms:
             return self.log_end_offset
         return self.active.base_offset if self.active.base_offset > self.recovery_point else None
 
-    def settle(self) -> None:
-        """The recovery point or flush.messages changed: find the offset whose append has to flush."""
+    def update_flush_limit(self) -> None:
+        """The recovery point or flush.messages changed: compute at which offset an append must flush."""
         self.flush_at = min(self.recovery_point + self.config.flush_messages - 1, LONG_MAX)
 
     def flush(self, upto: int | None = None) -> None:
@@ -262,25 +252,26 @@ class LogState(LogEnd):
         self.finish_flush(task)
 
     def flush_failed(self, problem: OSError) -> KafkaError:
-        """A failed fsync never passes: the kernel may have dropped the pages, and a second one would lie."""
+        """A failed fsync is fatal: the kernel may have dropped the pages, and another fsync would succeed
+        without them."""
         return self.storage_error(problem, fatal=not isinstance(problem, NotBegunError))
 
     # -- failures
 
     @staticmethod
-    def is_passing(problem: OSError) -> bool:
-        return problem.errno in PASSING_ERRORS
+    def is_temporary(problem: OSError) -> bool:
+        return problem.errno in TEMPORARY_ERRORS
 
     def storage_error(self, problem: OSError, *, fatal: bool = False) -> KafkaError:
-        """Take the log offline unless the failure can pass; the error its caller is told."""
-        if fatal or not self.is_passing(problem):
+        """Take the log offline unless the failure is temporary; returns the error for the caller to raise."""
+        if fatal or not self.is_temporary(problem):
             self.offline = True
             self._on_failure(self, problem)
         logger.error("%s: %s", self.partition, problem)
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.partition}: {problem.strerror or problem}")
 
     def save_corrupt_ranges(self) -> None:
-        """Remember damage over restarts: a clean start does not read the log again."""
+        """Store the list of damaged ranges: after a clean stop the log is not read again."""
         ranges = self.corrupt_ranges
         self.damaged = bool(ranges)
         path = self.directory / names.CORRUPT_RANGES

@@ -1,8 +1,8 @@
 """The files of one segment and how they are searched: <base>.log with its sparse indexes beside it.
 
-An index entry is believed only if the batch it points at agrees. Files are opened when they are first used
-and stay open until close_files(), which the disk calls when too many are open (open_files.py). So whoever
-uses `_fd` calls file() first, and no other segment between the two."""
+An index entry is used only if the batch at its position agrees with it. Files are opened when they are first
+used and stay open until close_files(), which open_files.py calls when too many are open. So `_fd` may only be
+used right after file(): using another segment in between may close it."""
 
 import struct
 from collections.abc import Iterator
@@ -61,12 +61,13 @@ class StoredSegment(SegmentEnd):
         self.txn_index = TransactionIndex(disk, self.path(names.TXN_INDEX))
         self.active = False
         self.bad: list[CorruptRange] = []
-        # Whether the files were used since somebody last looked, and the size at that time; see was_used.
+        # Whether the files were used since the last call of was_used(), and the size at that time.
         self.touched = False
         self._size_seen = 0
-        # A batch boundary that the next fetch is likely to ask for: (offset, position).
+        # A batch boundary where the next fetch is likely to begin: (offset, position).
         self.hint = (base_offset, 0)
-        # Bytes whose headers are known to be in order: what this process wrote or examined, and one range.
+        # Bytes whose headers are known to be in order: everything from `trusted_from` on, which this process
+        # wrote or examined, and the range `trusted`.
         self.trusted_from = LONG_MAX
         self.trusted = (0, 0)
 
@@ -79,7 +80,7 @@ class StoredSegment(SegmentEnd):
     # -- files
 
     def open(self) -> None:
-        """Learn the size of an existing segment."""
+        """Get the size of an existing segment from its file."""
         self.size = self._size_seen = self._disk.size_of(self.path(names.LOG))
 
     def file(self) -> FileHandle:
@@ -96,24 +97,24 @@ class StoredSegment(SegmentEnd):
         self._disk.open_files.opened(self, ACTIVE_DESCRIPTORS if self.active else INACTIVE_DESCRIPTORS)
 
     def handles(self) -> list[FileHandle]:
-        """All files of the segment that a flush has to sync. After a crash the indexes of the last segment
-        are made anew, whatever is in them."""
-        found = [self.file()]
+        """All files of the segment that a flush has to sync. Indexes of the last segment are not among them:
+        they are always rebuilt after a crash."""
+        files = [self.file()]
         if not self.active:
-            found += [handle for index in (self.index, self.time_index) if (handle := index.handle())]
+            files += [handle for index in (self.index, self.time_index) if (handle := index.handle())]
         if self.txn_index.entries():
-            found.append(self.txn_index.handle())
-        return found
+            files.append(self.txn_index.handle())
+        return files
 
     def was_used(self) -> bool:
-        """Whether something was read or written since this was last asked."""
+        """Whether something was read or written since the last call."""
         used = self.touched or self.size != self._size_seen
         self.touched, self._size_seen = False, self.size
         return used
 
     def close_files(self) -> None:
-        """Let go of the files until they are needed again. With readers the log file would stay open anyway,
-        so it is kept, and counted as open."""
+        """Close the files until they are needed again. If there are readers, the log file would stay open
+        anyway, so it is kept and counted as open."""
         if not self.readers.count:
             self._let_go()
 
@@ -125,8 +126,8 @@ class StoredSegment(SegmentEnd):
         self._disk.open_files.closed(self)
 
     def release(self) -> None:
-        """Let go of the files and of what is known of them; the segment is inactive afterwards. Readers that
-        hold slices keep theirs."""
+        """Close the files and forget what was read from them; the segment is inactive afterwards. Slices keep
+        their file open."""
         self.active = False
         self._let_go()
         self.txn_index.release()
@@ -143,8 +144,8 @@ class StoredSegment(SegmentEnd):
         return self._disk.pread(self.file().fd, size, position)
 
     def locate(self, offset: int) -> tuple[int, int, int] | None:
-        """(position, size, last offset) of the first batch that ends at or after `offset`; None past the
-        end."""
+        """(position, size, last offset) of the first batch that ends at or after `offset`; None if there is
+        none."""
         position = self._index_position(offset - self.base_offset)
         for corrupt in self.bad:
             if corrupt.first_offset <= offset < corrupt.next_offset:
@@ -168,14 +169,14 @@ class StoredSegment(SegmentEnd):
         raise self._damaged(position)
 
     def offset_above(self, position: int) -> int | None:
-        """An offset, from the index, that all batches before `position` are below."""
+        """An offset from the index that is above all batches before `position`; None if there is no entry."""
         self.file()
         entry = self.index.first_with_value_from(position)
         return None if entry is None else self.base_offset + entry[0]
 
     def check_order(self, start: int, end: int) -> None:
-        """Follow the headers from `start` past `end`: the checksum does not cover offsets, so a client would
-        believe a damaged one. CORRUPT_MESSAGE where they are not in order."""
+        """Follow the headers from `start` past `end`. The checksum does not cover offsets, so a client would
+        not notice a damaged one. Raises CORRUPT_MESSAGE if they are not in order."""
         low, high = self.trusted
         if low <= start and end <= high:
             return
@@ -203,11 +204,13 @@ class StoredSegment(SegmentEnd):
                 base, delta = _ENDS_AT.unpack(head)
                 if base + delta == last_offset or self._may_start_at(position, last_offset):
                     return position
-        raise DamagedIndexError(f"{self.path(names.INDEX)} points at byte {position}, where no such batch is")
+        raise DamagedIndexError(
+            f"{self.path(names.INDEX)} points at byte {position}, where no such batch begins"
+        )
 
     def _may_start_at(self, position: int, last_offset: int) -> bool:
-        """Older Kafka indexed several batches with one entry: the first one's position, the last one's
-        offset."""
+        """Old versions of Kafka indexed several batches with one entry: the position of the first, the offset
+        of the last."""
         window = self.window()
         header = window.header(position)
         if header is None or not self.base_offset <= header.base_offset <= header.last_offset <= last_offset:

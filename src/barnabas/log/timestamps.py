@@ -1,7 +1,6 @@
-"""Finding offsets by time, to the single record, and knowing how new the newest record of a segment is.
+"""Finding the record with a timestamp, and the highest timestamp of a segment.
 
-The time index is a hint like the offset index: an entry counts only if the batch it names has that
-timestamp."""
+The time index is a hint like the offset index: an entry is used only if its batch has that timestamp."""
 
 from typing import NamedTuple
 
@@ -43,21 +42,17 @@ def max_timestamp_offset(log: LogState) -> TimestampOffset | None:
         newest = max(log.segments, key=lambda segment: largest_timestamp(log, segment))
         if newest.max_timestamp < 0:
             return None
-        found = locate(log, newest, newest.max_timestamp_offset)
-        if found is None:
+        batch = locate(log, newest, newest.max_timestamp_offset)
+        header = newest.window().header(batch[0]) if batch else None
+        if batch is None or header is None:
             return None
-        header = newest.window().header(found[0])
-        return (
-            None
-            if header is None
-            else _record_at_or_after(log, newest, found[0], header, newest.max_timestamp)
-        )
+        return _record_at_or_after(log, newest, batch[0], header, newest.max_timestamp)
     except OSError as problem:
         raise log.storage_error(problem) from problem
 
 
 def largest_timestamp(log: LogState, segment: Segment) -> int:
-    """The highest timestamp in the segment, -1 when it has none."""
+    """The highest timestamp in the segment, or -1 if it has none."""
     if not segment.timestamps_known:
         segment.file()
         try:
@@ -69,7 +64,7 @@ def largest_timestamp(log: LogState, segment: Segment) -> int:
 
 
 def _learn_timestamps(log: LogState, segment: Segment) -> None:
-    """Take the last time index entry, if the log confirms it, and look at what lies after it."""
+    """Start from the last time index entry, if the log confirms it, and read the headers after it."""
     start, highest, highest_offset = segment.times_from, -1, segment.base_offset
     last = segment.time_index.last()
     if last is None and segment.size:
@@ -84,17 +79,17 @@ def _learn_timestamps(log: LogState, segment: Segment) -> None:
 
 
 def _entry_position(log: LogState, segment: Segment, entry: tuple[int, int]) -> int:
-    """The position of the batch a time index entry names; DamagedIndexError if it does not have that time."""
-    found = locate(log, segment, segment.base_offset + entry[1])
-    header = segment.window().header(found[0]) if found else None
-    if found is None or header is None or header.max_timestamp != entry[0]:
-        raise DamagedIndexError(f"the time index of {segment} names a batch that has another timestamp")
-    return found[0]
+    """The position of the batch of a time index entry; DamagedIndexError if its timestamp is another one."""
+    batch = locate(log, segment, segment.base_offset + entry[1])
+    header = segment.window().header(batch[0]) if batch else None
+    if batch is None or header is None or header.max_timestamp != entry[0]:
+        raise DamagedIndexError(f"the time index of {segment} points at a batch with another timestamp")
+    return batch[0]
 
 
 def _search(log: LogState, segment: Segment, timestamp: int) -> TimestampOffset | None:
     start = 0
-    # An entry for the very timestamp would do, but a damaged one could name a later batch that has it.
+    # An entry for exactly this timestamp is not used: a damaged one could point at a later batch that has it.
     entry = segment.time_index.floor(timestamp - 1)
     if entry is not None:
         try:
@@ -118,14 +113,15 @@ def _record_at_or_after(
     batch = segment.read_batch(position, header.size)
     if len(batch) < header.size:
         raise KafkaError(
-            ErrorCode.CORRUPT_MESSAGE, f"{log.partition}: the batch at {header.base_offset} is cut off"
+            ErrorCode.CORRUPT_MESSAGE,
+            f"{log.partition}: the batch at offset {header.base_offset} is incomplete",
         )
     if header.base_offset >= log.log_start_offset:
         record = first_at_or_after(batch, timestamp)
         return (
             None if record is None else TimestampOffset(record.timestamp, record.offset, header.leader_epoch)
         )
-    # The log start lies inside this batch: its earlier records are deleted and must not be found.
+    # The log start is inside this batch: its earlier records are deleted and must not be returned.
     for candidate in read_records(batch):
         if candidate.timestamp >= timestamp and candidate.offset >= log.log_start_offset:
             return TimestampOffset(candidate.timestamp, candidate.offset, header.leader_epoch)

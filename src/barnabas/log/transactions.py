@@ -1,7 +1,6 @@
-"""Which transactions were aborted in a range of offsets, from the .txnindex files, made anew where one is
-lost.
+"""Which transactions were aborted in a range of offsets, from the .txnindex files. A lost file is rebuilt.
 
-What is read from a file counts only if the batches it names are in the log."""
+An entry that was read from a file is used only if its batches are in the log."""
 
 import logging
 
@@ -18,18 +17,18 @@ logger = logging.getLogger(__name__)
 
 def aborted_transactions(log: LogState, from_offset: int, upto_offset: int) -> list[AbortedTransaction]:
     """Aborted transactions that have records in [from_offset, upto_offset)."""
-    found: list[AbortedTransaction] = []
+    aborted: list[AbortedTransaction] = []
     try:
         for segment in log.segments[log.segment_for(from_offset) :]:
             for entry in _entries(log, segment):
                 if entry.last_offset >= from_offset and entry.first_offset < upto_offset:
-                    found.append(entry)
-                # From here on only transactions follow that began at or after the end of the range.
+                    aborted.append(entry)
+                # All later transactions began at or after the end of the range.
                 if entry.last_stable_offset >= upto_offset:
-                    return found
+                    return aborted
     except OSError as problem:
         raise log.storage_error(problem) from problem
-    return found
+    return aborted
 
 
 def _entries(log: LogState, segment: Segment) -> list[AbortedTransaction]:
@@ -41,13 +40,13 @@ def _entries(log: LogState, segment: Segment) -> list[AbortedTransaction]:
 
 
 def _is_in_the_log(log: LogState, segment: Segment, entry: AbortedTransaction) -> bool:
-    """The marker is where the entry says, and so are the first batch and the one that was the first open
-    then."""
+    """Whether the log has the marker of the entry, the first batch of the transaction, and the first batch of
+    the transaction that was still open then."""
     marker = _batch_at(log, entry.last_offset) if entry.last_offset < segment.next_offset else None
     if marker is None or not marker.is_control or marker.producer_id != entry.producer_id:
         return False
     if log.config.cleanup_compact:
-        # Compaction takes data batches away, so what began at these offsets may be gone.
+        # Compaction removes data batches, so the first batches may be gone.
         return True
     first = _batch_at(log, entry.first_offset)
     if entry.first_offset >= log.log_start_offset and (
@@ -70,14 +69,14 @@ def _opens_another(log: LogState, offset: int, entry: AbortedTransaction) -> boo
 def _batch_at(log: LogState, offset: int) -> BatchHeader | None:
     """The header of the batch that begins at `offset`."""
     segment = log.segments[log.segment_for(offset)]
-    found = locate(log, segment, offset)
-    header = segment.window().header(found[0]) if found else None
+    batch = locate(log, segment, offset)
+    header = segment.window().header(batch[0]) if batch else None
     return header if header is not None and header.base_offset == offset else None
 
 
 def rebuild_transaction_index(log: LogState, segment: Segment) -> list[AbortedTransaction]:
     """Replay the log up to and through the segment, from the newest snapshot at or below its start."""
-    logger.warning("the transaction index of %s is missing or damaged; it is rebuilt", segment)
+    logger.warning("the transaction index of %s is missing or damaged; rebuilding it", segment)
     scratch = ProducerState(log.disk, log.directory)
     offset = scratch.load_newest(log.log_start_offset, segment.base_offset)
     for earlier in log.segments[log.segment_for(offset) :]:

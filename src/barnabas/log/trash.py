@@ -1,6 +1,6 @@
-"""Files and directories on their way out: renamed at once, removed after file.delete.delay.ms.
+"""Files and directories to be deleted: they are renamed at once and removed after file.delete.delay.ms.
 
-The rename is what makes a deletion crash-safe: at the next start leftovers with these names are removed."""
+The new name makes a deletion safe from crashes: the next start removes all files with such names."""
 
 import logging
 from pathlib import Path
@@ -13,79 +13,79 @@ from barnabas.log.disk import Disk
 logger = logging.getLogger(__name__)
 
 
-class Doomed(NamedTuple):
+class Deletion(NamedTuple):
     due: float
     path: Path
     is_directory: bool
 
 
 class Trash:
-    """Files are kept by the directory they are in, so that a directory of thousands is forgotten at once."""
+    """Files are grouped by directory, so that a directory with thousands of them is forgotten at once."""
 
     def __init__(self, disk: Disk, clock: Clock) -> None:
         self._disk = disk
         self._clock = clock
-        self._files: dict[Path, list[Doomed]] = {}
-        self._directories: list[Doomed] = []
+        self._files: dict[Path, list[Deletion]] = {}
+        self._directories: list[Deletion] = []
 
     def __len__(self) -> int:
         return len(self._directories) + sum(map(len, self._files.values()))
 
     def add_file(self, path: Path, delay_ms: int) -> None:
-        """Rename `path` out of the way now and remove it later; a file that is gone already is no error."""
+        """Rename `path` now and remove it later. It is not an error if the file does not exist."""
         target = path.with_name(path.name + names.DELETED)
         try:
             self._disk.rename(path, target)
         except FileNotFoundError:
             return
-        doomed = Doomed(self._clock.monotonic() + delay_ms / 1000, target, False)
-        self._files.setdefault(target.parent, []).append(doomed)
+        deletion = Deletion(self._clock.monotonic() + delay_ms / 1000, target, False)
+        self._files.setdefault(target.parent, []).append(deletion)
 
     def add_leftover(self, path: Path) -> None:
-        """Remove a file that does no harm where it is, when there is time."""
-        self._files.setdefault(path.parent, []).append(Doomed(self._clock.monotonic(), path, False))
+        """Remove a harmless file later; it keeps its name until then."""
+        self._files.setdefault(path.parent, []).append(Deletion(self._clock.monotonic(), path, False))
 
     def add_directory(self, path: Path, delay_ms: int) -> None:
-        """Remove a directory, renamed by the caller, later."""
-        self._directories.append(Doomed(self._clock.monotonic() + delay_ms / 1000, path, True))
+        """Remove later a directory that the caller has renamed."""
+        self._directories.append(Deletion(self._clock.monotonic() + delay_ms / 1000, path, True))
 
     def empty(self, *, all_now: bool = False) -> int:
-        """Remove what is due; how many were removed."""
+        """Remove everything that is due; returns how many files and directories."""
         due = self.take_due(all_now=all_now)
         self.remove(due)
         return len(due)
 
-    def take_due(self, *, all_now: bool = False) -> list[Doomed]:
-        """What is to be removed now; from here on it is the caller's to remove."""
+    def take_due(self, *, all_now: bool = False) -> list[Deletion]:
+        """Everything that is due. The caller removes it; the trash has forgotten it."""
         now = self._clock.monotonic()
-        everything = [doomed for files in self._files.values() for doomed in files] + self._directories
-        due = [doomed for doomed in everything if all_now or doomed.due <= now]
+        everything = [deletion for files in self._files.values() for deletion in files] + self._directories
+        due = [deletion for deletion in everything if all_now or deletion.due <= now]
         if due:
-            self._keep([doomed for doomed in everything if not all_now and doomed.due > now])
+            self._keep([deletion for deletion in everything if not all_now and deletion.due > now])
         return due
 
-    def remove(self, due: list[Doomed]) -> None:
-        """The slow part; touches nothing but the files, so any thread may do it."""
-        for doomed in due:
+    def remove(self, due: list[Deletion]) -> None:
+        """The slow step; it touches only the files, so it may run in any thread."""
+        for deletion in due:
             try:
-                if doomed.is_directory:
-                    self._disk.rmtree(doomed.path)
+                if deletion.is_directory:
+                    self._disk.rmtree(deletion.path)
                 else:
-                    self._disk.unlink(doomed.path)
+                    self._disk.unlink(deletion.path)
             except FileNotFoundError:
                 continue
             except OSError as problem:
-                # It is tried again at the next start, where leftovers are looked for.
-                logger.warning("%s could not be removed: %s", doomed.path, problem)
+                # The next start tries again: it looks for such names.
+                logger.warning("%s could not be removed: %s", deletion.path, problem)
 
-    def _keep(self, remaining: list[Doomed]) -> None:
+    def _keep(self, remaining: list[Deletion]) -> None:
         self._files, self._directories = {}, []
-        for doomed in remaining:
-            if doomed.is_directory:
-                self._directories.append(doomed)
+        for deletion in remaining:
+            if deletion.is_directory:
+                self._directories.append(deletion)
             else:
-                self._files.setdefault(doomed.path.parent, []).append(doomed)
+                self._files.setdefault(deletion.path.parent, []).append(deletion)
 
     def forget_below(self, directory: Path) -> None:
-        """A directory went as a whole: its files need no removal of their own."""
+        """The whole directory will be removed: forget its files."""
         self._files.pop(directory, None)

@@ -1,4 +1,4 @@
-"""Cutting the new end of a log: a follower drops what its leader never had."""
+"""Truncating a log: a follower removes records at the end of its log that its leader never had."""
 
 from barnabas.log.reading import locate
 from barnabas.log.rebuild import make_walkable
@@ -7,12 +7,12 @@ from barnabas.log.state import LogState
 
 
 def truncate_to(log: LogState, offset: int) -> bool:
-    """See Log.truncate_to. Cuts at the batch that holds `offset`, so the log may end below it."""
+    """See Log.truncate_to. Cuts before the batch that holds `offset`, so the log may end below it."""
     if offset < 0:
         raise ValueError(f"a log cannot be truncated to offset {offset}")
     try:
         if offset >= log.log_end_offset:
-            # An epoch assigned here, of which nothing was written, may contradict the new leader's.
+            # An epoch that begins at the end has no records and may contradict the new leader's epoch.
             log.leader_epochs.truncate_from_end(log.log_end_offset)
             return False
         if offset < log.bases[0]:
@@ -26,12 +26,12 @@ def truncate_to(log: LogState, offset: int) -> bool:
 
 def _truncate(log: LogState, offset: int) -> None:
     place = log.segment_for(offset)
-    doomed = log.segments[place + 1 :]
+    removed = log.segments[place + 1 :]
     segment = log.segments[place]
-    found = locate(log, segment, offset)
-    position = segment.size if found is None else found[0]
-    end = offset if found is None else min(offset, _base_offset_at(log, place, position))
-    for later in reversed(doomed):
+    batch = locate(log, segment, offset)
+    position = segment.size if batch is None else batch[0]
+    end = offset if batch is None else min(offset, _base_offset_at(log, place, position))
+    for later in reversed(removed):
         discard(log, later)
     if not segment.active:
         segment.activate()
@@ -53,11 +53,11 @@ def _end_at(log: LogState, end: int) -> None:
     log.leader_epochs.truncate_from_end(end)
     rebuild_producers(log, end)
     log.save_corrupt_ranges()
-    log.settle()
+    log.update_flush_limit()
 
 
 def rebuild_producers(log: LogState, end: int) -> None:
-    """Bring the producer state back to what it was at `end`."""
+    """Restore the producer state as it was at `end`."""
     producers = log.producers
     for snapshot in [offset for offset in producers.snapshots if offset > end]:
         producers.delete_snapshot(snapshot)
@@ -70,7 +70,7 @@ def rebuild_producers(log: LogState, end: int) -> None:
 
 
 def truncate_fully_and_start_at(log: LogState, offset: int) -> None:
-    """Drop everything; the log is empty and goes on at `offset`."""
+    """Remove everything: the log is empty, and its next offset is `offset`."""
     try:
         for segment in reversed(log.segments):
             discard(log, segment)
@@ -86,4 +86,4 @@ def truncate_fully_and_start_at(log: LogState, offset: int) -> None:
     log.log_start_offset = log.log_end_offset = log.high_watermark = offset
     log.recovery_point = min(log.recovery_point, offset)
     log.save_corrupt_ranges()
-    log.settle()
+    log.update_flush_limit()

@@ -1,9 +1,9 @@
-"""The .txnindex of a segment: transactions whose abort marker lies in it, for consumers that read
-committed.
+"""The .txnindex of a segment: transactions whose abort marker is in the segment, for consumers with
+isolation.level=read_committed.
 
-Kafka makes the file with the first abort; here every segment has one, if empty, so that a missing file is
-known to be lost and is rebuilt from the log. A failed write leaves the entry pending and never fails the
-append. The file is open only while it is read or written."""
+Kafka creates the file with the first abort. Here every segment has one, even if it is empty: so a missing
+file means that it was lost, and it is rebuilt from the log. If a write fails, the entry stays pending and the
+append succeeds. The file is open only while it is read or written."""
 
 import logging
 import struct
@@ -33,17 +33,17 @@ class TransactionIndex:
         self._path = path
         self._entries: list[AbortedTransaction] | None = None
         self._written = 0
-        # Whether somebody compared what was loaded with the log; see transactions.py.
+        # Whether the loaded entries were compared with the log; see transactions.py.
         self.verified = False
 
     def entries(self) -> list[AbortedTransaction] | None:
-        """What the file holds; None when it is missing or cannot be trusted."""
+        """The entries of the file; None if it is missing or damaged."""
         if self._entries is None:
             self._load()
         return self._entries
 
     def start(self, entries: list[AbortedTransaction]) -> None:
-        """Become these entries, in memory and on disk."""
+        """Hold exactly these entries, in memory and on disk."""
         if self._size() != 0:
             file = self.handle()
             self._disk.truncate(file.fd, 0)
@@ -59,7 +59,9 @@ class TransactionIndex:
         try:
             self.write_pending()
         except OSError as problem:
-            logger.warning("transaction index %s is written later: %s", self._path, problem)
+            logger.warning(
+                "transaction index %s could not be written and will be tried again: %s", self._path, problem
+            )
 
     def truncate(self, offset: int) -> None:
         """Forget transactions that ended at or after `offset`."""
@@ -76,21 +78,21 @@ class TransactionIndex:
         self._written = len(self._entries)
 
     def handle(self) -> FileHandle:
-        """The file, to be written or synced."""
+        """The file, open for writing or a sync."""
         return self._disk.open(self._path, write=True, create=True)
 
     def release(self) -> None:
         self._entries, self._written, self.verified = None, 0, False
 
     def _size(self) -> int | None:
-        """The bytes of the file; None when there is none."""
+        """The size of the file in bytes; None if there is no file."""
         try:
             return self._disk.size_of(self._path)
         except FileNotFoundError:
             return None
 
     def _load(self) -> None:
-        # Most are empty, which their size tells.
+        # Most files are empty; these are not read.
         data = b"" if self._size() == 0 else read_file(self._disk, self._path)
         if data is None or len(data) % _ENTRY.size:
             return

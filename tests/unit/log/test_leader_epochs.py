@@ -60,7 +60,7 @@ def test_a_new_epoch_drops_what_it_contradicts(tmp_path: Path) -> None:
     epochs.assign(1, 12)
     assert epochs.entries == [(0, 0), (1, 12)]
     assert not epochs.assign(1, 30)
-    with pytest.raises(ValueError, match="no valid entry"):
+    with pytest.raises(ValueError, match="not a valid entry"):
         epochs.assign(-1, 5)
 
 

@@ -219,12 +219,12 @@ def test_files_are_renamed_at_once_and_removed_after_the_delay(tmp_path: Path) -
 def test_truncation_over_segments(tmp_path: Path) -> None:
     bench = _bench(tmp_path, segment_bytes=1000)
     bench.fill(40)
-    bench.log.assign_epoch(3, 110)
+    bench.log.leader_epochs.assign(3, 110)
     records = bench.records()
     assert not bench.log.truncate_to(500)
     assert bench.log.truncate_to(33)
     assert bench.records() == records[:33]
-    assert bench.log.latest_epoch == 0
+    assert bench.log.leader_epochs.latest == 0
     assert bench.log.high_watermark == 33
     bench.fill(3)
     bench.restart(clean=False)

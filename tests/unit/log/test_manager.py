@@ -73,7 +73,10 @@ def test_a_killed_process_loses_nothing_that_was_appended(tmp_path: Path) -> Non
     manager = _manager(tmp_path)
     manager.get_or_create(TP, None, CONFIG)
     _append(manager, TP, 25)
-    manager.flush_dirty()
+    for log in manager.logs():
+        task = manager.flush_task(log)
+        assert task is not None
+        manager.finish_flush(log, task, task.problem())
     manager.checkpoint()
     _append(manager, TP, 25)
     _kill(manager)

@@ -40,16 +40,15 @@ def test_a_slice_ends_below_the_upper_offset(bench: LogBench) -> None:
 
 def test_at_least_one_batch_is_whole_if_asked_for(bench: LogBench) -> None:
     whole = bench.log.read(3, 1, upper_offset=30, at_least_one=True)
-    assert not whole.first_batch_incomplete
     assert [header.base_offset for _, header in iter_headers(bench.bytes_of(whole))] == [3]
     cut = bench.log.read(3, 50, upper_offset=30, at_least_one=False)
-    assert cut.size == 50 and cut.first_batch_incomplete
+    assert cut.size == 50
     assert bench.log.read(3, 0, upper_offset=30, at_least_one=False).size == 0
 
 
 def test_the_last_batch_may_be_cut_by_the_limit(bench: LogBench) -> None:
     piece = bench.log.read(0, 250, upper_offset=30, at_least_one=True)
-    assert piece.size == 250 and not piece.first_batch_incomplete
+    assert piece.size == 250
 
 
 def test_there_is_nothing_at_the_end_and_an_error_outside(bench: LogBench) -> None:
