@@ -43,6 +43,7 @@ from barnabas.metadata.node import MetadataNode
 from barnabas.metadata.parts import BROKER_RESOURCE, CLUSTER_DEFAULT
 from barnabas.metadata.records import Listener as RegisteredListener
 from barnabas.metadata.store import BrokerRegistration
+from barnabas.replication.partition import RequestCounts
 from barnabas.replication.replicas import Replicas
 
 logger = logging.getLogger(__name__)
@@ -68,8 +69,8 @@ class Broker:
         self.id = config.node_id
         self.clock = clock or SystemClock()
         self._disk = disk or RealDisk()
-        # Of records, to clients that fetch; what comes in is counted by each partition.
-        self.bytes_out = 0
+        # Requests for partitions that this broker does not have; the others are counted by each partition.
+        self.unknown_requests = RequestCounts()
         self.dispatcher = Dispatcher(self, self.rows)
         self.server = Server(config, self.dispatcher)
         self.fetch_sessions = FetchSessions(

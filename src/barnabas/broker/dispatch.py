@@ -46,13 +46,22 @@ class Refusal(Exception):
 
 
 class Traffic:
-    """What one API has cost so far; read by /metrics."""
+    """The requests of one API and the time from their arrival to their answer; read by /metrics.
 
-    __slots__ = ("nanoseconds", "requests")
+    `by_bit_length[n]` counts the requests that took at least 2**(n-1) and less than 2**n nanoseconds."""
+
+    __slots__ = ("by_bit_length", "nanoseconds", "requests")
 
     def __init__(self) -> None:
         self.requests = 0
         self.nanoseconds = 0
+        self.by_bit_length = [0] * 64
+
+    def record(self, count: int, nanoseconds: int) -> None:
+        """`count` requests were answered together after this time."""
+        self.requests += count
+        self.nanoseconds += count * nanoseconds
+        self.by_bit_length[nanoseconds.bit_length()] += count
 
 
 class Dispatcher:
@@ -74,9 +83,7 @@ class Dispatcher:
             self.failures += 1
             raise
         if count:
-            traffic = self.traffic[PRODUCE_KEY]
-            traffic.requests += count
-            traffic.nanoseconds += time.perf_counter_ns() - started
+            self.traffic[PRODUCE_KEY].record(count, time.perf_counter_ns() - started)
         return taken, replies
 
     def serve(self, connection: Connection, listener: Listener, frame: memoryview) -> None:
@@ -147,9 +154,7 @@ class Dispatcher:
             call.connection.reply(
                 _encode(header.api_key, header.api_version, header.correlation_id, response)
             )
-        traffic = self.traffic[header.api_key]
-        traffic.requests += 1
-        traffic.nanoseconds += time.perf_counter_ns() - started
+        self.traffic[header.api_key].record(1, time.perf_counter_ns() - started)
 
     def _failed(self, call: Call, row: Api) -> None:
         """A defect of ours: the client sees a closed connection and retries; the log has the rest."""

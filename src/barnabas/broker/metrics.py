@@ -63,7 +63,7 @@ def _traffic(broker: Broker) -> Iterator[Metric]:
         "counter",
         "kafka_server_brokertopicmetrics_bytesout",
         "Bytes of record batches fetched",
-        broker.bytes_out,
+        sum(partition.requests.bytes_out for partition in broker.replicas.all()),
     )
 
 

@@ -183,6 +183,8 @@ class PartitionEnd:
     plain_rules = cython.declare(object, visibility="public")
     bytes_in = cython.declare(cython.longlong, visibility="public")
     records_in = cython.declare(cython.longlong, visibility="public")
+    # Produce requests that append_plain has done.
+    plain_produces = cython.declare(cython.longlong, visibility="public")
 
     def append_plain(self, data: object, batch: tuple) -> object:
         """Append a batch outside transactions, of which plain_batch (kernels/batches.py) told all: its first
@@ -208,6 +210,7 @@ class PartitionEnd:
             log.producers.record_next(producer_id, batch[8], batch[9], (first, count - 1, max_timestamp))
         self.bytes_in += len(data)
         self.records_in += count
+        self.plain_produces += 1
         self.grown()
         return first
 

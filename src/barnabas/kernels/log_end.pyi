@@ -54,5 +54,6 @@ class PartitionEnd:
     plain_rules: tuple[int, int, bool, int] | None
     bytes_in: int
     records_in: int
+    plain_produces: int
     def append_plain(self, data: memoryview, batch: tuple[int, ...]) -> int | None: ...
     def grown(self) -> None: ...

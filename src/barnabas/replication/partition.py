@@ -17,6 +17,16 @@ from barnabas.replication.waiters import Waiters
 NO_EPOCH = -1
 
 
+class RequestCounts:
+    """What clients asked of one partition; read by /metrics. Produces that were answered the short way are
+    counted in `PartitionEnd.plain_produces`."""
+
+    __slots__ = ("bytes_out", "failed_fetches", "failed_produces", "fetches", "produces")
+
+    def __init__(self) -> None:
+        self.produces = self.failed_produces = self.fetches = self.failed_fetches = self.bytes_out = 0
+
+
 class Partition(PartitionEnd):
     log: Log
     committed: Waiters
@@ -26,7 +36,8 @@ class Partition(PartitionEnd):
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.log = log
-        self.bytes_in = self.records_in = 0
+        self.bytes_in = self.records_in = self.plain_produces = 0
+        self.requests = RequestCounts()
         self.rules = BatchRules.of(log.config)
         self.plain_rules = self.rules.plain
         self.leader = -1

@@ -36,7 +36,7 @@ from barnabas.metadata.store import BrokerRegistration
 from barnabas.metadata.topics import NewTopic
 from barnabas.records.builder import build_batch
 from barnabas.records.validation import validate
-from barnabas.replication.partition import Partition
+from barnabas.replication.partition import Partition, RequestCounts
 from barnabas.replication.replicas import Replicas
 from barnabas.testing.disk import FaultyDisk
 from barnabas.wire.codec import (
@@ -61,6 +61,7 @@ class Stage:
         )
         self.id = BROKER_ID
         self.clock = FakeClock()
+        self.unknown_requests = RequestCounts()
         self.disk = FaultyDisk()
         self._directory = directory
         self._runner = asyncio.Runner()

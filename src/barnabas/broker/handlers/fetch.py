@@ -301,7 +301,8 @@ class Reading:
             (partition.high_watermark, partition.last_stable_offset, partition.log.log_start_offset),
             found.size,
         )
-        self._call.broker.bytes_out += found.size
+        partition.requests.fetches += 1
+        partition.requests.bytes_out += found.size
         return Encoded([head, found, FETCHED_TAIL] if version >= FLEXIBLE_VERSION_MIN else [head, found])
 
     # ---- waiting
@@ -389,8 +390,19 @@ class Reading:
                 NodeEndpoint(node_id=node, host=host, port=port, rack=rack)
                 for node, host, port, rack in endpoints_of(self._call, leaders)
             ]
-        self._call.broker.bytes_out += this.bytes_read
+        self._count(this)
         return response
+
+    def _count(self, this: ReadResult) -> None:
+        broker = self._call.broker
+        for wanted, data in this.answers:
+            partition = broker.replicas.get(self._name(wanted) or "", wanted.index)
+            counts = broker.unknown_requests if partition is None else partition.requests
+            counts.fetches += 1
+            if data.error_code:
+                counts.failed_fetches += 1
+            elif isinstance(data.records, LogSlice):
+                counts.bytes_out += data.records.size
 
 
 def _is_news(wanted: FetchPartition, data: PartitionData) -> bool:

@@ -130,6 +130,10 @@ def _append_guarded(
         if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and topic is not None:
             leader, epoch = leader_of(call, topic, data.index)
             response.current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
+    partition = pending.partition or call.broker.replicas.get(topic or "", data.index)
+    counts = call.broker.unknown_requests if partition is None else partition.requests
+    counts.produces += 1
+    counts.failed_produces += response.error_code != 0
     return pending
 
 

@@ -22,7 +22,6 @@ VERSIONS = range(4, 19)
 
 @pytest.fixture
 def filled(stage: Stage) -> Stage:
-    stage.bytes_out = 0  # type: ignore[attr-defined]
     stage.fetch_sessions = FetchSessions(stage.clock, 10, 120.0)  # type: ignore[attr-defined]
     stage.create("topic", partitions=2)
     for _ in range(5):
@@ -69,15 +68,19 @@ def plainly(response: Any) -> Any:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("offset", [0, 4, 14])
 def test_both_ways_answer_alike(filled: Stage, monkeypatch: pytest.MonkeyPatch, version: int, offset: int):
+    counts = filled.replicas.leader("topic", 0).requests
     for bytes_max in (0, 200, 100_000):
+        counts.bytes_out = counts.fetches = 0
         went_short, short = ask(filled, request_of(filled, offset, bytes_max), version)
+        assert counts.fetches == 1
+        bytes_out = counts.bytes_out
         with monkeypatch.context() as patched:
             patched.setattr(handler.Reading, "answer_plainly", lambda _: None)
             went_short_too, ordinary = ask(filled, request_of(filled, offset, bytes_max), version)
         assert (went_short, went_short_too) == (True, False)
         assert plainly(short) == plainly(ordinary)
-        assert short.responses[0].partitions[0].records
-    assert filled.bytes_out > 0  # type: ignore[attr-defined]
+        assert len(short.responses[0].partitions[0].records) == bytes_out > 0
+        assert (counts.fetches, counts.bytes_out) == (2, 2 * bytes_out)
 
 
 def test_a_session_is_told_what_is_new(filled: Stage):

@@ -18,7 +18,6 @@ RECORDS = 6
 
 @pytest.fixture
 def filled(stage: Stage) -> Stage:
-    stage.bytes_out = 0  # type: ignore[attr-defined]
     stage.fetch_sessions = FetchSessions(stage.clock, 10, 120.0)  # type: ignore[attr-defined]
     stage.create("topic", partitions=COUNT)
     stage.append("topic", RECORDS)
