@@ -28,7 +28,7 @@ from barnabas.wire.messages import (
     consumer_protocol_subscription,
     end_txn_marker,
 )
-from barnabas.wire.plans import read_plan, write_plan
+from barnabas.wire.plans import plan_of
 
 # kafka-python reads its schemas with a function that Python has since deprecated.
 with warnings.catch_warnings():
@@ -54,12 +54,12 @@ JUDGED_BY_KIO_ONLY = {
 
 def write(message: Message, version: int, flexible: bool) -> bytes:
     writer = Writer(b"")
-    writer.struct(write_plan(type(message), version, flexible), message)
+    writer.struct(plan_of(type(message), version, flexible), message)
     return b"".join(writer.finish())
 
 
 def read(cls: type[Message], version: int, flexible: bool, data: bytes) -> Any:
-    return Reader(data).struct(read_plan(cls, version, flexible))
+    return Reader(data).struct(plan_of(cls, version, flexible))
 
 
 def fields_in(cls: type[Message], version: int) -> list[Field]:

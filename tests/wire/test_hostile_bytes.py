@@ -14,7 +14,7 @@ from barnabas.kernels.codec import Reader, WireError
 from barnabas.kernels.codec_write import Writer
 from barnabas.wire.codec import decode_request
 from barnabas.wire.messages import MODULES
-from barnabas.wire.plans import read_plan, write_plan
+from barnabas.wire.plans import plan_of
 
 MUTATIONS_PER_MESSAGE = 40
 HUGE = (
@@ -32,7 +32,7 @@ MEMORY_BASE = 20_000
 
 def encoded(message: Any, version: int, flexible: bool) -> bytes:
     writer = Writer(b"")
-    writer.struct(write_plan(type(message), version, flexible), message)
+    writer.struct(plan_of(type(message), version, flexible), message)
     return b"".join(writer.finish())
 
 
@@ -55,7 +55,7 @@ def damaged(every_message: Any, sample: Any, count: int) -> Iterator[tuple[Any, 
     """(plan, bytes, what to call it) for every message."""
     chance = random.Random(20240811)
     for cls, version, flexible in every_message:
-        plan = read_plan(cls, version, flexible)
+        plan = plan_of(cls, version, flexible)
         for variant in ("full", "empty"):
             data = encoded(sample(cls, version, variant), version, flexible)
             for _ in range(count if data else 0):

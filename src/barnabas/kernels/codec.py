@@ -1,57 +1,76 @@
-# cython: wraparound=False
-"""Reads Kafka messages by a plan: a tree that says, for one version, what follows what on the wire.
+# cython: boundscheck=False, wraparound=False
+"""Reads Kafka messages by plans (plans.py), which say what a message looks like in one version.
 
-What comes in is hostile until proven otherwise: every length is held against the bytes that remain before
-anything is allocated, and whatever is wrong raises WireError. Reading keeps no reference to the frame except
-for `records`, which are slices of it. Bounds checks stay on: a mistake here must not become a stray read."""
+Frames come from strangers. Every length is checked against the bytes that are left before anything is
+allocated, the array elements of a frame are limited, and whatever is wrong raises WireError. A message keeps
+no reference to its frame except for `records`, which are slices of it.
+
+Two things are for frames that are lawful and long:
+- Reader(frame, elements_max) refuses a message as soon as the lengths of its arrays add up to more than that;
+  `elements_read` is their sum so far. Elements cost memory: a struct of two bytes becomes an object of 300.
+- Reader.struct_in_portions is a generator that reads like struct() and yields now and then, so that an event
+loop can
+  do other work in between.
+Equal strings of one long frame are one object, so that a name that is repeated costs the memory of one."""
 
 import struct
 
 import cython
 
-INT = cython.declare(cython.int, 0)
-UNSIGNED = cython.declare(cython.int, 1)
-STRING = cython.declare(cython.int, 2)
-STRUCT = cython.declare(cython.int, 3)
-ARRAY = cython.declare(cython.int, 4)
-BOOL = cython.declare(cython.int, 5)
-UUID = cython.declare(cython.int, 6)
-BYTES = cython.declare(cython.int, 7)
-RECORDS = cython.declare(cython.int, 8)
-FLOAT = cython.declare(cython.int, 9)
+if cython.compiled:
+    from cython.cimports.barnabas.kernels.plans import (
+        ARRAY,
+        BOOL,
+        BYTES,
+        FLOAT,
+        INT,
+        STRING,
+        STRING_BYTES_MAX,
+        STRUCT,
+        UUID,
+        FieldPlan,
+        StructPlan,
+    )
+    from cython.cimports.barnabas.kernels.shared import read_number, read_unsigned_varint
+    from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
+    from cython.cimports.cpython.unicode import PyUnicode_DecodeUTF8
+else:
+    from barnabas.kernels.plans import (
+        ARRAY,
+        BOOL,
+        BYTES,
+        FLOAT,
+        INT,
+        STRING,
+        STRING_BYTES_MAX,
+        STRUCT,
+        UUID,
+        FieldPlan,
+        StructPlan,
+    )
+    from barnabas.kernels.shared import read_number, read_unsigned_varint
 
-# A frame of n bytes may ask for n objects that are each a hundred times larger, hence a cap of its own.
-ELEMENTS_MAX = cython.declare(cython.Py_ssize_t, 500_000)
+Input = cython.typedef(cython.pointer[cython.const[cython.uchar]])
+
+ELEMENTS_MAX = 500_000
 TAGS_MAX = cython.declare(cython.Py_ssize_t, 1000)
+# Frames from this size on remember the strings that they have brought, one for each place in a small table.
+LONG_FRAME_BYTES = cython.declare(cython.Py_ssize_t, 1 << 16)
+STRINGS_REMEMBERED = cython.declare(cython.Py_ssize_t, 256)
 
-# Type name: (kind, bytes it takes at least; for strings and bytes the width of the length in old versions).
-_TYPES = {
-    "int8": (0, 1),
-    "int16": (0, 2),
-    "int32": (0, 4),
-    "int64": (0, 8),
-    "uint16": (1, 2),
-    "string": (2, 2),
-    "struct": (3, 1),
-    "bool": (5, 1),
-    "uuid": (6, 16),
-    "bytes": (7, 4),
-    "records": (8, 4),
-    "float64": (9, 8),
-}
 _DOUBLE = struct.Struct(">d")
 
 
 class WireError(ValueError):
-    """The bytes are no message of that type and version, or the message cannot be written as one."""
+    """The bytes are not a message of that type and version, or the message cannot be written as one."""
 
 
 @cython.cclass
 class MessageBase:
-    """Fields by keyword. It is here because handlers make one per partition, and Python took 1 µs for it."""
+    """Fields by keyword. It is here because handlers make many, and Python needs 1 µs for each."""
 
     def __init__(self, **values: object) -> None:
-        """NAMES and ARRAYS are the subclass's: its fields, and those that start as an empty list."""
+        """The subclass has NAMES, its fields, and ARRAYS, those that start as an empty list."""
         names: frozenset = self.NAMES
         for name in values:
             if name not in names:
@@ -63,94 +82,36 @@ class MessageBase:
 
 
 @cython.cclass
-class StructPlan:
-    """One struct in one version: its class, its fields in wire order, its tagged fields by tag."""
-
-    cls: object
-    new: object
-    fields: tuple
-    tagged: tuple
-    tags: dict
-    absent_arrays: tuple
-    flexible: cython.bint
-    minimum: cython.Py_ssize_t
-
-    def __init__(self, cls: type, flexible: bool, rows: list, absent_arrays: tuple) -> None:
-        """`rows`: (name, type name, struct plan, is array, is nullable, tag or -1, default) per field."""
-        plans = [FieldPlan(row, flexible) for row in rows]
-        self.cls = cls
-        self.new = cls.__new__
-        self.flexible = flexible
-        self.absent_arrays = absent_arrays
-        self.fields = tuple(plan for plan in plans if plan.tag < 0)
-        self.tagged = tuple(sorted((plan for plan in plans if plan.tag >= 0), key=_tag_of))
-        self.tags = {plan.tag: plan for plan in self.tagged}
-        # An empty struct of an old version takes nothing on the wire; counting 1 keeps array lengths bounded.
-        self.minimum = max(1, sum([plan.minimum for plan in self.fields]) + flexible)
-
-
-@cython.cclass
-class FieldPlan:
-    """One field in one version; for an array, `element` describes what it holds."""
-
-    name = cython.declare(str, visibility="readonly")
-    tag = cython.declare(cython.longlong, visibility="readonly")
-    minimum = cython.declare(cython.Py_ssize_t, visibility="readonly")
-    kind: cython.int
-    width: cython.int
-    compact: cython.bint
-    nullable: cython.bint
-    default: object
-    struct: StructPlan
-    element: object
-
-    def __init__(self, row: tuple, flexible: bool) -> None:
-        name, type_name, struct_plan, is_array, is_nullable, tag, default = row
-        self.name = name
-        self.nullable = is_nullable
-        self.tag = tag
-        self.default = default
-        self.compact = flexible
-        self.struct = struct_plan
-        self.element = None
-        if is_array:
-            self.kind, self.width = 4, 4
-            self.element = FieldPlan((name, type_name, struct_plan, False, False, -1, None), flexible)
-        else:
-            self.kind, self.width = _TYPES[type_name]
-        if self.kind == STRUCT:
-            self.minimum = 1 if is_nullable else struct_plan_minimum(struct_plan)
-        elif flexible and (is_array or type_name in ("string", "bytes", "records")):
-            self.minimum = 1
-        else:
-            self.minimum = self.width
-
-
-def _tag_of(plan: FieldPlan) -> int:
-    return plan.tag
-
-
-@cython.cfunc
-def struct_plan_minimum(plan: StructPlan) -> cython.Py_ssize_t:
-    return plan.minimum
-
-
-@cython.cclass
 class Reader:
-    """A position in one frame. Use once: its budget of array elements is not given back."""
+    """A position in one frame, for one message: its budget of array elements is not given back."""
 
-    data: cython.const[cython.uchar][::1]
     view: object
+    memory: cython.const[cython.uchar][::1]
+    data: Input
     start: cython.Py_ssize_t
     end: cython.Py_ssize_t
+    elements_max: cython.Py_ssize_t
     elements_left: cython.Py_ssize_t
+    elements_to_pause: cython.Py_ssize_t
+    strings: list
 
-    def __init__(self, frame: object) -> None:
+    def __init__(self, frame: object, elements_max: cython.Py_ssize_t = ELEMENTS_MAX) -> None:
         self.view = memoryview(frame)
-        self.data = self.view
+        self.memory = self.view
         self.start = 0
         self.end = len(self.view)
-        self.elements_left = ELEMENTS_MAX
+        self.elements_max = self.elements_left = elements_max
+        self.elements_to_pause = 0
+        self.strings = [None] * STRINGS_REMEMBERED if self.end >= LONG_FRAME_BYTES else None
+        if cython.compiled:
+            self.data = cython.address(self.memory[0])
+        else:
+            self.data = self.memory
+
+    @property
+    def elements_read(self) -> int:
+        """How many array elements the message has so far, in all its arrays together."""
+        return self.elements_max - self.elements_left
 
     def request_header(self) -> tuple:
         """(api key, version, correlation id, client id); tagged fields, if the API has them, come next."""
@@ -159,7 +120,7 @@ class Reader:
         correlation_id = _read_int(self, 4)
         size = _read_int(self, 2)
         if size < -1:
-            raise WireError(f"negative length {size}")
+            raise WireError(f"the client id has length {size}")
         return api_key, version, correlation_id, None if size < 0 else _read_text(self, size)
 
     def int32(self) -> int:
@@ -171,48 +132,43 @@ class Reader:
     def struct(self, plan: StructPlan) -> object:
         return _read_struct(self, plan)
 
+    def struct_in_portions(self, plan: StructPlan, elements: cython.Py_ssize_t) -> object:
+        """A generator that reads the struct, yields after every so many elements, and returns it."""
+        self.elements_to_pause = elements
+        return _read_in_portions(self, plan, elements)
+
 
 @cython.cfunc
+@cython.exceptval(-1, check=False)
 def _advance(reader: Reader, size: cython.longlong) -> cython.Py_ssize_t:
-    """Steps over `size` bytes that must be there; returns where they start."""
+    """Step over `size` bytes, which must be there; returns where they start. The size is never negative."""
     start: cython.Py_ssize_t = reader.start
     if size > reader.end - start:
-        raise WireError(f"{size} bytes expected at {start}, {reader.end - start} left")
+        raise WireError(f"expected {size} bytes at position {start}, {reader.end - start} are left")
     reader.start = start + size
     return start
 
 
-# _advance has just proved these indexes; everywhere else the check stays.
 @cython.cfunc
-@cython.boundscheck(False)
-def _read_int(reader: Reader, width: cython.Py_ssize_t) -> cython.longlong:
-    start: cython.Py_ssize_t = _advance(reader, width)
-    index: cython.Py_ssize_t
-    value: cython.longlong = reader.data[start]
-    if value > 127:
-        value -= 256
-    for index in range(start + 1, start + width):
-        value = value * 256 + reader.data[index]
+@cython.exceptval(-1, check=True)
+def _read_int(reader: Reader, width: cython.int) -> cython.longlong:
+    return read_number(reader.data, _advance(reader, width), width)
+
+
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def _read_uvarint(reader: Reader) -> cython.longlong:
+    value: cython.longlong
+    position: cython.Py_ssize_t
+    value, position = read_unsigned_varint(reader.data, reader.start, reader.end)
+    if position < 0:
+        raise WireError(f"malformed varint at position {reader.start}")
+    reader.start = position
     return value
 
 
 @cython.cfunc
-def _read_uvarint(reader: Reader) -> cython.longlong:
-    value: cython.longlong = 0
-    shift: cython.int = 0
-    byte: cython.longlong
-    while True:
-        byte = reader.data[_advance(reader, 1)]
-        # The fifth byte has room for four bits, and a last byte of zero would have been left out.
-        if (shift == 28 and byte > 15) or (shift > 0 and byte == 0):
-            raise WireError(f"varint out of range or too long before {reader.start}")
-        value += (byte & 127) << shift
-        if byte < 128:
-            return value
-        shift += 7
-
-
-@cython.cfunc
+@cython.exceptval(-2, check=False)
 def _read_length(reader: Reader, field: FieldPlan) -> cython.longlong:
     """The length of a string, bytes, records or array; -1 for null."""
     length: cython.longlong
@@ -221,28 +177,43 @@ def _read_length(reader: Reader, field: FieldPlan) -> cython.longlong:
     else:
         length = _read_int(reader, field.width)
     if length < 0 and (length < -1 or not field.nullable):
-        raise WireError(f"{field.name} has length {length} at {reader.start}")
+        raise WireError(f"{field.name} has length {length} before position {reader.start}")
     return length
 
 
 @cython.cfunc
 def _take(reader: Reader, size: cython.longlong) -> bytes:
     start: cython.Py_ssize_t = _advance(reader, size)
-    if size == 0:
-        return b""
     if cython.compiled:
-        pointer: cython.p_char = cython.cast(cython.p_char, cython.address(reader.data[start]))
-        return pointer[:size]
+        return PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, reader.data + start), size)
     return bytes(reader.view[start : start + size])
 
 
 @cython.cfunc
 def _read_text(reader: Reader, size: cython.longlong) -> str:
-    raw: bytes = _take(reader, size)
+    start: cython.Py_ssize_t = _advance(reader, size)
+    text: str
     try:
-        return raw.decode("utf-8")
+        if cython.compiled:
+            text = PyUnicode_DecodeUTF8(
+                cython.cast(cython.p_const_char, reader.data + start), size, cython.NULL
+            )
+        else:
+            text = str(reader.view[start : start + size], "utf-8")
     except UnicodeDecodeError as error:
-        raise WireError(f"string before {reader.start} is not UTF-8: {error.reason}") from None
+        raise WireError(f"the string at position {start} is not UTF-8: {error.reason}") from None
+    return text if reader.strings is None else _remembered(reader.strings, text)
+
+
+@cython.cfunc
+def _remembered(strings: list, text: str) -> str:
+    """The same string as an earlier one of this frame, if that was the last one in its place."""
+    place: cython.Py_ssize_t = hash(text) & (STRINGS_REMEMBERED - 1)
+    earlier = strings[place]
+    if earlier is not None and earlier == text:
+        return earlier
+    strings[place] = text
+    return text
 
 
 @cython.cfunc
@@ -266,12 +237,13 @@ def _read_value(reader: Reader, field: FieldPlan) -> object:
 
 
 @cython.cfunc
-def _read_presence(reader: Reader, field: FieldPlan) -> cython.bint:
+@cython.exceptval(-1, check=False)
+def _read_presence(reader: Reader, field: FieldPlan) -> cython.int:
     marker: cython.longlong = _read_int(reader, 1)
-    # Tagged, null is marked by 0.
+    # A struct that is null is marked by 0 if it is tagged.
     null: cython.longlong = -1 if field.tag < 0 else 0
     if marker != 1 and marker != null:
-        raise WireError(f"{field.name} is marked neither null nor present, but {marker}")
+        raise WireError(f"{field.name} must be marked as present (1) or null ({null}), not as {marker}")
     return marker == 1
 
 
@@ -284,6 +256,8 @@ def _read_block(reader: Reader, field: FieldPlan) -> object:
     if length < 0:
         return None
     if field.kind == STRING:
+        if length > STRING_BYTES_MAX:
+            raise WireError(f"{field.name} has {length} bytes, a string has at most {STRING_BYTES_MAX}")
         return _read_text(reader, length)
     if field.kind == BYTES:
         return _take(reader, length)
@@ -292,17 +266,27 @@ def _read_block(reader: Reader, field: FieldPlan) -> object:
 
 
 @cython.cfunc
-def _read_array(reader: Reader, field: FieldPlan) -> list:
+@cython.exceptval(-2, check=False)
+def _read_array_length(reader: Reader, field: FieldPlan) -> cython.longlong:
+    """The length of an array, -1 for null; the frame has room for so many elements."""
     length: cython.longlong = _read_length(reader, field)
+    left: cython.Py_ssize_t = reader.end - reader.start
+    if length > left // field.element.size_min:
+        raise WireError(f"{field.name} claims {length} elements, {left} bytes are left")
+    if length > reader.elements_left:
+        raise WireError(f"at {field.name} the message has more than {reader.elements_max} array elements")
+    if length > 0:
+        reader.elements_left -= length
+    return length
+
+
+@cython.cfunc
+def _read_array(reader: Reader, field: FieldPlan) -> list:
+    length: cython.longlong = _read_array_length(reader, field)
     _index: cython.longlong
     element: FieldPlan = field.element
     if length < 0:
         return None
-    if length > (reader.end - reader.start) // element.minimum:
-        raise WireError(f"{field.name} claims {length} elements, {reader.end - reader.start} bytes are left")
-    if length > reader.elements_left:
-        raise WireError(f"{field.name} exceeds {ELEMENTS_MAX} array elements in one message")
-    reader.elements_left -= length
     values: list = []
     for _index in range(length):
         values.append(_read_value(reader, element))
@@ -312,32 +296,73 @@ def _read_array(reader: Reader, field: FieldPlan) -> list:
 @cython.cfunc
 def _read_struct(reader: Reader, plan: StructPlan) -> object:
     field: FieldPlan
-    # One dict made the object's own: handlers then read its attributes twice as fast as after setattr.
     values: dict = {}
     for field in plan.fields:
         values[field.name] = _read_value(reader, field)
+    return _finish_struct(reader, plan, values)
+
+
+@cython.cfunc
+def _finish_struct(reader: Reader, plan: StructPlan, values: dict) -> object:
     for name in plan.absent_arrays:
         values[name] = []
     if plan.flexible:
         _read_tags(reader, plan, values)
-    message: object = plan.new(plan.cls)
+    message: object = plan.new(plan.message_class)
+    # Handlers read attributes twice as fast from a dict that was set as a whole as after setattr.
     message.__dict__ = values
     return message
 
 
+def _read_in_portions(reader: Reader, plan: StructPlan, elements: cython.Py_ssize_t) -> object:
+    field: FieldPlan
+    values: dict = {}
+    for field in plan.fields:
+        if field.kind == ARRAY and field.element.kind == STRUCT:
+            values[field.name] = yield from _read_array_in_portions(reader, field, elements)
+        else:
+            values[field.name] = _read_value(reader, field)
+    return _finish_struct(reader, plan, values)
+
+
+def _read_array_in_portions(reader: Reader, field: FieldPlan, elements: cython.Py_ssize_t) -> object:
+    length: cython.longlong = _read_array_length(reader, field)
+    left: cython.Py_ssize_t
+    _index: cython.longlong
+    plan: StructPlan = field.element.struct
+    if length < 0:
+        return None
+    values: list = []
+    for _index in range(length):
+        left = reader.elements_left
+        if plan.has_struct_arrays:
+            message = yield from _read_in_portions(reader, plan, elements)
+        else:
+            message = _read_struct(reader, plan)
+            # The elements of its arrays, of numbers or strings, count too.
+            reader.elements_to_pause -= left - reader.elements_left
+        values.append(message)
+        reader.elements_to_pause -= 1
+        if reader.elements_to_pause <= 0:
+            yield
+            reader.elements_to_pause = elements
+    return values
+
+
 @cython.cfunc
-def _read_tags(reader: Reader, plan: StructPlan | None, values: dict | None) -> cython.bint:
+@cython.exceptval(-1, check=False)
+def _read_tags(reader: Reader, plan: StructPlan | None, values: dict | None) -> cython.int:
     count: cython.longlong = _read_uvarint(reader)
     tag: cython.longlong
     size: cython.longlong
     _index: cython.longlong
     previous: cython.longlong = -1
     if count > TAGS_MAX or count > (reader.end - reader.start) // 2:
-        raise WireError(f"{count} tagged fields, {reader.end - reader.start} bytes are left")
+        raise WireError(f"{count} tagged fields are too many, {reader.end - reader.start} bytes are left")
     for _index in range(count):
         tag = _read_uvarint(reader)
         if tag <= previous:
-            raise WireError(f"tag {tag} after tag {previous}")
+            raise WireError(f"tag {tag} comes after tag {previous}")
         previous = tag
         size = _read_uvarint(reader)
         field = None if plan is None else plan.tags.get(tag)
@@ -345,11 +370,12 @@ def _read_tags(reader: Reader, plan: StructPlan | None, values: dict | None) -> 
             _advance(reader, size)
         else:
             _read_tagged(reader, field, size, values)
-    return True
+    return 0
 
 
 @cython.cfunc
-def _read_tagged(reader: Reader, field: FieldPlan, size: cython.longlong, values: dict) -> cython.bint:
+@cython.exceptval(-1, check=False)
+def _read_tagged(reader: Reader, field: FieldPlan, size: cython.longlong, values: dict) -> cython.int:
     """A tagged field sees only its own `size` bytes, and must use them all."""
     end: cython.Py_ssize_t = reader.end
     if size > end - reader.start:
@@ -357,6 +383,6 @@ def _read_tagged(reader: Reader, field: FieldPlan, size: cython.longlong, values
     reader.end = reader.start + size
     values[field.name] = _read_value(reader, field)
     if reader.start != reader.end:
-        raise WireError(f"tag {field.tag} leaves {reader.end - reader.start} of {size} bytes unread")
+        raise WireError(f"tag {field.tag} leaves {reader.end - reader.start} of its {size} bytes unread")
     reader.end = end
-    return True
+    return 0

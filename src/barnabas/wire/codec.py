@@ -1,17 +1,32 @@
 """Frames to messages and back, in both directions: a broker's and a client's.
 
 A frame here is what follows the four bytes of its size when read, and starts with them when written. Handlers
-see the newest form of a message only; `reshape` turns the few old forms into it, here."""
+see the newest form of a message only; `reshape` turns the few old forms into it, here.
+
+Requests and responses may be lawful and long. `elements_max` limits the array elements of a request, and the
+functions whose names end in _in_portions are generators that yield after every few thousand elements, so that
+an event loop can do other work in between:
+
+    decoding = decode_request_body_in_portions(header, reader)
+    while True:
+        try:
+            next(decoding)
+        except StopIteration as end:
+            return end.value
+        await asyncio.sleep(0)
+"""
 
 import struct
+from collections.abc import Generator
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from barnabas.kernels.codec import Reader, StructPlan, WireError
-from barnabas.kernels.codec_write import UnwritableError, WritePlan, Writer
+from barnabas.kernels.codec import ELEMENTS_MAX, Reader, WireError
+from barnabas.kernels.codec_write import UnwritableError, Writer
+from barnabas.kernels.plans import StructPlan
 from barnabas.wire.apis import Api, api_of
 from barnabas.wire.message import Message, Records
-from barnabas.wire.plans import read_plan, write_plan
+from barnabas.wire.plans import plan_of
 from barnabas.wire.reshape import (
     LIFT_REQUEST,
     LIFT_RESPONSE,
@@ -22,6 +37,7 @@ from barnabas.wire.reshape import (
 )
 
 __all__ = [
+    "ELEMENTS_MAX",
     "Chunk",
     "Request",
     "RequestHeader",
@@ -30,17 +46,22 @@ __all__ = [
     "decode_message",
     "decode_request",
     "decode_request_body",
+    "decode_request_body_in_portions",
     "decode_request_header",
     "decode_response",
     "encode_message",
     "encode_request",
     "encode_response",
+    "encode_response_in_portions",
 ]
 
 # A piece of a frame: bytes, or a slice of a file that the sender copies from where it is.
 Chunk: TypeAlias = Records
 Frame: TypeAlias = bytes | bytearray | memoryview
 _M = TypeVar("_M", bound=Message)
+
+# Reading or writing this many elements takes one to three milliseconds.
+PORTION_ELEMENTS = 2000
 
 # The size is filled in when the frame is complete.
 _RESPONSE_HEAD = struct.Struct(">xxxxi")
@@ -70,50 +91,44 @@ class UnsupportedApi(WireError):
         self.correlation_id = header.correlation_id
 
 
-class _Reading(NamedTuple):
-    """How to read one API in one version and direction."""
+class _Form(NamedTuple):
+    """What one API looks like in one version and direction."""
 
     plan: StructPlan
     has_header_tags: bool
-    reshape: Reshape | None
-
-
-class _Writing(NamedTuple):
-    plan: WritePlan
-    has_header_tags: bool
+    # Between the form of this version and the newest one.
     reshape: Reshape | None
 
 
 @cache
-def _request_reading(key: int, version: int) -> _Reading | None:
+def _request_to_read(key: int, version: int) -> _Form | None:
     api = _find(key, version)
-    if api is None:
-        return None
+    return None if api is None else _request_form(api, version, rule_for(LIFT_REQUEST, key, version))
+
+
+@cache
+def _request_to_write(key: int, version: int) -> _Form:
+    return _request_form(_known(key, version), version, rule_for(LOWER_REQUEST, key, version))
+
+
+@cache
+def _response_to_read(key: int, version: int) -> _Form:
+    return _response_form(_known(key, version), version, rule_for(LIFT_RESPONSE, key, version))
+
+
+@cache
+def _response_to_write(key: int, version: int) -> _Form:
+    return _response_form(_known(key, version), version, rule_for(LOWER_RESPONSE, key, version))
+
+
+def _request_form(api: Api, version: int, reshape: Reshape | None) -> _Form:
     is_flexible = api.is_flexible(version)
-    reshape = rule_for(LIFT_REQUEST, key, version)
-    return _Reading(read_plan(api.request, version, is_flexible), is_flexible, reshape)
+    return _Form(plan_of(api.request, version, is_flexible), is_flexible, reshape)
 
 
-@cache
-def _request_writing(key: int, version: int) -> _Writing:
-    api = _known(key, version)
-    is_flexible = api.is_flexible(version)
-    reshape = rule_for(LOWER_REQUEST, key, version)
-    return _Writing(write_plan(api.request, version, is_flexible), is_flexible, reshape)
-
-
-@cache
-def _response_reading(key: int, version: int) -> _Reading:
-    api = _known(key, version)
-    plan = read_plan(api.response, version, api.is_flexible(version))
-    return _Reading(plan, api.has_flexible_response_header(version), rule_for(LIFT_RESPONSE, key, version))
-
-
-@cache
-def _response_writing(key: int, version: int) -> _Writing:
-    api = _known(key, version)
-    plan = write_plan(api.response, version, api.is_flexible(version))
-    return _Writing(plan, api.has_flexible_response_header(version), rule_for(LOWER_RESPONSE, key, version))
+def _response_form(api: Api, version: int, reshape: Reshape | None) -> _Form:
+    plan = plan_of(api.response, version, api.is_flexible(version))
+    return _Form(plan, api.has_flexible_response_header(version), reshape)
 
 
 def _find(key: int, version: int) -> Api | None:
@@ -133,9 +148,11 @@ def decode_request(frame: Frame) -> Request:
     return tuple.__new__(Request, (header, decode_request_body(header, reader)))
 
 
-def decode_request_header(frame: Frame) -> tuple[RequestHeader, Reader]:
-    """The header, and the reader that stands behind it: a broker may refuse before it parses the body."""
-    reader = Reader(frame)
+def decode_request_header(frame: Frame, elements_max: int = ELEMENTS_MAX) -> tuple[RequestHeader, Reader]:
+    """The header, and the reader for the body: a broker may refuse a request before it parses the body.
+
+    A body whose arrays have more than `elements_max` elements, all together, is refused with a WireError."""
+    reader = Reader(frame, elements_max)
     # The constructors of named tuples are Python; this is theirs without the detour, twice per request.
     return tuple.__new__(RequestHeader, reader.request_header()), reader
 
@@ -143,10 +160,10 @@ def decode_request_header(frame: Frame) -> tuple[RequestHeader, Reader]:
 def decode_request_body(header: RequestHeader, reader: Reader) -> Any:
     """The message in its newest form. Bytes after it are left alone, as Kafka leaves them."""
     version = header.api_version
-    reading = _request_reading(header.api_key, version)
-    if reading is None:
+    form = _request_to_read(header.api_key, version)
+    if form is None:
         raise UnsupportedApi(header)
-    plan, has_header_tags, reshape = reading
+    plan, has_header_tags, reshape = form
     if has_header_tags:
         reader.skip_tags()
     message = reader.struct(plan)
@@ -155,17 +172,49 @@ def decode_request_body(header: RequestHeader, reader: Reader) -> Any:
     return message
 
 
+def decode_request_body_in_portions(header: RequestHeader, reader: Reader) -> Generator[None, None, Any]:
+    """Like decode_request_body, as a generator that yields after each portion and returns the message."""
+    version = header.api_version
+    form = _request_to_read(header.api_key, version)
+    if form is None:
+        raise UnsupportedApi(header)
+    if form.has_header_tags:
+        reader.skip_tags()
+    message = yield from reader.struct_in_portions(form.plan, PORTION_ELEMENTS)
+    if form.reshape is not None:
+        form.reshape(message, version)
+    return message
+
+
 def encode_response(api_key: int, version: int, correlation_id: int, message: Message) -> list[Chunk]:
-    plan, has_header_tags, reshape = _response_writing(api_key, version)
+    plan, has_header_tags, reshape = _response_to_write(api_key, version)
     head = _RESPONSE_HEAD.pack(correlation_id)
     if reshape is not None:
         reshape(message, version)
     return _frame(head + b"\0" if has_header_tags else head, plan, message)
 
 
+def encode_response_in_portions(
+    api_key: int, version: int, correlation_id: int, message: Message
+) -> Generator[None, None, list[Chunk]]:
+    """Like encode_response, as a generator that yields after each portion and returns the chunks.
+
+    Nobody may change the message in between."""
+    form = _response_to_write(api_key, version)
+    head = _RESPONSE_HEAD.pack(correlation_id)
+    if form.reshape is not None:
+        form.reshape(message, version)
+    writer = Writer(head + b"\0" if form.has_header_tags else head)
+    try:
+        yield from writer.struct_in_portions(form.plan, message, PORTION_ELEMENTS)
+        return writer.finish_frame()
+    except UnwritableError as error:
+        raise WireError(f"{type(message).__name__}: {error}") from error
+
+
 def encode_request(header: RequestHeader, message: Message) -> list[Chunk]:
     key, version, correlation_id, client_id = header
-    plan, has_header_tags, reshape = _request_writing(key, version)
+    plan, has_header_tags, reshape = _request_to_write(key, version)
     client = b"" if client_id is None else client_id.encode()
     head = _REQUEST_HEAD.pack(key, version, correlation_id, -1 if client_id is None else len(client)) + client
     if reshape is not None:
@@ -175,7 +224,7 @@ def encode_request(header: RequestHeader, message: Message) -> list[Chunk]:
 
 def decode_response(api_key: int, version: int, frame: Frame) -> tuple[int, Any]:
     """(correlation id, message in its newest form)."""
-    plan, has_header_tags, reshape = _response_reading(api_key, version)
+    plan, has_header_tags, reshape = _response_to_read(api_key, version)
     reader = Reader(frame)
     correlation_id = reader.int32()
     if has_header_tags:
@@ -190,18 +239,18 @@ def encode_message(message: Message, version: int, flexible_from: int) -> bytes:
     """A message without header or size: the schemas that other messages carry as bytes."""
     writer = Writer(b"")
     try:
-        writer.struct(write_plan(type(message), version, version >= flexible_from), message)
+        writer.struct(plan_of(type(message), version, version >= flexible_from), message)
     except UnwritableError as error:
         raise WireError(f"{type(message).__name__}: {error}") from error
     return b"".join(writer.finish())
 
 
 def decode_message(kind: type[_M], version: int, flexible_from: int, data: Frame) -> _M:
-    message: _M = Reader(data).struct(read_plan(kind, version, version >= flexible_from))
+    message: _M = Reader(data).struct(plan_of(kind, version, version >= flexible_from))
     return message
 
 
-def _frame(head: bytes, plan: WritePlan, message: Message) -> list[Chunk]:
+def _frame(head: bytes, plan: StructPlan, message: Message) -> list[Chunk]:
     writer = Writer(head)
     try:
         writer.struct(plan, message)

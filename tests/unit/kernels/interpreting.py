@@ -1,6 +1,5 @@
 """A kernel as the interpreter runs it: its source beside the compiled module, to be held against it."""
 
-import importlib
 import importlib.machinery
 import importlib.util
 import sys
@@ -11,28 +10,31 @@ from typing import Any
 
 import pytest
 
-SHARED = "barnabas.kernels.shared"
+import barnabas.kernels
+
+# Kernels that other kernels use, in the order in which they use each other.
+SHARED = ("barnabas.kernels.shared", "barnabas.kernels.plans")
+
+
+def interpreted(compiled: ModuleType) -> Any:
+    """The same kernel from its source. It uses the shared kernels from their sources, too: the C functions of
+    the compiled ones cannot be called from Python."""
+    return _load(compiled.__name__)
 
 
 @cache
-def interpreted(compiled: ModuleType) -> Any:
-    """The same kernel from its source. It uses the shared kernel from its source, too: the C functions of the
-    compiled one cannot be called from Python."""
-    if compiled.__name__ == SHARED:
-        return _load(compiled)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, SHARED, interpreted(importlib.import_module(SHARED)))
-        return _load(compiled)
-
-
-def _load(compiled: ModuleType) -> Any:
-    name = compiled.__name__.rpartition(".")[2]
-    path = Path(str(compiled.__file__)).with_name(f"{name}.py")
-    loader = importlib.machinery.SourceFileLoader(f"interpreted_{name}", str(path))
+def _load(name: str) -> Any:
+    short_name = name.rpartition(".")[2]
+    path = Path(barnabas.kernels.__path__[0]) / f"{short_name}.py"
+    loader = importlib.machinery.SourceFileLoader(f"interpreted_{short_name}", str(path))
     spec = importlib.util.spec_from_loader(loader.name, loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
+    used = SHARED[: SHARED.index(name)] if name in SHARED else SHARED
+    with pytest.MonkeyPatch.context() as patch:
+        for each in used:
+            patch.setitem(sys.modules, each, _load(each))
+        loader.exec_module(module)
     return module
 
 

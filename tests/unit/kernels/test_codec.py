@@ -11,8 +11,10 @@ from tests.unit.kernels.interpreting import interpreted
 
 import barnabas.kernels.codec
 import barnabas.kernels.codec_write
+import barnabas.kernels.plans
 from barnabas.kernels.codec import WireError
 
+PLANS = {"compiled": barnabas.kernels.plans, "source": interpreted(barnabas.kernels.plans)}
 READERS = {"compiled": barnabas.kernels.codec, "source": interpreted(barnabas.kernels.codec)}
 WRITERS = {"compiled": barnabas.kernels.codec_write, "source": interpreted(barnabas.kernels.codec_write)}
 
@@ -33,13 +35,18 @@ class Thing:
 SCALARS = ("int8", "int16", "int32", "int64", "uint16", "float64", "bool", "string", "bytes", "uuid")
 
 
-def row(name: str, kind: str, part: Any = None, **extra: Any) -> tuple[Any, ...]:
-    values = {"array": False, "nullable": False, "tag": -1, "default": None} | extra
-    return name, kind, part, values["array"], values["nullable"], values["tag"], values["default"]
+Row = dict[str, Any]
 
 
-def rows(part: Any) -> list[tuple[Any, ...]]:
-    """One field of every kind; the same rows serve reading and writing."""
+def row(name: str, kind: str, part: Any = None, **extra: Any) -> Row:
+    """The arguments of a FieldPlan."""
+    return {"name": name, "type_name": kind, "struct": part} | {
+        {"array": "is_array", "nullable": "is_nullable"}.get(key, key): value for key, value in extra.items()
+    }
+
+
+def rows(part: Any) -> list[Row]:
+    """One field of every kind."""
     return [
         *(row(kind, kind) for kind in SCALARS),
         row("nullable_string", "string", nullable=True),
@@ -56,26 +63,21 @@ def rows(part: Any) -> list[tuple[Any, ...]]:
 PART_ROWS = [row("key", "string"), row("count", "int16")]
 
 
-def read_plan(module: ModuleType, flexible: bool, plan_rows: list[tuple[Any, ...]] | None = None) -> Any:
-    part = module.StructPlan(Thing, flexible, PART_ROWS, ())
-    return module.StructPlan(Thing, flexible, rows(part) if plan_rows is None else plan_rows, ("absent",))
+def plan(form: str, flexible: bool, plan_rows: list[Row], absent_arrays: tuple[str, ...] = ()) -> Any:
+    fields = [PLANS[form].FieldPlan(flexible=flexible, **row) for row in plan_rows]
+    return PLANS[form].StructPlan(Thing, flexible, fields, absent_arrays)
 
 
-def write_plan(module: ModuleType, flexible: bool) -> Any:
-    return module.WritePlan(flexible, rows(module.WritePlan(flexible, PART_ROWS)))
-
-
-READ_PLANS = {
-    (name, flag): read_plan(module, flag) for name, module in READERS.items() for flag in (True, False)
-}
-WRITE_PLANS = {
-    (name, flag): write_plan(module, flag) for name, module in WRITERS.items() for flag in (True, False)
+STRUCT_PLANS = {
+    (form, flag): plan(form, flag, rows(plan(form, flag, PART_ROWS)), ("absent",))
+    for form in PLANS
+    for flag in (True, False)
 }
 
 
 def written(name: str, flexible: bool, message: Thing) -> bytes:
     writer = WRITERS[name].Writer(b"")
-    writer.struct(WRITE_PLANS[name, flexible], message)
+    writer.struct(STRUCT_PLANS[name, flexible], message)
     return b"".join(writer.finish())
 
 
@@ -132,7 +134,7 @@ def test_what_is_written_is_read_back_and_both_kernels_agree(message: Thing, fle
     data = written("compiled", flexible, message)
     assert data == written("source", flexible, message)
     for name, module in READERS.items():
-        back = module.Reader(data).struct(READ_PLANS[name, flexible])
+        back = module.Reader(data).struct(STRUCT_PLANS[name, flexible])
         assert back.absent == []
         # What was left out as a default is not set: a generated class answers for it.
         expected = dict(message.__dict__, absent=[])
@@ -146,7 +148,7 @@ def test_what_is_written_is_read_back_and_both_kernels_agree(message: Thing, fle
 
 @given(data=st.binary(max_size=200), flexible=st.booleans())
 def test_both_kernels_make_the_same_of_any_bytes(data: bytes, flexible: bool) -> None:
-    results = [outcome(name, READ_PLANS[name, flexible], data) for name in READERS]
+    results = [outcome(name, STRUCT_PLANS[name, flexible], data) for name in READERS]
     assert results[0] == results[1]
 
 
@@ -156,7 +158,7 @@ def test_both_kernels_make_the_same_of_damage(message: Thing, flexible: bool, ch
     data = bytearray(written("compiled", flexible, message))
     for _ in range(3):
         data[chance.randrange(len(data))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
-    results = [outcome(name, READ_PLANS[name, flexible], bytes(data)) for name in READERS]
+    results = [outcome(name, STRUCT_PLANS[name, flexible], bytes(data)) for name in READERS]
     assert results[0] == results[1]
 
 
@@ -166,10 +168,10 @@ def test_both_kernels_make_the_same_of_damage(message: Thing, flexible: bool, ch
 )
 def test_both_writers_refuse_the_same_numbers(value: Any, kind: str) -> None:
     results = []
-    for module in WRITERS.values():
+    for form, module in WRITERS.items():
         writer = module.Writer(b"")
         try:
-            writer.struct(module.WritePlan(True, [row("n", kind)]), Thing(n=value))
+            writer.struct(plan(form, True, [row("n", kind)]), Thing(n=value))
             results.append(str(writer.finish()))
         except module.UnwritableError as error:
             results.append(str(error))
@@ -189,10 +191,15 @@ def kernel(request: pytest.FixtureRequest) -> ModuleType:
     return READERS[request.param]
 
 
-def read(kernel: ModuleType, data: bytes, *plan_rows: tuple[Any, ...], flexible: bool = True) -> Any:
-    return kernel.Reader(data).struct(kernel.StructPlan(Thing, flexible, list(plan_rows), ()))
+def read(kernel: ModuleType, data: bytes, *plan_rows: Row, flexible: bool = True, **options: Any) -> Any:
+    form = "compiled" if kernel is barnabas.kernels.codec else "source"
+    rows_of_form = [
+        one if one["struct"] is None else one | {"struct": one["struct"][form]} for one in plan_rows
+    ]
+    return kernel.Reader(data, **options).struct(plan(form, flexible, rows_of_form))
 
 
+PARTS_BY_FORM = {form: plan(form, True, PART_ROWS) for form in PLANS}
 STRING = row("text", "string")
 INTS = row("ints", "int8", array=True)
 TAGGED = row("number", "int16", tag=2, default=0)
@@ -220,11 +227,11 @@ REFUSED = {
     ),
     "a struct neither null nor there": (
         "02 00",
-        row("maybe", "struct", nullable=True),
+        row("maybe", "struct", PARTS_BY_FORM, nullable=True),
     ),
     "a tagged struct that is null as if it had no tag": (
         "01 02 01 ff",
-        row("maybe", "struct", nullable=True, tag=2),
+        row("maybe", "struct", PARTS_BY_FORM, nullable=True, tag=2),
     ),
     "nothing at all": ("", STRING),
 }
@@ -233,8 +240,6 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str, kernel: ModuleType) -> None:
     text, plan_row = REFUSED[name]
-    if plan_row[1] == "struct":
-        plan_row = (*plan_row[:2], kernel.StructPlan(Thing, True, PART_ROWS, ()), *plan_row[3:])
     with pytest.raises(kernel.WireError):
         read(kernel, bytes.fromhex(text), plan_row)
 
@@ -261,12 +266,85 @@ def test_bytes_after_the_message_are_left_alone(kernel: ModuleType) -> None:
     assert read(kernel, bytes.fromhex("02 61 00 deadbeef"), STRING).text == "a"
 
 
-def test_a_message_has_a_budget_of_elements_over_all_its_arrays(kernel: ModuleType) -> None:
+def test_a_message_has_a_limit_of_elements_over_all_its_arrays(kernel: ModuleType) -> None:
     arrays = (row("a", "int8", array=True), row("b", "int8", array=True))
     most = (500_000).to_bytes(4, "big") + bytes(500_000)
     assert len(read(kernel, most + bytes(4), *arrays, flexible=False).a) == 500_000
-    with pytest.raises(kernel.WireError, match="500000 array elements"):
+    with pytest.raises(kernel.WireError, match="more than 500000 array elements"):
         read(kernel, most + (1).to_bytes(4, "big") + bytes(1), *arrays, flexible=False)
+
+
+def test_the_caller_chooses_the_limit_of_elements(kernel: ModuleType) -> None:
+    ints = bytes.fromhex("05 01 02 03 04 00")
+    assert read(kernel, ints, INTS, elements_max=4).ints == [1, 2, 3, 4]
+    with pytest.raises(kernel.WireError, match="more than 3 array elements"):
+        read(kernel, ints, INTS, elements_max=3)
+
+
+def test_a_reader_tells_how_many_elements_it_has_read(kernel: ModuleType) -> None:
+    form = "compiled" if kernel is barnabas.kernels.codec else "source"
+    reader = kernel.Reader(bytes.fromhex("05 01 02 03 04 00"))
+    reader.struct(plan(form, True, [INTS]))
+    assert reader.elements_read == 4
+
+
+@pytest.mark.parametrize("flexible", [True, False])
+def test_a_string_has_at_most_32767_bytes(kernel: ModuleType, flexible: bool) -> None:
+    longest = b"x" * 32767
+    head = bytes.fromhex("808002") if flexible else bytes.fromhex("7fff")
+    assert read(kernel, head + longest + b"\0", STRING, flexible=flexible).text == longest.decode()
+
+
+def test_a_longer_string_is_refused_in_flexible_versions_too(kernel: ModuleType) -> None:
+    with pytest.raises(kernel.WireError, match="text has 32768 bytes, a string has at most 32767"):
+        read(kernel, bytes.fromhex("818002") + b"x" * 32768 + b"\0", STRING)
+
+
+def test_equal_strings_of_a_long_frame_are_one_object(kernel: ModuleType) -> None:
+    names = row("names", "string", array=True)
+    count = 40_000
+    frame = count.to_bytes(4, "big") + b"\0\2ab" * count
+    strings = read(kernel, frame, names, flexible=False).names
+    assert strings == ["ab"] * count
+    assert len({id(text) for text in strings}) == 1
+
+
+@given(message=MESSAGES, flexible=st.booleans(), elements=st.integers(1, 3))
+def test_portions_are_the_same_message_and_the_same_bytes(
+    message: Thing, flexible: bool, elements: int
+) -> None:
+    for form in PLANS:
+        expected = written(form, flexible, message)
+        writer = WRITERS[form].Writer(b"")
+        pauses = len(list(writer.struct_in_portions(STRUCT_PLANS[form, flexible], message, elements)))
+        assert b"".join(writer.finish()) == expected
+        assert pauses == len(message.parts or ()) // elements
+        reader = READERS[form].Reader(expected)
+        reading = reader.struct_in_portions(STRUCT_PLANS[form, flexible], elements)
+        assert drained(reading) == READERS[form].Reader(expected).struct(STRUCT_PLANS[form, flexible])
+
+
+def drained(reading: Any) -> Any:
+    while True:
+        try:
+            next(reading)
+        except StopIteration as end:
+            return end.value
+
+
+@pytest.mark.parametrize("form", PLANS)
+def test_arrays_inside_arrays_are_divided_into_portions_too(form: str) -> None:
+    inner = plan(form, True, PART_ROWS)
+    middle = plan(form, True, [row("parts", "struct", inner, array=True)])
+    outer = plan(form, True, [row("groups", "struct", middle, array=True)])
+    message = Thing(groups=[Thing(parts=[Thing(key="k", count=n) for n in range(50)])])
+    writer = WRITERS[form].Writer(b"")
+    assert len(list(writer.struct_in_portions(outer, message, 10))) == 5
+    data = b"".join(writer.finish())
+    reading = READERS[form].Reader(data).struct_in_portions(outer, 10)
+    for _ in range(5):
+        assert next(reading) is None
+    assert drained(reading) == message
 
 
 def test_records_are_a_writable_view_of_the_frame(kernel: ModuleType) -> None:

@@ -7,7 +7,9 @@ import pytest
 from tests.unit.kernels.interpreting import interpreted
 
 import barnabas.kernels.codec_write
+import barnabas.kernels.plans
 
+PLANS = {"compiled": barnabas.kernels.plans, "source": interpreted(barnabas.kernels.plans)}
 KERNELS = {"compiled": barnabas.kernels.codec_write, "source": interpreted(barnabas.kernels.codec_write)}
 
 
@@ -17,36 +19,37 @@ def kernel(request: pytest.FixtureRequest) -> ModuleType:
 
 
 def chunks(kernel: ModuleType, kind: str, value: Any, flexible: bool = False, **extra: Any) -> list[Any]:
-    values = {"array": False, "nullable": False, "tag": -1, "default": None} | extra
-    row = ("field", kind, None, values["array"], values["nullable"], values["tag"], values["default"])
+    plans = PLANS["compiled" if kernel is barnabas.kernels.codec_write else "source"]
+    field = plans.FieldPlan("field", kind, flexible, **extra)
     writer = kernel.Writer(bytes(4))
-    writer.struct(kernel.WritePlan(flexible, [row]), SimpleNamespace(field=value))
+    writer.struct(plans.StructPlan(SimpleNamespace, flexible, [field]), SimpleNamespace(field=value))
     return list(writer.finish_frame())
 
 
 def test_no_name_is_the_empty_name_where_there_are_no_nulls(kernel: ModuleType) -> None:
     assert chunks(kernel, "string", None) == [b"\0\0\0\2" + b"\0\0"]
     assert chunks(kernel, "string", None, flexible=True) == [b"\0\0\0\2" + b"\1" + b"\0"]
-    assert chunks(kernel, "string", None, nullable=True) == [b"\0\0\0\2" + b"\xff\xff"]
+    assert chunks(kernel, "string", None, is_nullable=True) == [b"\0\0\0\2" + b"\xff\xff"]
 
 
 @pytest.mark.parametrize(
     ("kind", "value", "extra"),
     [
-        ("int32", None, {"array": True}),
+        ("int32", None, {"is_array": True}),
         ("bytes", None, {}),
         ("bytes", "text", {}),
         ("uuid", b"short", {}),
         ("string", 7, {}),
         ("string", "\ud800", {}),
         ("string", "x" * 32768, {}),
+        ("string", "x" * 32768, {"flexible": True}),
         ("bool", None, {}),
         ("float64", "1", {}),
         ("int32", 2**31, {}),
         ("int64", 2**63, {}),
         ("int8", 1.0, {}),
         ("uint16", -1, {}),
-        ("int16", 1 << 70, {"array": False}),
+        ("int16", 1 << 70, {}),
     ],
 )
 def test_unwritable(kernel: ModuleType, kind: str, value: Any, extra: dict[str, Any]) -> None:
@@ -63,7 +66,7 @@ class Slice:
 
 def test_a_slice_of_a_file_stands_between_two_chunks(kernel: ModuleType) -> None:
     part = Slice(70_000)
-    first, middle, last = chunks(kernel, "records", part, flexible=True, nullable=True)
+    first, middle, last = chunks(kernel, "records", part, flexible=True, is_nullable=True)
     assert first == (70_000 + 4).to_bytes(4, "big") + bytes.fromhex("f1a204")
     assert middle is part
     assert last == b"\0"
