@@ -1,4 +1,4 @@
-"""Which part of a log can be compacted, and how much it needs it. Looks at a log and changes nothing."""
+"""Which part of a log can be compacted, and how urgent it is. Reads a log and changes nothing."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from barnabas.log.timestamps import largest_timestamp
 
 
 class Candidate(NamedTuple):
-    """Segments below `upper_offset` can be cleaned; from `first_dirty_offset` on they have not been."""
+    """Segments below `upper_offset` can be cleaned. From `first_dirty_offset` on they were never cleaned."""
 
     log: Log
     first_dirty_offset: int
@@ -25,7 +25,8 @@ class Candidate(NamedTuple):
 
 
 def examine(log: Log, first_dirty_offset: int, now_ms: int) -> Candidate:
-    """May read the first bytes or the time index of segments when the topic has a compaction lag."""
+    """How urgent it is to clean a log. May read the first bytes or the time index of segments if the topic
+    has a compaction lag."""
     upper_offset = _first_uncleanable(log, first_dirty_offset, now_ms)
     clean = dirty = 0
     for segment in log.segments:
@@ -40,7 +41,8 @@ def examine(log: Log, first_dirty_offset: int, now_ms: int) -> Candidate:
 
 
 def _first_uncleanable(log: Log, first_dirty_offset: int, now_ms: int) -> int:
-    """The start of the first segment that is active, not wholly replicated and decided, or too young."""
+    """The start of the first segment that is active, has records that are not replicated or belong to open
+    transactions, or is too young."""
     bound = min(log.last_stable_offset, log.active.base_offset)
     upper_offset = log.bases[log.segment_for(bound)]
     lag_ms = log.config.min_compaction_lag_ms
@@ -84,9 +86,9 @@ def source_segments(log: Log) -> tuple[SourceSegment, ...]:
 
 
 def last_of_producers(log: Log, upper_offset: int) -> tuple[LastOfProducer, ...]:
-    """The batches, below `upper_offset`, that the state of a producer is rebuilt from after a crash."""
-    found = [
+    """The batches below `upper_offset` from which the state of each producer is rebuilt after a crash."""
+    last_batches = [
         LastOfProducer(entry.producer_id, entry.batches[-1].last_offset if entry.batches else -1, entry.epoch)
         for entry in log.producers.entries.values()
     ]
-    return tuple(last for last in found if last.last_offset < upper_offset)
+    return tuple(last for last in last_batches if last.last_offset < upper_offset)

@@ -1,8 +1,8 @@
-"""The cleaner as its broker sees it: which log to compact next, what to do with the outcome, how it fares.
+"""The cleaner as the broker sees it: which log to compact next, what to do with the result, and its health.
 
-Small synchronous steps for the loop that owns the logs; the work itself is done by another process
-(worker.py). A job's segments are put in place only if the log is still as the job found it. How far
-each log is clean is kept in cleaner-offset-checkpoint, in each of the log directories, in Kafka's format."""
+Small synchronous steps for the loop that owns the logs; another process does the work (worker.py). New
+segments are installed only if the log has not changed since the job was made. Up to which offset each log is
+clean is stored in cleaner-offset-checkpoint in its log directory, in Kafka's format."""
 
 import logging
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -29,7 +29,7 @@ RETRY_MS_MAX = 600_000
 
 
 class Fault(Enum):
-    """Why a job failed: by what is in the log, by the disk, or because the process that had it died."""
+    """Why a job failed: because of the data in the log, because of the disk, or because the worker died."""
 
     DATA = "data"
     DISK = "disk"
@@ -38,7 +38,7 @@ class Fault(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CleanerSettings:
-    """Limits of one job. They may be replaced at any time; a job has those of the moment it was made."""
+    """The limits of one job. They may change at any time; a job keeps the limits it was made with."""
 
     map_bytes: int = 128 << 20
     map_load_factor: float = 0.9
@@ -59,7 +59,7 @@ class CleanerSettings:
 
 @dataclass(frozen=True, slots=True)
 class CleanerHealth:
-    """`last_error` stays until a job succeeds and no partition is set aside any more."""
+    """`last_error` stays until a job succeeds and no partition is uncleanable any more."""
 
     last_error: str | None
     runs: int
@@ -72,8 +72,8 @@ class CleanerHealth:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckpointTask:
-    """Writes the checkpoint files; `run` may block and can be called in any thread."""
+class SaveTask:
+    """Writes the checkpoint files. `run` may block, and may be called in any thread."""
 
     disk: Disk
     files: dict[Path, dict[TopicPartition, int]]
@@ -85,7 +85,7 @@ class CheckpointTask:
 
 @dataclass(slots=True)
 class _Trouble:
-    """A partition that failed: how often in a row its worker died, and when it is tried again."""
+    """A partition that failed: how often in a row its worker died, and when to try again."""
 
     deaths: int
     retry_at_ms: int
@@ -98,11 +98,11 @@ class Cleaner:
         self._disk = disk
         self._offsets: dict[Path, dict[TopicPartition, int]] = {}
         self._unsaved: set[Path] = set()
-        # The log that an offset was noted of: a topic that was deleted and made anew begins dirty.
+        # The log that the saved offset belongs to: a topic that was deleted and created again is dirty.
         self._known: dict[TopicPartition, Log] = {}
         self._troubles: dict[TopicPartition, _Trouble] = {}
         self._uncleanable: dict[TopicPartition, str] = {}
-        # The jobs under way.
+        # The jobs in progress.
         self._current: dict[TopicPartition, CleaningJob] = {}
         self._last_error: str | None = None
         self._runs = self._failures = self._bytes_read = self._bytes_written = 0
@@ -123,20 +123,20 @@ class Cleaner:
     # -- choosing
 
     def next_job(self, now_ms: int) -> CleaningJob | None:
-        """A job for the log that needs cleaning most, if one does; a log has one job at a time."""
+        """A job for the log that needs cleaning most, or None. A log has one job at a time."""
         candidates = self._candidates(now_ms)
-        self._max_dirty_ratio = max((found.dirty_ratio for found in candidates), default=0.0)
-        due = [found for found in candidates if found.is_due]
+        self._max_dirty_ratio = max((candidate.dirty_ratio for candidate in candidates), default=0.0)
+        due = [candidate for candidate in candidates if candidate.is_due]
         if not due:
             return None
-        job = self._job(max(due, key=lambda found: found.dirty_ratio), now_ms)
+        job = self._job(max(due, key=lambda candidate: candidate.dirty_ratio), now_ms)
         self._current[job.partition] = job
         return job
 
     def _candidates(self, now_ms: int) -> list[Candidate]:
         logs = {log.partition: log for log in self._logs()}
         self._forget_others(logs)
-        found = []
+        candidates = []
         for partition, log in logs.items():
             if not log.config.cleanup_compact or log.offline:
                 continue
@@ -146,10 +146,10 @@ class Cleaner:
             if trouble is not None and now_ms < trouble.retry_at_ms:
                 continue
             try:
-                found.append(examine(log, self._first_dirty(log), now_ms))
+                candidates.append(examine(log, self._first_dirty(log), now_ms))
             except (OSError, KafkaError) as problem:
                 self._note_failure(partition, str(problem), Fault.DISK, now_ms)
-        return found
+        return candidates
 
     def _forget_others(self, logs: Mapping[TopicPartition, Log]) -> None:
         for partition, log in list(self._known.items()):
@@ -160,7 +160,9 @@ class Cleaner:
         offset = self._saved(log.directory.parent).get(log.partition, log.log_start_offset)
         self._known[log.partition] = log
         if offset > log.log_end_offset:
-            logger.warning("%s ends below offset %d, to which it was clean", log, offset)
+            logger.warning(
+                "%s ends below offset %d, up to which it was cleaned; cleaning all of it", log, offset
+            )
             return log.log_start_offset
         return max(offset, log.log_start_offset)
 
@@ -183,10 +185,10 @@ class Cleaner:
             self.settings.bytes_per_second,
         )
 
-    # -- the outcome
+    # -- results
 
     def finish(self, job: CleaningJob, result: CleaningResult) -> bool:
-        """Put the cleaned segments in place; False when the job failed or the log has changed meanwhile."""
+        """Install the cleaned segments; False if the job failed or the log has changed meanwhile."""
         steps = self.finish_steps(job, result)
         while True:
             try:
@@ -195,7 +197,7 @@ class Cleaner:
                 return bool(end.value)
 
     def finish_steps(self, job: CleaningJob, result: CleaningResult) -> Generator[None, None, bool]:
-        """The same in steps, one for each new segment, between which the log may be used."""
+        """Like finish(), but with one step for each new segment; the log may be used between the steps."""
         if result.error is not None:
             self.fail(job, result.error, Fault.DATA if result.data_fault else Fault.DISK)
             return False
@@ -222,7 +224,7 @@ class Cleaner:
             return False
         old = _unchanged(log, job, group)
         if old is None:
-            logger.info("%s changed while it was cleaned; it will be cleaned again", log)
+            logger.info("%s changed while it was being cleaned; it will be cleaned again", log)
             return False
         try:
             replace_segments(log, [self._cleaned_segment(log, group)], old)
@@ -243,8 +245,9 @@ class Cleaner:
         return segment
 
     def fail(self, job: CleaningJob, error: str, fault: Fault) -> None:
-        """The job came to nothing. By its own data, or by killing its process again and again, a partition is
-        set aside; otherwise it is tried again later. The other partitions go on in any case."""
+        """The job failed. If its data was the cause, or if its worker died several times in a row, the
+        partition is not cleaned any more; otherwise it is tried again later. Other partitions are not
+        affected."""
         self._current.pop(job.partition, None)
         log = self._known.get(job.partition)
         if log is not None and log.directory == job.directory and not log.closed:
@@ -252,11 +255,11 @@ class Cleaner:
             self._remove_leftovers(job)
 
     def stopped(self, error: str) -> None:
-        """Nobody drives the cleaner any more."""
+        """The broker does not drive the cleaner any more."""
         self._last_error = error
 
     def abandon(self, job: CleaningJob) -> None:
-        """The job is given up without fault, as at a shutdown."""
+        """Give up a job that did not fail, for example at a shutdown."""
         self._current.pop(job.partition, None)
         self._remove_leftovers(job)
 
@@ -268,9 +271,9 @@ class Cleaner:
         self._last_error = f"{partition}: {error}"
         if fault is Fault.DATA or trouble.deaths >= DEATHS_MAX:
             self._uncleanable[partition] = error
-            logger.error("%s is not compacted any more: %s", partition, error)
+            logger.error("%s will not be compacted any more: %s", partition, error)
         else:
-            logger.warning("compaction of %s failed and is tried again: %s", partition, error)
+            logger.warning("compaction of %s failed and will be tried again: %s", partition, error)
 
     def _remove_leftovers(self, job: CleaningJob) -> None:
         try:
@@ -280,12 +283,12 @@ class Cleaner:
                     self._disk.unlink(path.with_name(path.name + names.CLEANED))
         except OSError as problem:
             # The next job for these segments, or the next start, removes them.
-            logger.warning("leftovers in %s could not be removed: %s", job.directory, problem)
+            logger.warning("unfinished files in %s could not be removed: %s", job.directory, problem)
 
-    # -- how far each log is clean
+    # -- up to which offset each log is clean
 
     def forget(self, partition: TopicPartition) -> None:
-        """The partition was deleted here."""
+        """The partition was deleted."""
         self._known.pop(partition, None)
         self._troubles.pop(partition, None)
         self._uncleanable.pop(partition, None)
@@ -294,17 +297,17 @@ class Cleaner:
                 self._unsaved.add(directory)
 
     def truncated(self, partition: TopicPartition, offset: int) -> None:
-        """The partition's log was cut at `offset`: what will be written from there on is dirty."""
+        """The log of the partition was truncated at `offset`: what is written there next is dirty."""
         for directory, offsets in self._offsets.items():
             if offsets.get(partition, 0) > offset:
                 offsets[partition] = offset
                 self._unsaved.add(directory)
 
-    def checkpoint_task(self) -> CheckpointTask | None:
-        """What has to be written down since the last call, if anything."""
+    def checkpoint_task(self) -> SaveTask | None:
+        """Writes the offsets that have changed since the last call; None if none have."""
         directories, self._unsaved = self._unsaved, set()
         files = {path / names.CLEANER_OFFSETS: dict(self._offsets[path]) for path in directories}
-        return CheckpointTask(self._disk, files) if files else None
+        return SaveTask(self._disk, files) if files else None
 
     def _saved(self, directory: Path) -> dict[TopicPartition, int]:
         if directory not in self._offsets:
@@ -313,13 +316,13 @@ class Cleaner:
 
 
 def _unchanged(log: Log, job: CleaningJob, group: CleanedGroup) -> list[Segment] | None:
-    """The segments of the group, if the log still has them as the job found them."""
-    wanted = [segment for segment in job.segments if segment.base_offset in group.bases]
-    place = log.segment_for(wanted[0].base_offset)
-    found = log.segments[place : place + len(wanted)]
-    if len(found) < len(wanted) or found[-1].active or any(segment.bad for segment in found):
+    """The segments of the group, if they have not changed since the job was made."""
+    expected = [segment for segment in job.segments if segment.base_offset in group.bases]
+    place = log.segment_for(expected[0].base_offset)
+    current = log.segments[place : place + len(expected)]
+    if len(current) < len(expected) or current[-1].active or any(segment.bad for segment in current):
         return None
-    same = [(segment.base_offset, segment.next_offset, segment.size) for segment in found] == [
-        (segment.base_offset, segment.next_offset, segment.size) for segment in wanted
+    same = [(segment.base_offset, segment.next_offset, segment.size) for segment in current] == [
+        (segment.base_offset, segment.next_offset, segment.size) for segment in expected
     ]
-    return found if same else None
+    return current if same else None

@@ -1,7 +1,7 @@
-"""What is told to the process that compacts a log and what it tells back, as lines of JSON. Pure values.
+"""A job for the process that compacts logs, and its result, as lines of JSON. Pure values.
 
-The job describes the log as it is when the job is made; the process reads those files and writes new ones
-beside them, and nothing else. Whether the log still is so is for the owner of the log to check at the end."""
+The job describes the log at the time when the job is made. The process reads those files, writes new ones
+beside them, and touches nothing else. At the end the owner of the log checks that it has not changed."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -12,7 +12,7 @@ from barnabas.ids import TopicPartition
 
 
 class SourceSegment(NamedTuple):
-    """`bad` are byte ranges (start, end) that hold no valid batches."""
+    """`bad` are byte ranges (start, end) without valid batches."""
 
     base_offset: int
     next_offset: int
@@ -21,7 +21,7 @@ class SourceSegment(NamedTuple):
 
 
 class LastOfProducer(NamedTuple):
-    """What must outlast cleaning: the batch that ends at `last_offset`, or, where that is -1, the marker with
+    """A batch that cleaning must keep: the one that ends at `last_offset` or, if that is -1, the marker with
     this epoch."""
 
     producer_id: int
@@ -31,8 +31,8 @@ class LastOfProducer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CleaningJob:
-    """`segments` are all of the log, the active one last; those below `upper_offset` may be rewritten, and
-    keys are looked at from `first_dirty_offset` on."""
+    """`segments` are all segments of the log, the active one last. Those below `upper_offset` may be
+    rewritten; records from `first_dirty_offset` on are new since the last cleaning."""
 
     partition: TopicPartition
     directory: Path
@@ -66,7 +66,7 @@ class CleaningJob:
 
 
 class CleanedGroup(NamedTuple):
-    """The segments at `bases`, which adjoin, became one of `size` bytes at the first of them."""
+    """The adjacent segments at `bases` became one segment of `size` bytes at the first base."""
 
     bases: tuple[int, ...]
     size: int
@@ -77,8 +77,8 @@ class CleanedGroup(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CleaningResult:
-    """All keys below `end_offset` are clean once the groups are in place. Or an `error`: `data_fault`
-    tells that trying again cannot help."""
+    """All keys below `end_offset` are clean when the groups are installed. Or an `error`; `data_fault` means
+    that trying again cannot help."""
 
     end_offset: int = 0
     groups: tuple[CleanedGroup, ...] = ()

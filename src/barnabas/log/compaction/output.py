@@ -1,6 +1,6 @@
-"""The segment that compaction writes: <base>.log.cleaned with its three indexes, complete and synced at last.
+"""The segment that compaction writes: <base>.log.cleaned with its three indexes, synced at the end.
 
-Part of the cleaner's own process; writes these files and nothing else."""
+Runs in the worker process; writes only these files."""
 
 from pathlib import Path
 
@@ -41,15 +41,15 @@ class CleanedSegment:
         return path.with_name(path.name + names.CLEANED)
 
     def remove(self) -> None:
-        """Unlink the files; a job that was given up and still has them open then does no harm."""
+        """Unlink the files. An abandoned job that still has them open does no harm then."""
         for suffix in names.SEGMENT_SUFFIXES:
             self._disk.unlink(self._path(suffix))
 
     def append(self, batches: Data) -> None:
-        """Add whole batches."""
+        """Add complete batches."""
         start = self.size
         if start + len(batches) > POSITION_MAX:
-            raise ValueError(f"the segment at {self.base_offset} would outgrow its index")
+            raise ValueError(f"the segment at {self.base_offset} would be too large for its index")
         for position, _, base_offset, last_offset_delta, max_timestamp in scan_batches(batches, 0):
             self._note(start + position, base_offset + last_offset_delta, max_timestamp)
         self._pending += batches
@@ -78,7 +78,7 @@ class CleanedSegment:
         self._pending = bytearray()
 
     def finish(self, aborted: list[AbortedTransaction]) -> None:
-        """Write all there is, with the indexes, and sync it."""
+        """Write what is pending and the indexes, and sync all files."""
         self._write()
         self._disk.fsync(self._file.fd)
         self._note_time()

@@ -1,10 +1,12 @@
-"""Compaction itself: the newest record of each key stays, at its offset.
+"""Rewriting the segments of a log: the newest record of each key stays, with its offset.
 
-Two walks. The first, over the part written since the last cleaning, learns the newest offset of each key. The
-second, over the whole log up to there, writes every segment anew without records that have a newer one,
-without tombstones and spent transaction markers whose delete horizon has passed, without what was aborted.
-A tombstone gets its delete horizon (now + delete.retention.ms, as the base timestamp) when it is first met.
-Runs in the cleaner's own process; reads segments, writes .cleaned files, swaps nothing."""
+There are two passes. The first reads the part written since the last cleaning and finds the newest offset of
+each key. The second reads the whole log up to there and writes every segment again, without records that have
+a newer one, without aborted records, and without tombstones and transaction markers (if no data of the
+transaction is left) whose delete horizon has passed. A tombstone gets its delete horizon (now +
+delete.retention.ms, as the base timestamp of its batch) when it is first read.
+
+Runs in the worker process; reads segments and writes .cleaned files."""
 
 import mmap
 import secrets
@@ -40,7 +42,7 @@ from barnabas.records.compression import compress
 
 ENTRY_BYTES = 24
 MAP_BYTES_MIN = 1 << 20
-# Far enough for any delete.retention.ms, and any timestamp minus it still fits in 64 bits.
+# Later than any time with any delete.retention.ms; a timestamp minus this still fits in 64 bits.
 HORIZON_MAX = 1 << 62
 RELATIVE_OFFSET_MAX = 2**31 - 1
 RECORD_GROWTH_BYTES = 10
@@ -49,7 +51,7 @@ NOTHING_EXPIRES = -1
 
 
 def clean(job: CleaningJob, disk: Disk, throttle: Throttle | None = None) -> CleaningResult:
-    """Write the cleaned segments of a log. DamagedSourceError or KafkaError for what cannot be cleaned."""
+    """Write the cleaned segments of a log. DamagedSourceError or KafkaError if the log cannot be cleaned."""
     started = time.monotonic()
     throttle = throttle or Throttle(job.bytes_per_second)
     reader = SegmentReader(disk, job.directory, throttle)
@@ -64,7 +66,7 @@ def clean(job: CleaningJob, disk: Disk, throttle: Throttle | None = None) -> Cle
             if (written := writer.rewrite(reader, throttle, group)) is not None
         ]
     except struct.error as problem:
-        raise DamagedSourceError(f"a batch has a number that cannot be: {problem}") from problem
+        raise DamagedSourceError(f"a batch has an impossible number: {problem}") from problem
     return CleaningResult(
         end_offset,
         tuple(groups),
@@ -75,7 +77,7 @@ def clean(job: CleaningJob, disk: Disk, throttle: Throttle | None = None) -> Cle
 
 
 def _decided_below(job: CleaningJob, transactions: Transactions) -> int:
-    """The segment with a transaction whose end is not in the log is not cleaned, nor any after it."""
+    """Segments from this offset on are not cleaned: the first has a transaction whose marker is missing."""
     undecided = transactions.undecided_from
     if undecided is None or undecided >= job.upper_offset:
         return job.upper_offset
@@ -88,7 +90,8 @@ def _new_map(job: CleaningJob) -> OffsetMap:
     size = min(job.map_bytes, max(2 * dirty, MAP_BYTES_MIN)) // ENTRY_BYTES * ENTRY_BYTES
     memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
-        # The map is read at random: with small pages most of the time would go to address translation.
+        # The map is read at random positions: with small pages address translation would take most of the
+        # time.
         memory.madvise(mmap.MADV_HUGEPAGE)
     slots = size // ENTRY_BYTES
     limit = max(1, min(int(slots * job.map_load_factor), slots - 1))
@@ -99,7 +102,8 @@ def _new_map(job: CleaningJob) -> OffsetMap:
 def _learn_offsets(
     job: CleaningJob, reader: SegmentReader, transactions: Transactions, upper_offset: int
 ) -> tuple[OffsetMap, int]:
-    """The newest offset of each key in the dirty part, and where that part, or what of it fitted, ends."""
+    """The newest offset of each key in the dirty part, and where that part ends, or where the map was
+    full."""
     learner = _Learner(_new_map(job), job.first_dirty_offset, transactions)
     for segment in job.segments:
         if segment.base_offset < upper_offset and segment.next_offset > job.first_dirty_offset:
@@ -111,7 +115,7 @@ def _learn_offsets(
 
 
 class _MapFull(Exception):
-    """No key fits any more; `offset` is the first that was not entered."""
+    """The map has no room for another key; `offset` is the first offset that is not in it."""
 
     def __init__(self, offset: int) -> None:
         super().__init__(offset)
@@ -143,7 +147,7 @@ class _Learner:
             position += header.size
 
     def _learn(self, batch: memoryview, header: BatchHeader) -> None:
-        if header.is_control or self._walk.is_void(header) or header.last_offset < self._start_offset:
+        if header.is_control or self._walk.is_aborted(header) or header.last_offset < self._start_offset:
             return
         payload = records_payload(batch, header)
         result = self.offsets.learn(payload, header.count, header.base_offset, self._start_offset)
@@ -160,7 +164,8 @@ def _broken(header: BatchHeader) -> DamagedSourceError:
 
 
 def _groups(job: CleaningJob, disk: Disk, end_offset: int) -> list[list[SourceSegment]]:
-    """Adjoining segments whose data and indexes fit in one together. One with known damage is left alone."""
+    """Adjacent segments whose data and indexes fit in one segment. A segment with known damage is a group of
+    its own."""
     groups: list[list[SourceSegment]] = []
     room: list[int] = []
     for segment in job.segments[:-1]:
@@ -206,11 +211,12 @@ class _Writer:
         self._offsets = offsets
         self._latest_offset = latest_offset
         self._walk = walk
-        # What a damaged segment holds cannot be removed, so that which hides it has to stay.
+        # Records in a damaged segment cannot be removed, so the newer records and tombstones of their keys
+        # have to stay.
         damaged = any(segment.bad for segment in job.segments)
         self._expiry_ms = NOTHING_EXPIRES if damaged else job.now_ms
-        self._staying = {one.last_offset for one in job.producers if one.last_offset >= 0}
-        self._staying_markers = {(one.producer_id, one.epoch) for one in job.producers if one.last_offset < 0}
+        self._kept_offsets = {one.last_offset for one in job.producers if one.last_offset >= 0}
+        self._kept_markers = {(one.producer_id, one.epoch) for one in job.producers if one.last_offset < 0}
         self._target = memoryview(bytearray(0))
         self._scratch = memoryview(bytearray(0))
         self._last_head = b""
@@ -220,9 +226,9 @@ class _Writer:
     def rewrite(
         self, reader: SegmentReader, throttle: Throttle, group: list[SourceSegment]
     ) -> CleanedGroup | None:
-        """Write the group as one segment; None where nothing changed."""
+        """Write the group as one segment; None if nothing changed."""
         if group[0].bad:
-            reader.walk(group[0], self._walk.pass_over)
+            reader.walk(group[0], self._walk.skip)
             self._walk.indexed.clear()
             return None
         output = CleanedSegment(self._disk, self._job, group[0].base_offset)
@@ -247,8 +253,8 @@ class _Writer:
         )
 
     def _keep_end(self, output: CleanedSegment) -> None:
-        """The last batch stays, if empty: it tells where the segment ends, for a start after a crash and for
-        the producer."""
+        """Keep the last batch, at least without its records: recovery and the producer state need to know the
+        last offset and sequence."""
         if self._last_head:
             header = read_header(self._last_head)
             if header.next_offset > output.next_offset:
@@ -258,7 +264,7 @@ class _Writer:
         if len(self._target) < len(window):
             self._target = memoryview(bytearray(len(window)))
         position, filled = 0, 0
-        rules = (self._latest_offset, self._expiry_ms, self._staying)
+        rules = (self._latest_offset, self._expiry_ms, self._kept_offsets)
         while True:
             reason, position, filled, last = skim_batches(
                 self._offsets, window, self._target, (position, filled), rules, crc32c
@@ -275,7 +281,7 @@ class _Writer:
             filled = 0
             batch = window[position : position + header.size]
             check_crc(batch, header)
-            self._append(output, self._what_stays(batch, header))
+            self._append(output, self._remaining(batch, header))
             self._last_head = bytes(batch[:HEADER_SIZE])
             position += header.size
 
@@ -284,30 +290,30 @@ class _Writer:
             output.append(batch)
             self._walk.wrote(memoryview(batch))
 
-    def _what_stays(self, batch: memoryview, header: BatchHeader) -> bytes | bytearray | memoryview:
-        """The batch as it is, or with fewer records, or empty; no bytes where it goes."""
+    def _remaining(self, batch: memoryview, header: BatchHeader) -> bytes | bytearray | memoryview:
+        """The batch as it is, or with fewer records, or without records; no bytes if it is removed."""
         if header.is_control:
-            spent = self._walk.is_spent(batch, header)
-            gone = header.count == 0 or (spent and self._may_go(header))
-            kept = None if gone else self._filtered(batch, header, NOTHING_KNOWN, spent)
+            has_no_data = self._walk.has_no_data(batch, header)
+            removed = header.count == 0 or (has_no_data and self._is_expired(header))
+            kept = None if removed else self._filtered(batch, header, NOTHING_KNOWN, has_no_data)
         else:
-            gone = self._walk.is_void(header) or header.count == 0
-            kept = None if gone else self._filtered(batch, header, self._latest_offset, False)
+            removed = self._walk.is_aborted(header) or header.count == 0
+            kept = None if removed else self._filtered(batch, header, self._latest_offset, False)
         if kept is not None:
             return kept
-        if header.producer_id < 0 or header.last_offset not in self._staying:
+        if header.producer_id < 0 or header.last_offset not in self._kept_offsets:
             return b""
         return batch if header.count == 0 else _emptied(header)
 
-    def _may_go(self, marker: BatchHeader) -> bool:
-        """Has the horizon passed? The last marker of a producer of which nothing else is left tells its
-        epoch, and only with its record."""
-        if (marker.producer_id, marker.producer_epoch) in self._staying_markers:
+    def _is_expired(self, marker: BatchHeader) -> bool:
+        """Whether the delete horizon has passed. A marker that is all that is left of a producer never
+        expires: the epoch of the producer is read from its record."""
+        if (marker.producer_id, marker.producer_epoch) in self._kept_markers:
             return False
         return marker.has_delete_horizon and marker.base_timestamp <= self._expiry_ms
 
     def _filtered(
-        self, batch: memoryview, header: BatchHeader, latest_offset: int, spent_marker: bool
+        self, batch: memoryview, header: BatchHeader, latest_offset: int, marker_without_data: bool
     ) -> bytes | bytearray | memoryview | None:
         payload = records_payload(batch, header)
         keep_tombstones = not header.has_delete_horizon or self._expiry_ms < header.base_timestamp
@@ -317,7 +323,7 @@ class _Writer:
         if kept == 0:
             return None
         attributes, base_timestamp = header.attributes, header.base_timestamp
-        if (tombstones or spent_marker) and not header.has_delete_horizon:
+        if (tombstones or marker_without_data) and not header.has_delete_horizon:
             base_timestamp = min(self._job.now_ms + self._job.delete_retention_ms, HORIZON_MAX)
             attributes |= DELETE_HORIZON_FLAG
             rules = (latest_offset, keep_tombstones, header.base_timestamp - base_timestamp)
@@ -348,6 +354,6 @@ class _Writer:
 
 
 def _emptied(header: BatchHeader) -> bytearray:
-    """The batch without its records: it still tells its offsets and its producer's last sequence."""
+    """The batch without its records: its offsets and its producer's last sequence stay."""
     attributes = header.attributes & ~(COMPRESSION_MASK | DELETE_HORIZON_FLAG)
     return seal(header._replace(attributes=attributes, base_timestamp=NO_TIMESTAMP, count=0), b"")

@@ -1,7 +1,6 @@
-"""Reading the segments of a log that is being compacted, window by window, and what their transactions
-came to.
+"""Reading the segments of a log that is being compacted, window by window, and how its transactions ended.
 
-Part of the cleaner's own process; reads files and changes nothing."""
+Runs in the worker process; reads files and changes nothing."""
 
 import time
 from bisect import bisect_right
@@ -21,16 +20,17 @@ from barnabas.records.builder import ABORT_MARKER, COMMIT_MARKER, read_marker
 
 WINDOW_BYTES = 1 << 20
 
-# Takes a window of a segment; how many bytes of it, whole batches, were dealt with.
+# Takes a window of a segment; returns how many bytes of it, in complete batches, were processed.
 Process = Callable[[memoryview], int]
 
 
 class DamagedSourceError(Exception):
-    """A segment holds something that is no valid batch; cleaning it would hide that. One sentence."""
+    """A segment holds bytes that are not a valid batch; cleaning it would hide that. The text is one
+    sentence."""
 
 
 class Throttle:
-    """Keeps reading and writing together below a rate, by sleeping."""
+    """Limits the rate of reading and writing together, by sleeping."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class SegmentReader:
         self.bytes_read = 0
 
     def walk(self, segment: SourceSegment, process: Process) -> None:
-        """Show `process` all batches of the segment, in windows; ranges known to be bad are left out."""
+        """Call `process` with all batches of the segment, in windows; known bad ranges are skipped."""
         file = self._disk.open(names.segment_file(self._directory, segment.base_offset, names.LOG))
         floor = segment.base_offset - 1
         for start, end in _good_ranges(segment):
@@ -75,18 +75,18 @@ class SegmentReader:
                 position, wanted = position + done, WINDOW_BYTES
 
     def _needed(self, segment: SourceSegment, window: memoryview, position: int, end: int) -> int:
-        """How much to read for the first batch, when the window was too small for it."""
+        """How much to read for the first batch, if the window was too small for it."""
         size = read_header(window).size if len(window) >= HEADER_SIZE else end - position + 1
         if not len(window) < size <= end - position:
             raise DamagedSourceError(
-                f"no whole batch is at byte {position} of {segment.base_offset:020d}{names.LOG}"
+                f"there is no complete batch at byte {position} of {segment.base_offset:020d}{names.LOG}"
             )
         return size
 
 
 def _check_offsets(segment: SourceSegment, window: memoryview, floor: int) -> int:
-    """The last offset in the window. Checksums do not cover offsets, and a wrong one would make a record pass
-    for the newest of its key: they have to rise, and to stay in their segment."""
+    """The last offset in the window. Offsets must rise and stay in their segment: checksums do not cover
+    them, and with a wrong offset a record would be taken for the newest one of its key."""
     for _, _, base_offset, last_offset_delta, _ in scan_batches(window, 0):
         if not floor < base_offset <= base_offset + last_offset_delta < segment.next_offset:
             raise DamagedSourceError(f"offset {base_offset} cannot follow offset {floor} in this segment")
@@ -108,7 +108,7 @@ def check_crc(batch: memoryview, header: BatchHeader) -> None:
 
 
 class Transactions:
-    """The aborted transactions of a log, and the first offset of one whose end was not found, if there is."""
+    """The aborted transactions of a log, and the first offset of a transaction without a marker, if any."""
 
     def __init__(self, aborted: list[AbortedTransaction], undecided_from: int | None) -> None:
         self.undecided_from = undecided_from
@@ -117,7 +117,7 @@ class Transactions:
             self._by_producer.setdefault(entry.producer_id, []).append(entry)
 
     def aborted(self, producer_id: int, offset: int) -> AbortedTransaction | None:
-        """The aborted transaction of the producer that the offset lies in."""
+        """The aborted transaction of the producer that contains the offset."""
         entries = self._by_producer.get(producer_id, [])
         place = bisect_right(entries, offset, key=lambda entry: entry.first_offset)
         if place and offset <= entries[place - 1].last_offset:
@@ -126,8 +126,8 @@ class Transactions:
 
     @classmethod
     def of(cls, job: CleaningJob, disk: Disk, reader: SegmentReader) -> "Transactions":
-        """Where no transaction index has an entry, there is nothing to know. Otherwise the log itself is
-        asked: dropping records on the word of a damaged index would lose data."""
+        """If no transaction index has an entry, no transaction was aborted. Otherwise the log itself is read:
+        removing records because of a damaged index would lose data."""
         if not any(segment.bad for segment in job.segments) and all(
             _index_is_empty(job, disk, segment) for segment in job.segments
         ):
@@ -158,7 +158,7 @@ def _replay(window: memoryview, table: ProducerTable, aborted: list[AbortedTrans
 def _apply(
     batch: memoryview, header: BatchHeader, table: ProducerTable, aborted: list[AbortedTransaction]
 ) -> None:
-    """Take a batch into the table; a transaction that it aborts goes to the list."""
+    """Record a batch in the table; a transaction that it aborts is added to the list."""
     if not header.is_transactional:
         return
     if not header.is_control:
@@ -171,19 +171,19 @@ def _apply(
 
 
 class TransactionWalk:
-    """Follows the transactions while the log is walked from its start: which data are void, and which markers
-    have no data left."""
+    """Follows the transactions while the log is read from its start: which batches were aborted, and which
+    markers have no data left."""
 
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
         self._seen_aborted: set[AbortedTransaction] = set()
         self._seen_committed: set[int] = set()
         self._written = ProducerTable()
-        # Transactions whose abort marker was written, after a batch of theirs: the new segment's index.
+        # Transactions whose abort marker was written after a batch of theirs: for the new segment's index.
         self.indexed: list[AbortedTransaction] = []
 
-    def is_void(self, header: BatchHeader) -> bool:
-        """Does the data batch belong to an aborted transaction?"""
+    def is_aborted(self, header: BatchHeader) -> bool:
+        """Whether the data batch belongs to an aborted transaction."""
         if not header.is_transactional:
             return False
         entry = self._transactions.aborted(header.producer_id, header.base_offset)
@@ -193,8 +193,8 @@ class TransactionWalk:
         self._seen_aborted.add(entry)
         return True
 
-    def is_spent(self, batch: memoryview, header: BatchHeader) -> bool:
-        """Did the walk meet no batch of the transaction that this control batch ends?"""
+    def has_no_data(self, batch: memoryview, header: BatchHeader) -> bool:
+        """Whether no batch was seen of the transaction that this control batch ends."""
         marker = read_marker(batch) if header.count else None
         if marker is None:
             return header.count == 0
@@ -207,18 +207,18 @@ class TransactionWalk:
         return True
 
     def wrote(self, batch: memoryview) -> None:
-        """The batch is in the log that comes out, perhaps without its records."""
+        """The batch was written to the new segment, perhaps without its records."""
         _apply(batch, read_header(batch), self._written, self.indexed)
 
-    def pass_over(self, window: memoryview) -> int:
-        """Walk batches that are left as they are."""
+    def skip(self, window: memoryview) -> int:
+        """Follow the transactions of batches that stay as they are."""
         done = 0
         for position, header in iter_headers(window):
             done = position + header.size
             batch = window[position:done]
             if header.is_control:
-                self.is_spent(batch, header)
+                self.has_no_data(batch, header)
             else:
-                self.is_void(header)
+                self.is_aborted(header)
             self.wrote(batch)
         return done

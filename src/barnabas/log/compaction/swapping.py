@@ -1,10 +1,10 @@
-"""Exchanging segments for rewritten ones (compaction) so that a crash at any moment leaves all of one or
-the other.
+"""Replacing segments by rewritten ones, so that after a crash at any moment either all of the old or all of
+the new ones are there.
 
-Written as <file>.cleaned, renamed to .swap once complete and synced, then the old segments are renamed to
-.deleted and the .swap suffix is dropped. At a start: .cleaned files are unfinished and go, and with them
-.swap files at or above them; the other .swap files are complete, so the segments they replace go and they
-take their place."""
+New files are written as <file>.cleaned and renamed to .swap when they are complete and synced. Then the old
+segments are renamed to .deleted, and the .swap suffix is removed. At the next start .cleaned files are
+incomplete and are removed, together with .swap files at or above them. Other .swap files are complete: the
+segments that they replace are removed, and they take their place."""
 
 import logging
 from pathlib import Path
@@ -17,14 +17,14 @@ from barnabas.log.state import LogState
 
 logger = logging.getLogger(__name__)
 
-_PASSING_SUFFIXES = (names.DELETED, names.CLEANED, names.SWAP, TEMPORARY)
+_TEMPORARY_SUFFIXES = (names.DELETED, names.CLEANED, names.SWAP, TEMPORARY)
 
 
 def replace_segments(log: LogState, new: list[Segment], old: list[Segment]) -> None:
-    """Put `new` in the place of `old`, adjoining segments of the log, none of them active.
+    """Replace `old`, adjacent segments of the log without the active one, by `new`.
 
-    The files of `new` are named with .cleaned, whole and sealed. Snapshots at the start of segments that
-    cease to be go; that of the first stays."""
+    The files of `new` end in .cleaned, and are complete and synced. Producer snapshots at the start of
+    removed segments are deleted."""
     try:
         _rename_all(log, new, names.CLEANED, names.SWAP)
         for segment in old:
@@ -47,7 +47,7 @@ def replace_segments(log: LogState, new: list[Segment], old: list[Segment]) -> N
 
 
 def _rename_all(log: LogState, segments: list[Segment], old: str, new: str) -> None:
-    # From the highest offset down, as at a start: .swap files below a .cleaned one are complete.
+    # Begin with the highest offset: a start takes .swap files below a .cleaned file for complete.
     for segment in reversed(segments):
         segment.release()
         for suffix in reversed(names.SEGMENT_SUFFIXES):
@@ -57,10 +57,10 @@ def _rename_all(log: LogState, segments: list[Segment], old: str, new: str) -> N
 
 
 def finish_interrupted_swaps(disk: Disk, directory: Path, listing: list[str]) -> list[str]:
-    """Bring a directory back to one consistent set of segments; also removes what was being deleted.
+    """Make the segments in a directory consistent after a crash; also removes files that were being deleted.
 
-    `listing` is what is in the directory; what is in it afterwards is given back."""
-    if not any(name.endswith(_PASSING_SUFFIXES) for name in listing):
+    `listing` is the content of the directory; returns its content afterwards."""
+    if not any(name.endswith(_TEMPORARY_SUFFIXES) for name in listing):
         return listing
     files = {name: parsed for name in listing if (parsed := names.parse_offset_file(name))}
     cleaned = [parsed[0] for parsed in files.values() if parsed[2] == names.CLEANED]
@@ -91,7 +91,7 @@ def _install_swaps(
         end = max(_next_offset(disk, directory / name) for name in logs)
         for name, (offset, kind, pending) in files:
             if not pending and kind != names.SNAPSHOT and first <= offset < end:
-                logger.info("%s was replaced by compaction and is removed", directory / name)
+                logger.info("removing %s, which compaction has replaced", directory / name)
                 disk.unlink(directory / name)
     for name in swaps:
         disk.rename(directory / name, directory / name.removesuffix(names.SWAP))

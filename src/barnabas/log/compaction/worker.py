@@ -1,8 +1,9 @@
-"""The cleaner's own process: a job as a line of JSON on stdin, its result as one on stdout, until stdin ends.
+"""The worker process: reads jobs as lines of JSON from stdin and writes their results to stdout, until stdin
+ends.
 
-A thread of the broker would hold the interpreter lock for milliseconds at a time, and each produce would wait
-for it. The process is nice to others, and it ends at once when the broker does: one that a new broker starts
-must not find it still writing."""
+It is a process because a thread of the broker would hold the interpreter lock for milliseconds at a time, and
+each produce request would wait for it. It runs at low priority, and it ends at once when the broker does: it
+must not write any more when a new broker starts."""
 
 import os
 import queue
@@ -19,7 +20,7 @@ NICENESS = 19
 
 
 def run_job(line: str, disk: Disk) -> CleaningResult:
-    """Whatever goes wrong is the answer: the process itself is not at fault."""
+    """Errors become results: the process goes on with the next job."""
     try:
         return clean(CleaningJob.from_json(line), disk)
     except (OSError, MemoryError) as problem:
@@ -32,7 +33,7 @@ def run_job(line: str, disk: Disk) -> CleaningResult:
 def _read_jobs(source: TextIO, jobs: queue.SimpleQueue[str]) -> None:
     for line in source:
         jobs.put(line)
-    # The broker is gone or wants no more; whatever is half done it, or its successor, will do again.
+    # The broker is gone or needs no more jobs. It, or its successor, repeats what was not finished.
     os._exit(0)
 
 

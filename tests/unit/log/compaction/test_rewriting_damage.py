@@ -103,5 +103,5 @@ def test_a_batch_cut_off_at_the_end_is_damage(bench: CompactionBench) -> None:
     assert job is not None
     first, active = job.segments
     cut = replace(job, segments=(first._replace(size=first.size - 1), active))
-    with pytest.raises(DamagedSourceError, match="no whole batch"):
+    with pytest.raises(DamagedSourceError, match="no complete batch"):
         clean(cut, RealDisk())
