@@ -1,16 +1,19 @@
 """The transactions this broker coordinates, and the markers that end them on the partitions it leads.
 
-Once the end of a transaction is in the journal its markers are written, again and again until every partition
-has one; then the shard is told, and journals that the transaction is complete. A coordinator that takes over
-writes them anew: a marker that is there already ends nothing a second time."""
+When the end of a transaction is committed to the journal, its markers are written and repeated until every
+partition has committed one. Then the machine is told, and journals that the transaction is complete. A new
+coordinator writes all markers again: a marker that a partition already has changes nothing there."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.coordinators import Coordinator
+from barnabas.broker.later import Later
 from barnabas.coordination.runtime import Shard
 from barnabas.coordination.step import Producer, Step
 from barnabas.errors import ErrorCode, KafkaError
@@ -19,6 +22,7 @@ from barnabas.log.producers import Origin
 from barnabas.metadata.topics import NewTopic
 from barnabas.records.builder import ABORT_MARKER, COMMIT_MARKER, control_batch
 from barnabas.records.validation import trusted
+from barnabas.replication.partition import Partition
 from barnabas.transactions.machine import TransactionMachine
 from barnabas.transactions.settings import TransactionSettings
 from barnabas.transactions.steps import MarkersToWrite, TransactionStep
@@ -49,35 +53,61 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
                 self._write(shard, markers)
 
     def _write(self, shard: Shard[TransactionMachine], markers: MarkersToWrite) -> None:
-        results = {partition: self.write_marker(partition, markers) for partition in markers.partitions}
-        outcome = _Remaining(markers)
+        if not shard.is_active:
+            # Another coordinator has the transaction now, and writes its markers.
+            return
+        results: dict[TopicPartition, ErrorCode] = {}
+
+        def written(partition: TopicPartition, code: ErrorCode) -> None:
+            results[partition] = code
+            if len(results) == len(markers.partitions):
+                self._report(shard, markers, results)
+
+        for partition in markers.partitions:
+            self.write_marker(partition, markers).then(partial(written, partition))
+
+    def _report(
+        self,
+        shard: Shard[TransactionMachine],
+        markers: MarkersToWrite,
+        results: dict[TopicPartition, ErrorCode],
+    ) -> None:
+        """Tell the machine what became of the markers, and write again those that failed."""
+
+        def write_again(remaining: MarkersToWrite) -> None:
+            asyncio.get_running_loop().call_later(RETRY_SECONDS, lambda: self._write(shard, remaining))
+
         try:
-            shard.run(lambda machine, now_ms: machine.markers_written(markers, results, now_ms), outcome)
+            shard.run(
+                lambda machine, now_ms: machine.markers_written(markers, results, now_ms),
+                _Remaining(markers, write_again),
+            )
         except KafkaError as error:
-            if not shard.is_active:
-                # Another coordinator has the transaction now, and writes its markers.
-                return
             logger.warning("cannot journal the end of %r yet: %s", markers.transactional_id, error)
-        if outcome.markers is not None:
-            again = outcome.markers
-            asyncio.get_running_loop().call_later(RETRY_SECONDS, lambda: self._write(shard, again))
+            write_again(markers)
 
-    def write_marker(self, place: TopicPartition, markers: MarkersToWrite) -> ErrorCode:
-        """End a transaction on one partition; NONE too if that was done before, or the partition is gone."""
+    def write_marker(self, place: TopicPartition, markers: MarkersToWrite) -> Later:
+        """End a transaction on one partition. The answer is an ErrorCode, given when the marker is committed.
+
+        It is NONE, too, if the partition has the marker already or does not exist any more."""
+        answer = Later()
         if self._broker.image.partition(*place) is None:
-            return ErrorCode.NONE
+            answer.resolve(ErrorCode.NONE)
+            return answer
         try:
-            self._append_marker(place, markers)
+            partition = self._append_marker(place, markers)
         except KafkaError as error:
-            return error.code
-        return ErrorCode.NONE
+            answer.resolve(error.code)
+            return answer
+        _resolve_when_committed(answer, partition)
+        return answer
 
-    def _append_marker(self, place: TopicPartition, markers: MarkersToWrite) -> None:
+    def _append_marker(self, place: TopicPartition, markers: MarkersToWrite) -> Partition:
         partition = self._broker.replicas.leader(*place)
         producer = Producer(markers.producer_id, markers.producer_epoch)
         offsets = self._broker.groups.shard(place.partition) if place.topic == OFFSETS_TOPIC else None
         if offsets is not None and not offsets.is_active:
-            # Its replay might end before this marker and so miss it.
+            # The replay of that shard may already have passed the end of the log, and would miss this marker.
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         entry = partition.log.producers.entries.get(producer.id)
         if entry is not None and markers.transaction_version >= EPOCH_BUMP_VERSION:
@@ -85,7 +115,7 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
             if is_open and producer.epoch <= entry.epoch:
                 raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH)
             if not is_open and producer.epoch == entry.epoch:
-                return
+                return partition
         batch = control_batch(
             COMMIT_MARKER if markers.is_commit else ABORT_MARKER,
             markers.coordinator_epoch,
@@ -96,16 +126,34 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
         partition.append(trusted(batch), Origin.COORDINATOR)
         if offsets is not None:
             offsets.marker_written(producer, markers.is_commit)
+        return partition
+
+
+def _resolve_when_committed(answer: Later, partition: Partition) -> None:
+    end_offset = partition.log.log_end_offset
+
+    def woken() -> None:
+        is_committed = partition.high_watermark >= end_offset
+        answer.resolve(ErrorCode.NONE if is_committed else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    if partition.high_watermark >= end_offset:
+        woken()
+    else:
+        partition.committed.when(end_offset, woken)
 
 
 class _Remaining:
-    """What markers_written leaves to do; all of it while the journal could not take the outcome."""
+    """Takes the machine's answer to `markers_written`: the markers that must be written again, or none."""
 
-    def __init__(self, markers: MarkersToWrite) -> None:
-        self.markers: MarkersToWrite | None = markers
+    def __init__(self, markers: MarkersToWrite, write_again: Callable[[MarkersToWrite], None]) -> None:
+        self._markers = markers
+        self._write_again = write_again
 
     def resolve(self, answer: Any) -> None:
-        self.markers = answer if isinstance(answer, MarkersToWrite) else None
+        if isinstance(answer, MarkersToWrite):
+            self._write_again(answer)
+        elif isinstance(answer, KafkaError):
+            self._write_again(self._markers)
 
 
 def transaction_settings(config: BrokerConfig) -> TransactionSettings:

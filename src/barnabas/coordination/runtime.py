@@ -111,7 +111,8 @@ class Shard(Generic[M]):
         self._take(decide(self.machine, self._clock.now_ms()), waiter)
 
     def marker_written(self, producer: Producer, is_commit: bool) -> None:
-        """The end of a client's transaction was appended to this partition."""
+        """The end of a client's transaction was appended to this partition, as its last batch."""
+        self._end_offset = self._journal.end_offset
         self.machine.apply_marker(producer, is_commit)
 
     def _take(self, step: Step[Any], waiter: Waiter | None) -> None:

@@ -10,6 +10,7 @@ import pytest
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.metadata.producer_ids import BLOCK_SIZE
+from barnabas.metadata.records import ProducerIdsRecord
 
 
 def test_without_a_block_there_is_no_id_at_once(stage: Any) -> None:
@@ -62,3 +63,32 @@ def test_a_failure_reaches_every_caller_and_the_next_try_can_succeed(stage: Any)
     with pytest.raises(KafkaError):
         stage.run(stale.next())
     assert stage.run(stage.producer_ids.next()) == 0
+
+
+def test_a_restart_begins_a_new_block_and_repeats_no_id(stage: Any) -> None:
+    given = [stage.run(stage.producer_ids.next()) for _ in range(3)]
+    restarted = ProducerIds(stage.controller, stage.id, stage.node.broker_epoch)
+    assert given == [0, 1, 2]
+    assert stage.run(restarted.next()) == BLOCK_SIZE
+    assert stage.run(stage.producer_ids.next()) == 3, "the first block goes on where it was"
+
+
+def test_refill_is_done_when_there_are_ids_and_takes_no_second_block(stage: Any) -> None:
+    async def twice() -> None:
+        await stage.producer_ids.refill()
+        await stage.producer_ids.refill()
+
+    stage.run(twice())
+    assert stage.producer_ids.try_next() == 0
+    assert stage.image.next_producer_id == BLOCK_SIZE
+
+
+def test_a_block_is_durable_before_an_id_of_it_is_given(stage: Any) -> None:
+    assert stage.run(stage.producer_ids.next()) == 0
+    written = [
+        record
+        for update in stage.run(stage.node._store.read(0))
+        for record in update.records
+        if isinstance(record, ProducerIdsRecord)
+    ]
+    assert [record.next_producer_id for record in written] == [BLOCK_SIZE]

@@ -2,8 +2,8 @@
 
 Behaviour: acks 0 is never answered (an error closes the connection); 1 answers after the local
 append; -1 once every in-sync replica has it, or with REQUEST_TIMED_OUT.
-Versions:  v5 log_start_offset · v7 zstd · v8 record errors · v10 current leader · v12 a partition joins the
-producer's transaction by itself; before, it must have been added · v13 topic ids."""
+Versions:  v5 log_start_offset · v7 zstd · v8 record errors · v10 current leader · v12 a partition is
+added to the producer's transaction by itself; before, it must have been added · v13 topic ids."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 ZSTD_VERSION_MIN = 7
 CURRENT_LEADER_VERSION_MIN = 10
 ABORTABLE_VERSION_MIN = 11
-IMPLICIT_JOIN_VERSION_MIN = 12
+IMPLICIT_ADD_VERSION_MIN = 12
 TOPIC_ID_VERSION_MIN = 13
 NO_COORDINATOR_NOW = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -161,7 +161,7 @@ def _append(
     elif isinstance(checked, KafkaError):
         raise checked
     if checked.attributes & TRANSACTIONAL_FLAG:
-        _join_transaction(call, request, TopicPartition(topic, data.index), checked)
+        _check_transaction(call, request, TopicPartition(topic, data.index), checked)
     result = partition.append(checked)
     response = pending.response
     response.base_offset = result.first_offset
@@ -181,17 +181,17 @@ def _check_version(call: Call, records: memoryview) -> None:
         )
 
 
-def _join_transaction(
+def _check_transaction(
     call: Call, request: ProduceRequest, place: TopicPartition, checked: CheckedBatch
 ) -> None:
     producer = Producer(checked.producer_id, checked.producer_epoch)
-    joins = call.version >= IMPLICIT_JOIN_VERSION_MIN
+    adds = call.version >= IMPLICIT_ADD_VERSION_MIN
     try:
-        ensure_in_transaction(call.broker, request.transactional_id, producer, place, joins=joins)
+        ensure_in_transaction(call.broker, request.transactional_id, producer, place, adds=adds)
     except KafkaError as error:
         raise KafkaError(_known_to_producers(error.code, call.version), error.message) from error
     known = call.broker.replicas.leader(*place).log.producers.entries
-    if joins and producer.id not in known and checked.base_sequence != 0:
+    if adds and producer.id not in known and checked.base_sequence != 0:
         # Sequences begin with each epoch, so here something was overtaken by what came after it. Of older
         # clients nothing can be said: the partition may have forgotten them.
         raise KafkaError(
@@ -208,7 +208,7 @@ def _known_to_producers(code: ErrorCode, version: int) -> ErrorCode:
     if code == ErrorCode.TRANSACTION_ABORTABLE and version < ABORTABLE_VERSION_MIN:
         return ErrorCode.INVALID_TXN_STATE
     waits = code in NO_COORDINATOR_NOW
-    if waits or (code == ErrorCode.CONCURRENT_TRANSACTIONS and version < IMPLICIT_JOIN_VERSION_MIN):
+    if waits or (code == ErrorCode.CONCURRENT_TRANSACTIONS and version < IMPLICIT_ADD_VERSION_MIN):
         # Older producers do not retry these; this one they do.
         return ErrorCode.NOT_ENOUGH_REPLICAS
     return code

@@ -69,8 +69,8 @@ async def _commit(call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommi
         await call.broker.groups.ensure_topic()
         place = TopicPartition(OFFSETS_TOPIC, call.broker.groups.partition_of(request.group_id))
         producer = Producer(request.producer_id, request.producer_epoch)
-        joins = call.version >= IMPLICIT_VERSION_MIN
-        ensure_in_transaction(call.broker, request.transactional_id, producer, place, joins=joins)
+        adds = call.version >= IMPLICIT_VERSION_MIN
+        ensure_in_transaction(call.broker, request.transactional_id, producer, place, adds=adds)
     except KafkaError as error:
         return refused_commit_in_transaction(request, _known_to_clients(error.code, call.version))
     response: TxnOffsetCommitResponse = await call_shard(

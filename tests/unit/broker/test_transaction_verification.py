@@ -1,0 +1,198 @@
+"""A partition takes a transactional batch only as a part of the producer's open transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from barnabas.broker.transaction_verification import ensure_in_transaction
+from barnabas.coordination.step import Producer
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.ids import TRANSACTIONS_TOPIC, TopicPartition
+from barnabas.wire.messages.end_txn import EndTxnRequest
+from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
+
+ID = "payments"
+PLACE = TopicPartition("orders", 0)
+OTHER = TopicPartition("orders", 1)
+
+
+def started(make_stage: Any, **properties: str) -> Any:
+    stage = make_stage(transaction_state_log_num_partitions="1", **properties)
+    stage.create(PLACE.topic, partitions=2)
+    stage.run(stage.start_coordinators())
+    stage.run(stage.transactions.ensure_topic())
+    return stage
+
+
+@pytest.fixture
+def stage(make_stage: Any) -> Any:
+    return started(make_stage)
+
+
+def new_producer(stage: Any) -> Producer:
+    request = InitProducerIdRequest(transactional_id=ID, transaction_timeout_ms=60_000)
+    answer = stage.ask(request, 4)
+    return Producer(answer.producer_id, answer.producer_epoch)
+
+
+def end(stage: Any, producer: Producer) -> Producer:
+    """Commit with the version that gives a new epoch; the producer that goes on."""
+    request = EndTxnRequest(
+        transactional_id=ID, producer_id=producer.id, producer_epoch=producer.epoch, committed=True
+    )
+    answer = stage.ask(request, 5)
+    assert answer.error_code == ErrorCode.NONE
+    return Producer(answer.producer_id, answer.producer_epoch)
+
+
+def check(
+    stage: Any,
+    producer: Producer,
+    place: TopicPartition = PLACE,
+    *,
+    adds: bool = False,
+    transactional_id: str | None = ID,
+) -> ErrorCode:
+    """What a batch of the producer is told at the door of a partition."""
+
+    async def call() -> ErrorCode:
+        try:
+            ensure_in_transaction(stage, transactional_id, producer, place, adds=adds)
+        except KafkaError as error:
+            return error.code
+        return ErrorCode.NONE
+
+    code: ErrorCode = stage.run(call())
+    return code
+
+
+def append(stage: Any, producer: Producer) -> None:
+    stage.append(
+        PLACE.topic,
+        producer_id=producer.id,
+        producer_epoch=producer.epoch,
+        base_sequence=0,
+        transactional=True,
+    )
+
+
+def partitions(stage: Any) -> frozenset[TopicPartition]:
+    added: frozenset[TopicPartition] = stage.transactions.shard_of(ID).machine.transactions[ID].partitions
+    return added
+
+
+def move_coordinator(stage: Any, **changes: Any) -> None:
+    partition = stage.replicas.get(TRANSACTIONS_TOPIC, 0)
+    stage.place(partition, **{"leader_epoch": partition.leader_epoch + 1, **changes})
+    stage.follow_coordinators()
+
+
+# ---- is it in the transaction?
+
+
+def test_a_partition_that_was_not_added_is_refused(stage: Any) -> None:
+    producer = new_producer(stage)
+    assert check(stage, producer) == ErrorCode.TRANSACTION_ABORTABLE
+    assert partitions(stage) == frozenset()
+
+
+def test_a_partition_that_was_added_is_accepted_and_no_other(stage: Any) -> None:
+    producer = new_producer(stage)
+    assert check(stage, producer, adds=True) == ErrorCode.NONE
+    assert partitions(stage) == {PLACE}
+    assert check(stage, producer) == ErrorCode.NONE
+    assert check(stage, producer, OTHER) == ErrorCode.TRANSACTION_ABORTABLE
+
+
+def test_a_batch_that_comes_after_the_end_of_its_transaction_is_refused(stage: Any) -> None:
+    producer = new_producer(stage)
+    check(stage, producer, adds=True)
+    append(stage, producer)
+    later = end(stage, producer)
+    assert check(stage, producer, adds=True) == ErrorCode.PRODUCER_FENCED
+    assert check(stage, producer) == ErrorCode.PRODUCER_FENCED
+    assert check(stage, later) == ErrorCode.TRANSACTION_ABORTABLE
+    assert check(stage, later, adds=True) == ErrorCode.NONE
+
+
+def test_only_the_producer_that_has_the_transactional_id_is_accepted(stage: Any) -> None:
+    producer = new_producer(stage)
+    stranger = Producer(producer.id + 1, 0)
+    for adds in (True, False):
+        assert check(stage, stranger, adds=adds) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        older = Producer(producer.id, producer.epoch - 1)
+        assert check(stage, older, adds=adds) == ErrorCode.PRODUCER_FENCED
+        unknown = check(stage, producer, adds=adds, transactional_id="another")
+        assert unknown == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+@pytest.mark.parametrize("transactional_id", [None, ""])
+def test_a_batch_without_a_transactional_id_is_refused(stage: Any, transactional_id: str | None) -> None:
+    producer = new_producer(stage)
+    assert check(stage, producer, transactional_id=transactional_id) == ErrorCode.INVALID_REQUEST
+
+
+# ---- when the coordinator is not needed, or not there
+
+
+def test_a_partition_with_records_of_the_open_transaction_needs_no_coordinator(stage: Any) -> None:
+    producer = new_producer(stage)
+    check(stage, producer, adds=True)
+    append(stage, producer)
+    move_coordinator(stage, leader=2)
+    assert check(stage, producer) == ErrorCode.NONE
+    newer = Producer(producer.id, producer.epoch + 1)
+    assert check(stage, newer) == ErrorCode.NOT_COORDINATOR, "that transaction is another one"
+
+
+def test_a_coordinator_that_loads_or_moved_cannot_verify(stage: Any) -> None:
+    producer = new_producer(stage)
+
+    async def while_loading() -> ErrorCode:
+        move_coordinator(stage)
+        with pytest.raises(KafkaError) as refused:
+            ensure_in_transaction(stage, ID, producer, PLACE, adds=True)
+        return refused.value.code
+
+    assert stage.run(while_loading()) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    stage.run(asyncio.sleep(0.01))
+    assert check(stage, producer, adds=True) == ErrorCode.NONE
+    move_coordinator(stage, leader=2)
+    assert check(stage, producer, OTHER, adds=True) == ErrorCode.NOT_COORDINATOR
+
+
+def test_a_partition_that_is_led_elsewhere_takes_nothing(stage: Any) -> None:
+    producer = new_producer(stage)
+    stage.place(stage.replicas.get(*PLACE), leader=2)
+    assert check(stage, producer, adds=True) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert partitions(stage) == frozenset()
+
+
+def test_a_partition_counts_as_added_when_that_is_committed(stage: Any) -> None:
+    producer = new_producer(stage)
+    stage.place(stage.replicas.get(TRANSACTIONS_TOPIC, 0), isr=(1, 2))
+    assert check(stage, producer, adds=True) == ErrorCode.CONCURRENT_TRANSACTIONS
+    assert check(stage, producer) == ErrorCode.CONCURRENT_TRANSACTIONS
+    stage.place(stage.replicas.get(TRANSACTIONS_TOPIC, 0), isr=(1,))
+    assert check(stage, producer, adds=True) == ErrorCode.NONE
+
+
+def test_while_markers_are_written_the_next_transaction_waits(stage: Any) -> None:
+    producer = new_producer(stage)
+    check(stage, producer, adds=True)
+    stage.place(stage.replicas.get(*PLACE), leader=2)
+    later = end(stage, producer)
+    for adds in (True, False):
+        code = check(stage, later, OTHER, adds=adds)
+        assert code == ErrorCode.CONCURRENT_TRANSACTIONS
+
+
+def test_without_verification_only_the_partitions_to_add_are_asked_for(make_stage: Any) -> None:
+    stage = started(make_stage, transaction_partition_verification_enable="false")
+    producer = new_producer(stage)
+    assert check(stage, producer) == ErrorCode.NONE
+    assert partitions(stage) == frozenset()
+    assert check(stage, Producer(producer.id + 1, 0), adds=True) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
