@@ -1,7 +1,7 @@
-"""The Python clients: Producer, Consumer and Admin, their asyncio forms, and ConsumerWorkers; for any broker
-that speaks Kafka's protocol.
+"""The Python clients: Producer, Consumer and Admin, their asyncio forms, and ConsumerWorkers. They work with
+any broker that speaks Kafka's protocol.
 
-Names are exported lazily, so that a program pays only for the client it uses."""
+Names are imported lazily, so that a program loads only the client it uses."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -1,9 +1,9 @@
 """The cluster as a client sees it: finds brokers, keeps metadata fresh, knows leaders and coordinators.
 
-Starts from bootstrap.servers. Metadata covers the topics somebody asked for (`want`), or all; it is fetched
-again when it is old, when `request_update` says it is wrong, and when a wanted topic is missing. Methods wait
-as long as there is hope: a caller bounds them with its own timeout. `metadata` may be read by any thread;
-everything else belongs to the event loop."""
+It starts from bootstrap.servers. The metadata covers the tracked topics (`track`), or all. It is fetched
+again when it is old, after `request_update`, and while a tracked topic is missing. Methods retry without a
+limit: the caller sets a timeout. Any thread may read `metadata`; everything else must be called in the event
+loop."""
 
 import asyncio
 import contextlib
@@ -11,10 +11,9 @@ import random
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from barnabas.client.backoff import Backoff
 from barnabas.client.config import ClientConfig
 from barnabas.client.connection import BrokerConnection
-from barnabas.client.connections import Address, Connections
+from barnabas.client.connections import Address, Backoff, Connections
 from barnabas.client.errors import ClosedError, DisconnectedError, KafkaError, error_from, raise_for
 from barnabas.client.metadata import ClusterMetadata, Leader, TopicMetadata
 from barnabas.client.types import Node, TopicPartition
@@ -24,7 +23,7 @@ from barnabas.wire.messages import find_coordinator, metadata
 
 __all__ = ["GROUP", "TRANSACTION", "Cluster", "ClusterMetadata", "Leader", "TopicMetadata"]
 
-# Kinds of coordinators, as FindCoordinator numbers them.
+# Kinds of coordinators, as numbered in FindCoordinator.
 GROUP, TRANSACTION = 0, 1
 
 Listener = Callable[[ClusterMetadata], object]
@@ -40,8 +39,8 @@ class Cluster:
         self.backoff = Backoff(config.seconds("retry.backoff.ms"), config.seconds("retry.backoff.max.ms"))
         self._allow_auto_create = allow_auto_create
         self._connections = Connections(config)
-        self._wanted: set[str] = set()
-        self._wants_all = False
+        self._tracked: set[str] = set()
+        self._tracks_all = False
         self._coordinators: dict[tuple[int, str], Node] = {}
         self._refreshing: asyncio.Task[None] | None = None
         self._keeper: asyncio.Task[None] | None = None
@@ -49,7 +48,8 @@ class Cluster:
         self._is_closed = False
 
     def start(self) -> None:
-        """Begin to keep metadata fresh; nothing is sent before somebody wants something."""
+        """Begin to keep metadata fresh. Nothing is sent until a topic is tracked or an update is
+        requested."""
         self._keeper = asyncio.get_running_loop().create_task(self._keep_fresh())
 
     async def close(self) -> None:
@@ -70,20 +70,17 @@ class Cluster:
             await self.refresh()
             node = self.metadata.nodes.get(node_id)
         if node is None:
-            raise DisconnectedError(f"the cluster lists no broker {node_id}")
+            raise DisconnectedError(f"the metadata of the cluster has no broker {node_id}")
         return await self._connections.open(Address(node.host, node.port, purpose))
 
-    def existing_connection(self, node_id: int, purpose: str = "") -> BrokerConnection | None:
-        """The open connection to a broker, without waiting for one."""
-        node = self.metadata.nodes.get(node_id)
-        return None if node is None else self._connections.existing(Address(node.host, node.port, purpose))
-
     async def any(self) -> BrokerConnection:
-        """A connection to some broker: an open one with little to do, else the first that can be reached."""
+        """A connection to any broker: the least busy one that is open, otherwise the first that can be
+        opened."""
         known = [Address(node.host, node.port) for node in self.metadata.nodes.values()]
-        is_open = [found for found in map(self._connections.existing, known) if found is not None]
-        if is_open:
-            return min(is_open, key=lambda connection: connection.pending)
+        existing = [self._connections.existing(address) for address in known]
+        open_connections = [connection for connection in existing if connection is not None]
+        if open_connections:
+            return min(open_connections, key=lambda connection: connection.pending)
         random.shuffle(known)
         known.sort(key=self._connections.pause_left)
         servers = [Address(host, port) for host, port in self.config.servers]
@@ -95,10 +92,10 @@ class Cluster:
                 return await self._connections.open(address)
             except KafkaError as error:
                 failure = error
-        raise failure or DisconnectedError("there is no broker to ask")
+        raise failure or DisconnectedError("no broker is known")
 
     async def controller(self) -> BrokerConnection:
-        """The controller, or whoever the cluster names to forward to it."""
+        """A connection to the controller, or to the broker that the metadata names as one."""
         if not self.metadata.nodes:
             await self.refresh()
         if self.metadata.controller_id not in self.metadata.nodes:
@@ -108,8 +105,8 @@ class Cluster:
     # ---- coordinators
 
     async def coordinator(self, kind: int, key: str, purpose: str = "coordinator") -> BrokerConnection:
-        """The coordinator of a group (GROUP) or transactional id (TRANSACTION); raises KafkaError, retriable
-        while there is none. Call `forget_coordinator` when it says it is not."""
+        """A connection to the coordinator of a group (GROUP) or transactional id (TRANSACTION). Raises a
+        retriable KafkaError while there is none. Call `forget_coordinator` when it is no longer one."""
         node = self._coordinators.get((kind, key))
         if node is None:
             node = await self._find_coordinator(kind, key)
@@ -121,7 +118,7 @@ class Cluster:
             raise
 
     def coordinator_node(self, kind: int, key: str) -> Node | None:
-        """The coordinator as far as known."""
+        """The coordinator, if it is known."""
         return self._coordinators.get((kind, key))
 
     def forget_coordinator(self, kind: int, key: str) -> None:
@@ -134,43 +131,36 @@ class Cluster:
             find_coordinator.API_KEY, request
         )
         if not response.coordinators:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"no broker coordinates {key!r}")
-        found = response.coordinators[0]
-        raise_for(found.error_code, found.error_message)
-        return Node(found.node_id, found.host, found.port)
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"there is no coordinator for {key!r}")
+        coordinator = response.coordinators[0]
+        raise_for(coordinator.error_code, coordinator.error_message)
+        return Node(coordinator.node_id, coordinator.host, coordinator.port)
 
     # ---- topics and leaders
 
-    def want(self, topics: Iterable[str]) -> None:
-        """Keep these topics in the metadata, beside those wanted already."""
-        missing = set(topics) - self._wanted
+    def track(self, topics: Iterable[str]) -> None:
+        """Keep these topics in the metadata, in addition to those already tracked."""
+        missing = set(topics) - self._tracked
         if missing:
-            self._wanted |= missing
+            self._tracked |= missing
             self.request_update()
 
-    async def want_by_id(self, ids: Iterable[Uuid]) -> None:
-        """Keep the topics with these ids in the metadata; those that nobody knows are left out."""
+    async def track_by_id(self, ids: Iterable[Uuid]) -> None:
+        """Keep the topics with these ids in the metadata; ids that the broker does not know are left out."""
         topics = [metadata.MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in ids]
         answer = await self._ask_metadata(topics)
-        self.want(topic.name for topic in answer.topics if topic.name and not topic.error_code)
+        self.track(topic.name for topic in answer.topics if topic.name and not topic.error_code)
         await self.refresh()
 
-    def want_only(self, topics: Iterable[str]) -> None:
-        """Keep these topics in the metadata and forget the others."""
-        topics = set(topics)
-        if topics != self._wanted or self._wants_all:
-            self._wanted, self._wants_all = topics, False
-            self.request_update()
-
-    def want_all(self) -> None:
-        """Keep every topic in the metadata: for patterns."""
-        self._wants_all = True
+    def track_all(self) -> None:
+        """Keep all topics in the metadata, to match patterns."""
+        self._tracks_all = True
         self.request_update()
 
     async def topic(self, name: str, partitions_min: int = 1) -> TopicMetadata:
-        """What is known of a topic, asked for and waited for if need be; an error that time does not heal
-        is raised, a missing topic is waited for, and so are partitions up to that number."""
-        self._wanted.add(name)
+        """The metadata of a topic. Waits until the topic exists and has `partitions_min` partitions; errors
+        that are not retriable are raised."""
+        self._tracked.add(name)
         failures = 0
         while True:
             known = self.metadata.topics.get(name)
@@ -184,13 +174,13 @@ class Cluster:
             failures += 1
 
     async def leader(self, partition: TopicPartition) -> Leader:
-        """Who leads a partition; waits while nobody does."""
+        """The leader of a partition; waits until there is one."""
         failures = 0
         while True:
             topic = await self.topic(partition.topic)
-            found = self.metadata.leader_of(partition)
-            if found is not None:
-                return found
+            leader = self.metadata.leader_of(partition)
+            if leader is not None:
+                return leader
             if failures and topic.partition(partition.partition) is None:
                 text = f"topic {partition.topic!r} has no partition {partition.partition}"
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
@@ -201,11 +191,11 @@ class Cluster:
     # ---- refreshing
 
     def request_update(self) -> None:
-        """Metadata has proved wrong, or more of it is wanted: fetch it soon. Does not wait."""
+        """Fetch new metadata soon: it was wrong, or more topics are tracked. Does not wait."""
         self._stale.set()
 
     async def refresh(self) -> None:
-        """Fetch metadata now, together with whoever else asks for it; raises KafkaError when that fails."""
+        """Fetch metadata now; concurrent callers share one request. Raises KafkaError if that fails."""
         if self._is_closed:
             raise ClosedError("the client is closed")
         if self._refreshing is None or self._refreshing.done():
@@ -214,7 +204,7 @@ class Cluster:
         await asyncio.shield(self._refreshing)
 
     async def fetch_metadata(self, topics: Iterable[str] | None) -> metadata.MetadataResponse:
-        """Ask some broker for these topics (None: all) and take the answer in."""
+        """Ask any broker for the metadata of these topics (None: all)."""
         if topics is None:
             return await self._ask_metadata(None)
         return await self._ask_metadata([metadata.MetadataRequestTopic(name=name) for name in sorted(topics)])
@@ -226,27 +216,27 @@ class Cluster:
         request = metadata.MetadataRequest(topics=topics, allow_auto_topic_creation=self._allow_auto_create)
         response: metadata.MetadataResponse = await connection.send(metadata.API_KEY, request)
         if response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
-            connection.close("the broker sends this client back to its bootstrap servers")
+            connection.close("the broker told this client to start again from bootstrap.servers")
             self.metadata = replace(self.metadata, nodes={})
-            raise DisconnectedError("the client must start over from bootstrap.servers")
+            raise DisconnectedError("the client must start again from bootstrap.servers")
         raise_for(response.error_code)
         if not response.brokers:
-            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "the answer lists no broker")
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "the metadata answer has no brokers")
         return response
 
     async def _refresh(self) -> None:
         self._stale.clear()
-        wants_all, wanted = self._wants_all, set(self._wanted)
-        response = await self.fetch_metadata(None if wants_all else wanted)
-        self.metadata = self.metadata.updated(response, keep_others=False)
-        if not wanted.issuperset(self._wanted) or self._lacks_something():
-            # Somebody came while the answer was on its way, or what is wanted has yet to come.
+        tracks_all, requested = self._tracks_all, set(self._tracked)
+        response = await self.fetch_metadata(None if tracks_all else requested)
+        self.metadata = self.metadata.updated(response)
+        if not requested.issuperset(self._tracked) or self._lacks_something():
+            # More topics were tracked during the request, or a tracked topic does not exist yet.
             self.request_update()
         for listener in list(self.listeners):
             listener(self.metadata)
 
     async def _refresh_with_patience(self) -> None:
-        """Refresh; a failure that may pass is left to the next attempt, which the caller makes."""
+        """Refresh. After a retriable error, only pause: the caller tries again."""
         try:
             await self.refresh()
         except KafkaError as error:
@@ -255,7 +245,7 @@ class Cluster:
             await asyncio.sleep(self.backoff.seconds(1))
 
     async def _keep_fresh(self) -> None:
-        """Refresh when asked to or when the metadata is old, with pauses that grow while it fails."""
+        """Refresh on request and when the metadata is old, with growing pauses while that fails."""
         age_max = self.config.seconds("metadata.max.age.ms")
         failures = 0
         while True:
@@ -263,20 +253,20 @@ class Cluster:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(age_max):
                         await self._stale.wait()
-            if not (self._wants_all or self._wanted or self._stale.is_set()):
+            if not (self._tracks_all or self._tracked or self._stale.is_set()):
                 failures = 0
                 continue
             try:
                 await self.refresh()
                 failures = failures + 1 if self._lacks_something() else 0
             except KafkaError:
-                # Whoever needs the metadata asks himself and gets the error; here it is only kept fresh.
+                # Callers that need the metadata call refresh() themselves and get the error.
                 failures += 1
             await asyncio.sleep(self.backoff.seconds(failures + 1))
 
     def _lacks_something(self) -> bool:
-        """Whether a wanted topic, or the leader of a partition of it, is missing and may come."""
-        for name in self._wanted:
+        """Whether a tracked topic, or a leader of one of its partitions, is missing but may appear."""
+        for name in self._tracked:
             known = self.metadata.topics.get(name)
             if (
                 known is None

@@ -1,4 +1,4 @@
-"""Settings of a client: Kafka's keys, given as keyword arguments with underscores or as a dict with dots.
+"""Settings of a client: Kafka's keys, as keyword arguments with underscores or as a dict with dots.
 
 config = admin_config({"bootstrap.servers": "localhost:9092"}, request_timeout_ms=5000)
 config["request.timeout.ms"]       # 5000
@@ -16,13 +16,13 @@ from barnabas.config.parsing import parse, wrong_value
 
 __all__ = ["ClientConfig", "admin_config", "consumer_config", "parse_servers", "producer_config"]
 
-# Clients of this process are told apart by a number, as those of the Java client are.
+# Clients without a client.id are numbered within the process, as in the Java client.
 _NUMBERS_OF_CLIENTS = itertools.count(1)
 _NUMBERS = (Type.INT, Type.LONG, Type.SHORT)
 
 
 class ClientConfig:
-    """Typed values by key; `is_set` tells a given value from a default."""
+    """Typed values by key; `is_set` is false for values that are defaults."""
 
     def __init__(
         self,
@@ -51,12 +51,12 @@ class ClientConfig:
         return name in self._given
 
     def name_client(self, name: str) -> None:
-        """The name by which brokers and their logs know a client that was given none."""
+        """Set client.id if the user did not set it. Brokers use it in their logs."""
         if not self._values["client.id"]:
             self._values["client.id"] = name
 
     def seconds(self, name: str) -> float:
-        """A key in milliseconds as seconds."""
+        """The value of a key in milliseconds, in seconds."""
         milliseconds: int = self._values[name]
         return milliseconds / 1000
 
@@ -81,19 +81,21 @@ def consumer_config(settings: Mapping[str, Any] | None = None, **keywords: Any) 
 
 
 def parse_servers(servers: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
-    """host:port items of bootstrap.servers as pairs; an IPv6 address stands in brackets."""
+    """The host:port items of bootstrap.servers as pairs. An IPv6 address must be in brackets."""
     if not servers:
         raise ConfigError("bootstrap.servers must name at least one broker as host:port.")
     return tuple(_parse_server(server) for server in servers)
 
 
 def _parse_server(server: str) -> tuple[str, int]:
-    # A protocol in front, as some write it, says nothing new.
+    # Some users write a protocol before the address; ignore it.
     address = server.rpartition("://")[2]
     host, _, port = address.rpartition(":")
     is_bare_ipv6 = ":" in host and not (host.startswith("[") and host.endswith("]"))
     if not host or is_bare_ipv6 or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise ConfigError(f"bootstrap.servers has {server!r}: an item is host:port, such as localhost:9092.")
+        raise ConfigError(
+            f"bootstrap.servers has {server!r}: each item must be host:port, such as localhost:9092."
+        )
     return host.strip("[]"), int(port)
 
 
@@ -103,7 +105,7 @@ def _known(keys: Mapping[str, ConfigKey], name: str, written: str) -> str:
     near = get_close_matches(name, keys, n=1, cutoff=0.6)
     if not near:
         raise ConfigError(f"{written} is not a setting of this client.")
-    # The suggestion is written as the user writes: dots in a dict, underscores in a call.
+    # Suggest the key in the user's spelling: with dots in a dict, with underscores in a call.
     suggestion = near[0] if written == name else near[0].replace(".", "_")
     raise ConfigError(f"{written} is not a setting of this client; did you mean {suggestion}?")
 
@@ -129,7 +131,7 @@ def _typed(key: ConfigKey, value: Any) -> Any:
 
 
 def _items(key: ConfigKey, value: Any) -> tuple[Any, ...]:
-    """A list may hold objects, such as interceptors; one that stands alone is a list of one."""
+    """A list may contain objects, such as interceptors. A single object means a list of one."""
     items = tuple(value) if isinstance(value, list | tuple | set | frozenset) else (value,)
     if key.check is not None and not key.check.test(items):
         raise wrong_value(key, str(items), key.check.allowed)
@@ -145,5 +147,5 @@ def _fits(key: ConfigKey, value: Any) -> bool:
         return isinstance(value, int) and not isinstance(value, bool)
     if key.type is Type.DOUBLE:
         return isinstance(value, int | float) and not isinstance(value, bool)
-    # Some texts look like numbers: acks=1.
+    # Some string settings accept numbers: acks=1.
     return isinstance(value, int) and not isinstance(value, bool)

@@ -1,10 +1,10 @@
-"""One connection to one broker: requests go out as they are made, answers are matched in order.
+"""One connection to one broker: requests are sent at once, answers are matched in order.
 
-On opening, ApiVersions settles the version of every API: the highest that both sides know. A broker
-that does not know our newest ApiVersions is asked again in a version it names. An answer that cannot be
-read closes the connection; whoever waits gets a DisconnectedError that says why.
+On opening, ApiVersions determines the version of every API: the highest that both sides support. If the
+broker does not support our newest ApiVersions, we ask again in a version that it supports. An answer that
+cannot be decoded closes the connection; all waiting callers get a DisconnectedError that says why.
 
-Each answer has memory of its own, so record slices of it stay valid. Owned by the event loop."""
+Each answer has its own memory, so slices of its records stay valid. Only for the event loop."""
 
 import asyncio
 import socket
@@ -32,7 +32,7 @@ SOFTWARE_NAME = "barnabas-python"
 SOFTWARE_VERSION = "0.1.0"
 CORRELATION_ID_MAX = 2**31 - 1
 
-_ERROR_BEHIND_CORRELATION_ID = struct.Struct(">xxxxh")
+_ERROR_AFTER_CORRELATION_ID = struct.Struct(">xxxxh")
 
 
 class _Pending(NamedTuple):
@@ -48,7 +48,7 @@ class VersionRange(NamedTuple):
 
 
 class BrokerConnection(FrameReader):
-    """`await BrokerConnection.open(host, port, config)`; closed for good once `is_closed`."""
+    """`await BrokerConnection.open(host, port, config)`. Once `is_closed`, it cannot be opened again."""
 
     def __init__(self, host: str, port: int, config: ClientConfig) -> None:
         super().__init__()
@@ -63,8 +63,6 @@ class BrokerConnection(FrameReader):
         self._correlation_id = 0
         self._transport: asyncio.Transport | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
-        self._is_writable = asyncio.Event()
-        self._is_writable.set()
         self.last_active = self._loop.time()
         self.is_closed = False
         self.when_closed: Callable[[BrokerConnection], None] | None = None
@@ -76,7 +74,7 @@ class BrokerConnection(FrameReader):
     async def open(
         cls, host: str, port: int, config: ClientConfig, connect_seconds: float | None = None
     ) -> "BrokerConnection":
-        """Connect and agree on versions; DisconnectedError when that is not possible."""
+        """Connect and agree on versions; DisconnectedError if that is not possible."""
         if connect_seconds is None:
             connect_seconds = config.seconds("socket.connection.setup.timeout.ms")
         connection = cls(host, port, config)
@@ -84,48 +82,50 @@ class BrokerConnection(FrameReader):
             async with asyncio.timeout(connect_seconds):
                 await asyncio.get_running_loop().create_connection(lambda: connection, host, port)
         except TimeoutError:
-            raise DisconnectedError(f"{host}:{port} took no connection in {connect_seconds:g} s") from None
+            text = f"cannot connect to {host}:{port} within {connect_seconds:g} s"
+            raise DisconnectedError(text) from None
         except (OSError, UnicodeError) as error:
-            # Some names cannot even be looked up: they fail as text.
-            raise DisconnectedError(f"{host}:{port} cannot be reached: {error}") from error
+            # UnicodeError: the name cannot even be encoded for a lookup.
+            raise DisconnectedError(f"cannot connect to {host}:{port}: {error}") from error
         try:
             await connection._agree_on_versions()
         except BaseException:
-            connection.close("the versions could not be agreed on")
+            connection.close("client and broker did not agree on versions")
             raise
         return connection
 
     def __repr__(self) -> str:
         return f"<connection to {self.host}:{self.port}, {'closed' if self.is_closed else 'open'}>"
 
-    # ---- what clients call
+    # ---- for clients
 
     async def send(
         self, api_key: int, message: Message, *, version_max: int | None = None, within: float | None = None
     ) -> Any:
         """Send a request and return its answer. If it takes longer than `within` seconds (request.timeout.ms
-        by default) the connection is given up: KafkaTimeoutError. Being cancelled leaves it open."""
+        by default), the connection is closed and KafkaTimeoutError raised. Cancelling leaves it open."""
         future = self.request(api_key, message, version_max=version_max)
         seconds = self._request_seconds if within is None else within
         timer = self._loop.call_later(seconds, self._give_up, future, seconds)
         try:
-            # Whoever is cancelled cancels the future: the answer will come, and nobody is there to take it.
+            # Cancelling the caller cancels the future; the answer is dropped when it comes.
             return await future
         finally:
             timer.cancel()
 
     def _give_up(self, future: asyncio.Future[Any], seconds: float) -> None:
-        """As in Kafka: a broker that leaves one request unanswered will not answer those behind it."""
+        """As in Kafka: a broker that does not answer one request will not answer the following ones
+        either."""
         if not future.done():
-            text = f"{self.host}:{self.port} gave no answer within {seconds:g} s"
+            text = f"got no answer from {self.host}:{self.port} within {seconds:g} s"
             future.set_exception(KafkaTimeoutError(text))
             self.close(f"no answer within {seconds:g} s")
 
     def request(
         self, api_key: int, message: Message, *, version_max: int | None = None
     ) -> asyncio.Future[Any]:
-        """Write a request now and return the future of its answer: for pipelines. The message is written
-        before this returns; its buffers may change afterwards. No timeout: that is the caller's."""
+        """Write a request and return the future of its answer, for several requests in flight. The message is
+        encoded before this returns, so its buffers may change afterwards. The caller sets a timeout."""
         version = self.version_of(api_key, version_max=version_max)
         correlation_id = self._write(api_key, version, message)
         future: asyncio.Future[Any] = self._loop.create_future()
@@ -137,41 +137,36 @@ class BrokerConnection(FrameReader):
         self._write(api_key, self.version_of(api_key, version_max=version_max), message)
 
     def supports(self, api_key: int, version: int = 0) -> bool:
-        """Whether requests of that API in that version or a newer one can be sent."""
+        """Whether requests of this API can be sent in this version or a newer one."""
         agreed = self.versions.get(api_key)
         return agreed is not None and agreed.last >= version
 
     def version_of(self, api_key: int, *, version_max: int | None = None) -> int:
-        """The version in which that API would be sent."""
+        """The version in which requests of this API are sent."""
         agreed = self.versions.get(api_key)
         if agreed is None or (version_max is not None and version_max < agreed.first):
             known = api_of(api_key)
             name = known.name if known is not None else f"API {api_key}"
             raise UnsupportedVersionError(
-                f"{self.host}:{self.port} and this client share no version of {name}"
+                f"{self.host}:{self.port} and this client have no common version of {name}"
             )
         return agreed.last if version_max is None else min(agreed.last, version_max)
 
     @property
     def pending(self) -> int:
-        """How many answers are owed."""
+        """How many requests wait for an answer."""
         return len(self._pending)
 
-    async def drain(self) -> None:
-        """Wait until the socket has taken what was written."""
-        await self._is_writable.wait()
-
     def close(self, reason: str = "the client closed it") -> None:
-        """Close at once; answers that are still owed become DisconnectedError."""
+        """Close at once; callers that wait for an answer get DisconnectedError."""
         if self.is_closed:
             return
         self.is_closed = True
-        self._is_writable.set()
         if self._idle_timer is not None:
             self._idle_timer.cancel()
         if self._transport is not None:
             self._transport.abort()
-        error_text = f"the connection to {self.host}:{self.port} ended: {reason}"
+        error_text = f"the connection to {self.host}:{self.port} was closed: {reason}"
         pending, self._pending = self._pending, deque()
         for entry in pending:
             if not entry.future.done():
@@ -179,7 +174,7 @@ class BrokerConnection(FrameReader):
         if self.when_closed is not None:
             self.when_closed(self)
 
-    # ---- what the loop calls
+    # ---- for the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -197,28 +192,22 @@ class BrokerConnection(FrameReader):
     def connection_lost(self, error: Exception | None) -> None:
         self.close("the broker closed it" if error is None else str(error))
 
-    def pause_writing(self) -> None:
-        self._is_writable.clear()
-
-    def resume_writing(self) -> None:
-        self._is_writable.set()
-
     # ---- answers
 
     def frame_received(self, frame: bytes | bytearray) -> None:
         self.last_active = self._loop.time()
         if not self._pending:
-            self.close("it sent an answer that nobody had asked for")
+            self.close("the broker sent an answer without a request")
             return
         entry = self._pending.popleft()
         try:
             message = _decode(entry, frame)
         except (WireError, UnicodeDecodeError) as error:
-            # Put back, so that closing tells it with the others.
+            # Put back, so that close() sets its error like that of the others.
             self._pending.appendleft(entry)
-            self.close(f"its answer to API {entry.api_key} cannot be read: {error}")
+            self.close(f"the answer to API {entry.api_key} cannot be decoded: {error}")
             return
-        # The asker may have gone away.
+        # The caller may have been cancelled.
         if not entry.future.done():
             entry.future.set_result(message)
 
@@ -236,8 +225,8 @@ class BrokerConnection(FrameReader):
             chunks = encode_request(header, message)
         except WireError as error:
             raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
-        # One piece: two small writes would be two packets, and the buffers are free again at once. A view of
-        # it, since a transport that cannot send all of it cuts off what it has sent.
+        # Join the chunks: two small writes would be two packets, and their buffers are free again. Write a
+        # view, because a transport that cannot send everything at once slices off the part that was sent.
         self._transport.write(memoryview(b"".join(cast(list[bytes], chunks))))
         self.last_active = self._loop.time()
         return correlation_id
@@ -266,7 +255,7 @@ class BrokerConnection(FrameReader):
     def _close_if_idle(self) -> None:
         idle = self._loop.time() - self.last_active
         if idle >= self._idle_seconds and not self._pending:
-            self.close("it was idle for longer than connections.max.idle.ms")
+            self.close("the connection was idle for longer than connections.max.idle.ms")
             return
         wait = max(self._idle_seconds - idle, 0.001) if not self._pending else self._idle_seconds
         self._idle_timer = self._loop.call_later(wait, self._close_if_idle)
@@ -275,12 +264,12 @@ class BrokerConnection(FrameReader):
 def _decode(entry: _Pending, frame: bytes | bytearray) -> Any:
     version = entry.version
     if entry.api_key == API_VERSIONS_KEY and version > 0 and len(frame) >= 6:
-        # A broker that does not know the version says so in version 0, which all can read.
-        (error_code,) = _ERROR_BEHIND_CORRELATION_ID.unpack_from(frame)
+        # A broker that does not support the version answers with an error in version 0.
+        (error_code,) = _ERROR_AFTER_CORRELATION_ID.unpack_from(frame)
         version = 0 if error_code == ErrorCode.UNSUPPORTED_VERSION else version
     correlation_id, message = decode_response(entry.api_key, version, frame)
     if correlation_id != entry.correlation_id:
-        raise WireError(f"it answers request {correlation_id} where {entry.correlation_id} is due")
+        raise WireError(f"expected the answer to request {entry.correlation_id}, got {correlation_id}")
     return message
 
 

@@ -1,24 +1,45 @@
-"""The connections of a client, one per broker and purpose: opened when asked for, after a pause if the broker
-could not be reached before, and shared by all who ask. Owned by the event loop."""
+"""The connections of a client, one per broker and purpose, shared by all callers, and the pauses between
+attempts. If the last attempt failed, the next one waits first. Only for the event loop."""
 
 import asyncio
+import random
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from barnabas.client.backoff import Backoff
 from barnabas.client.config import ClientConfig
 from barnabas.client.connection import BrokerConnection
 from barnabas.client.errors import ClosedError
+
+JITTER = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """How long to wait before the next attempt: doubling pauses with some randomness, so that the clients of
+    a broker that went away do not all come back at the same moment."""
+
+    first_seconds: float
+    max_seconds: float
+
+    def seconds(self, failures: int) -> float:
+        """The pause after so many failures in a row; 0 after none."""
+        if failures <= 0 or self.first_seconds <= 0:
+            return 0.0
+        # The exponent is limited: after a long outage the number would be too large for a float.
+        pause = min(self.first_seconds * 2.0 ** min(failures - 1, 30), self.max_seconds)
+        return max(pause, 0.0) * random.uniform(1 - JITTER, 1 + JITTER)
 
 
 class Address(NamedTuple):
     host: str
     port: int
     purpose: str = ""
-    """Long waits of one purpose (a fetch) must not hold up another (a heartbeat): a connection each."""
+    """Each purpose has its own connection, so that a long wait (a fetch) does not delay others
+    (heartbeats)."""
 
 
-class _Line:
-    """One address: its open connection, the attempt under way, and how often it failed in a row."""
+class _Entry:
+    """One address: its open connection, the running attempt, and how often it failed in a row."""
 
     def __init__(self) -> None:
         self.connection: BrokerConnection | None = None
@@ -37,60 +58,60 @@ class Connections:
             config.seconds("socket.connection.setup.timeout.ms"),
             config.seconds("socket.connection.setup.timeout.max.ms"),
         )
-        self._lines: dict[Address, _Line] = {}
+        self._entries: dict[Address, _Entry] = {}
         self._is_closed = False
 
     async def open(self, address: Address) -> BrokerConnection:
-        """The open connection to an address, or a new one; DisconnectedError when it cannot be had."""
+        """The open connection to an address, or a new one; DisconnectedError if it cannot be opened."""
         connection = self.existing(address)
         if connection is not None:
             return connection
         if self._is_closed:
             raise ClosedError("the client is closed")
-        line = self._lines.setdefault(address, _Line())
-        if line.attempt is None:
-            line.attempt = asyncio.get_running_loop().create_task(self._connect(address, line))
-            # An attempt whose askers have all gone away may fail without anybody to tell.
-            line.attempt.add_done_callback(lambda task: task.cancelled() or task.exception())
-        # Shielded: one asker that gives up must not end the attempt of the others.
-        return await asyncio.shield(line.attempt)
+        entry = self._entries.setdefault(address, _Entry())
+        if entry.attempt is None:
+            entry.attempt = asyncio.get_running_loop().create_task(self._connect(address, entry))
+            # If all callers were cancelled, nobody reads the exception: mark it as read.
+            entry.attempt.add_done_callback(lambda task: task.cancelled() or task.exception())
+        # Shielded: a caller that is cancelled must not cancel the attempt of the others.
+        return await asyncio.shield(entry.attempt)
 
     def existing(self, address: Address) -> BrokerConnection | None:
-        line = self._lines.get(address)
-        if line is None or line.connection is None or line.connection.is_closed:
+        entry = self._entries.get(address)
+        if entry is None or entry.connection is None or entry.connection.is_closed:
             return None
-        return line.connection
+        return entry.connection
 
     def pause_left(self, address: Address) -> float:
-        """Seconds until the address may be tried again; 0 when it may be now."""
-        line = self._lines.get(address)
-        return 0.0 if line is None else max(0.0, line.not_before - asyncio.get_running_loop().time())
+        """Seconds until the address may be tried again; 0 means now."""
+        entry = self._entries.get(address)
+        return 0.0 if entry is None else max(0.0, entry.not_before - asyncio.get_running_loop().time())
 
     async def close(self) -> None:
         self._is_closed = True
-        attempts = [line.attempt for line in self._lines.values() if line.attempt is not None]
+        attempts = [entry.attempt for entry in self._entries.values() if entry.attempt is not None]
         for attempt in attempts:
             attempt.cancel()
         if attempts:
             await asyncio.wait(attempts)
-        for line in self._lines.values():
-            if line.connection is not None:
-                line.connection.close()
+        for entry in self._entries.values():
+            if entry.connection is not None:
+                entry.connection.close()
 
-    async def _connect(self, address: Address, line: _Line) -> BrokerConnection:
+    async def _connect(self, address: Address, entry: _Entry) -> BrokerConnection:
         loop = asyncio.get_running_loop()
         try:
-            pause = line.not_before - loop.time()
+            pause = entry.not_before - loop.time()
             if pause > 0:
                 await asyncio.sleep(pause)
-            line.connection = await BrokerConnection.open(
-                address.host, address.port, self._config, self._setup.seconds(line.failures + 1) or None
+            entry.connection = await BrokerConnection.open(
+                address.host, address.port, self._config, self._setup.seconds(entry.failures + 1) or None
             )
-            line.failures = 0
-            return line.connection
+            entry.failures = 0
+            return entry.connection
         except BaseException:
-            line.failures += 1
-            line.not_before = loop.time() + self._backoff.seconds(line.failures)
+            entry.failures += 1
+            entry.not_before = loop.time() + self._backoff.seconds(entry.failures)
             raise
         finally:
-            line.attempt = None
+            entry.attempt = None

@@ -1,23 +1,23 @@
-"""What the clients raise, beyond the errors brokers answer with. All of it is a KafkaError.
+"""The exceptions that the clients raise. All but the last three are a KafkaError.
 
 KafkaError                     any error with a Kafka code; `error.retriable`: trying again may help
-├── KafkaTimeoutError          the method's time is over (also a TimeoutError)
-├── DisconnectedError          the connection broke before the answer came; retriable
-├── UnsupportedVersionError    the broker does not speak the request, or not in a version we do
+├── KafkaTimeoutError          the time limit of the method is over (also a TimeoutError)
+├── DisconnectedError          the connection was closed before the answer came; retriable
+├── UnsupportedVersionError    the broker does not support the request, or no version that we support
 ├── ConfigError                a wrong setting
 ├── SerializationError         a serializer or deserializer failed on a record
-├── CommitFailedError          the group has given the partitions to another member; the commit is void
-├── RebalanceInProgressError   the group is in a round: poll() finishes it, then commit again
-├── RetriableCommitFailedError the commit did not get through and may be tried again
+├── CommitFailedError          another member has the partitions; the offsets are not committed
+├── RebalanceInProgressError   the group is rebalancing: call poll() to finish it, then commit again
+├── RetriableCommitFailedError the offsets are not committed; trying again may help
 ├── NoOffsetForPartitionError  no committed offset, and auto.offset.reset is none
-├── OffsetOutOfRangeError      the position does not exist any more, and auto.offset.reset is none
-├── LogTruncationError         the log was cut behind the position: records read are gone
-├── ProducerFencedError        a newer producer uses the transactional id; this one is finished
-├── TransactionAbortableError  the transaction must be aborted; the producer can go on afterwards
-└── OutOfOrderSequenceError    a batch before this one was lost
-WakeupError                    wakeup() was called during a poll; no KafkaError, lest a handler eat it
-ConcurrentAccessError          a consumer was used from two threads at once
-ClosedError                    the client was closed"""
+├── OffsetOutOfRangeError      the position no longer exists, and auto.offset.reset is none
+├── LogTruncationError         the log was truncated before the position: some records read are gone
+├── ProducerFencedError        a newer producer uses the transactional id; close this one
+├── TransactionAbortableError  the transaction must be aborted; the producer can be used afterwards
+└── OutOfOrderSequenceError    an earlier batch was lost
+WakeupError                    wakeup() was called during a poll; handlers of KafkaError do not catch it
+ConcurrentAccessError          a consumer was used by two threads at the same time
+ClosedError                    the client is closed"""
 
 from collections.abc import Callable, Mapping
 
@@ -102,7 +102,7 @@ class NoOffsetForPartitionError(KafkaError):
 
 
 class OffsetOutOfRangeError(KafkaError):
-    """`offsets` holds the positions that do not exist."""
+    """`offsets` contains the positions that do not exist."""
 
     def __init__(self, offsets: Mapping[TopicPartition, int]) -> None:
         self.offsets = dict(offsets)
@@ -113,7 +113,8 @@ class OffsetOutOfRangeError(KafkaError):
 
 
 class LogTruncationError(KafkaError):
-    """`offsets`: where we stood; `divergent`: where the log parts from what was read (absent: unknown)."""
+    """`offsets`: our positions; `divergent`: the first offsets where the log differs from the records read,
+    if known."""
 
     def __init__(
         self, offsets: Mapping[TopicPartition, int], divergent: Mapping[TopicPartition, int]
@@ -121,7 +122,9 @@ class LogTruncationError(KafkaError):
         self.offsets = dict(offsets)
         self.divergent = dict(divergent)
         named = ", ".join(map(str, offsets))
-        super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, f"The log of {named} was cut behind the position.")
+        super().__init__(
+            ErrorCode.OFFSET_OUT_OF_RANGE, f"The log of {named} was truncated before the position."
+        )
 
 
 class ProducerFencedError(KafkaError):
@@ -140,15 +143,15 @@ class OutOfOrderSequenceError(KafkaError):
 
 
 class WakeupError(Exception):
-    """Somebody called wakeup(); the call that was waiting ends with this."""
+    """wakeup() was called; it ends the call that was waiting."""
 
 
 class ConcurrentAccessError(RuntimeError):
-    """A consumer belongs to one thread at a time."""
+    """A consumer was used by two threads at the same time."""
 
 
 class ClosedError(RuntimeError):
-    """The client was closed and cannot be used any more."""
+    """The client is closed and cannot be used any more."""
 
 
 _CLASSES: dict[ErrorCode, Callable[[str | None], KafkaError]] = {
@@ -163,13 +166,14 @@ _CLASSES: dict[ErrorCode, Callable[[str | None], KafkaError]] = {
 
 
 def error_from(number: int, message: str | None = None) -> KafkaError:
-    """The error a broker's number stands for, as the most precise class; an empty message is none."""
+    """The exception for an error code of a broker, of the most specific class. An empty message means
+    none."""
     code = error_of(number)
     kind = _CLASSES.get(code)
     return KafkaError(code, message or None) if kind is None else kind(message or None)
 
 
 def raise_for(number: int, message: str | None = None) -> None:
-    """Raise what a response's error_code stands for; 0 is fine."""
+    """Raise the exception for the error_code of a response; 0 means no error."""
     if number != 0:
         raise error_from(number, message)

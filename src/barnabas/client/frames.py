@@ -1,7 +1,7 @@
-"""Cuts what a broker sends into frames, each in memory of its own: its reader may keep slices of it.
+"""Splits the bytes from a broker into frames, each in its own memory, so that readers may keep slices.
 
-A frame that is whole in the inbox is copied out of it; the rest of a larger one is received straight into
-its own buffer. A buffer grows with what has really arrived: an announced size costs no memory."""
+A frame that is complete in the inbox is copied from it. The rest of a larger frame is received directly into
+its own buffer. A buffer grows with the bytes that have arrived: a large announced size costs no memory."""
 
 import asyncio
 import struct
@@ -9,16 +9,16 @@ import struct
 from barnabas.kernels.shared import uncleared
 
 INBOX_BYTES = 64 * 1024
-# A frame up to this size gets its whole buffer at once; a larger one doubles it as it fills.
+# A frame up to this size gets its whole buffer at once; the buffer of a larger one is doubled when full.
 FIRST_BYTES_MAX = 16 * 1024 * 1024
-# The correlation id alone.
+# The size of the correlation id.
 FRAME_BYTES_MIN = 4
 
 _SIZE = struct.Struct(">i")
 
 
 class FrameReader(asyncio.BufferedProtocol):
-    """Subclasses get `frame_received` for each frame, and `framing_broken` when a size makes no sense."""
+    """Calls `frame_received` for each frame, and `framing_broken` if a size is invalid."""
 
     def __init__(self) -> None:
         self._inbox = bytearray(INBOX_BYTES)
@@ -31,7 +31,7 @@ class FrameReader(asyncio.BufferedProtocol):
         self._is_broken = False
 
     def frame_received(self, frame: bytes | bytearray) -> None:
-        """A frame without its size; the memory is the receiver's."""
+        """A frame without its size field. The receiver owns the memory."""
 
     def framing_broken(self, reason: str) -> None:
         """Nothing more can be read."""
@@ -60,7 +60,7 @@ class FrameReader(asyncio.BufferedProtocol):
             (size,) = _SIZE.unpack_from(self._inbox, self._start)
             if size < FRAME_BYTES_MIN:
                 self._is_broken = True
-                self.framing_broken(f"it sent a frame of {size} bytes")
+                self.framing_broken(f"the broker sent a frame with the invalid size {size}")
                 return
             begin = self._start + 4
             if self._end - begin < size:
@@ -71,7 +71,7 @@ class FrameReader(asyncio.BufferedProtocol):
         self._compact()
 
     def _begin_frame(self, size: int, begin: int) -> None:
-        """The first bytes of a frame are in the inbox; the others go to its own buffer."""
+        """Copy the first bytes of a frame from the inbox to its own buffer; the rest is received there."""
         frame = uncleared(min(size, FIRST_BYTES_MAX))
         filled = self._end - begin
         frame[:filled] = self._inbox_view[begin : self._end]
@@ -79,13 +79,13 @@ class FrameReader(asyncio.BufferedProtocol):
         self._start = self._end = 0
 
     def _grow_frame(self, frame: bytearray) -> None:
-        # A new one: the loop still holds a view of the old one.
+        # Allocate a new buffer: the loop still holds a view of the old one, which cannot be resized.
         larger = uncleared(min(self._frame_size, 2 * len(frame)))
         larger[: len(frame)] = frame
         self._frame = larger
 
     def _compact(self) -> None:
-        """At most three bytes of a size are left; there is room for the rest."""
+        """Move the remaining bytes, at most three of a size field, to the start of the inbox."""
         left = self._end - self._start
         self._inbox_view[:left] = self._inbox_view[self._start : self._end]
         self._start, self._end = 0, left

@@ -1,5 +1,5 @@
-"""What a client knows of its cluster at one moment: brokers, topics, leaders. Immutable, so any thread may
-read it; a refresh makes a new one."""
+"""What a client knows about its cluster at one moment: brokers, topics, leaders. It is immutable, so any
+thread may read it; each refresh creates a new one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from barnabas.wire.messages.metadata import (
 
 
 class Leader(NamedTuple):
-    """Who leads a partition, and since which election (-1: the broker is too old to say)."""
+    """The leader of a partition and its epoch (-1: the broker is too old to send it)."""
 
     node_id: int
     epoch: int
@@ -25,7 +25,7 @@ class Leader(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicMetadata:
-    """`error` is NONE for a topic that can be used. Partitions are ordered by number."""
+    """`error` is NONE for a usable topic. The partitions are sorted by number."""
 
     name: str
     id: Uuid = ZERO_UUID
@@ -34,7 +34,7 @@ class TopicMetadata:
     error: ErrorCode = ErrorCode.NONE
 
     def partition(self, number: int) -> PartitionInfo | None:
-        # Partitions are numbered without gaps, but a broker's word is not taken for it.
+        # Partitions are numbered without gaps, but do not rely on the broker for that.
         if number < len(self.partitions) and self.partitions[number].partition == number:
             return self.partitions[number]
         return next((info for info in self.partitions if info.partition == number), None)
@@ -49,7 +49,7 @@ class ClusterMetadata:
     names: Mapping[Uuid, str] = field(default_factory=dict)
 
     def leader_of(self, partition: TopicPartition) -> Leader | None:
-        """The leader as far as known, without asking anybody."""
+        """The leader, if it is known; sends no request."""
         topic = self.topics.get(partition.topic)
         info = topic.partition(partition.partition) if topic is not None else None
         if info is None or info.leader is None:
@@ -57,17 +57,17 @@ class ClusterMetadata:
         return Leader(info.leader.id, info.leader_epoch)
 
     def partition_count(self, topic: str) -> int:
-        """0 for a topic that is not known or cannot be used."""
+        """The number of partitions; 0 for an unknown or unusable topic."""
         known = self.topics.get(topic)
         return len(known.partitions) if known is not None else 0
 
-    def updated(self, response: MetadataResponse, *, keep_others: bool) -> "ClusterMetadata":
-        """With what a broker answered; `keep_others` keeps the topics it was not asked for."""
+    def updated(self, response: MetadataResponse) -> "ClusterMetadata":
+        """New metadata from an answer; partitions keep their leader if the answer has an older epoch."""
         nodes = {
             broker.node_id: Node(broker.node_id, broker.host, broker.port, broker.rack)
             for broker in response.brokers
         }
-        topics = dict(self.topics) if keep_others else {}
+        topics: dict[str, TopicMetadata] = {}
         for topic in response.topics:
             if topic.name:
                 topics[topic.name] = _topic(topic, nodes, self.topics.get(topic.name))
@@ -101,7 +101,7 @@ def _partition(
 ) -> PartitionInfo:
     before = known.partition(answered.partition_index) if known is not None else None
     if before is not None and answered.leader_epoch != -1 and before.leader_epoch > answered.leader_epoch:
-        # The answering broker is behind what another one told already.
+        # The answering broker has older metadata than another one that answered before.
         return before
     return PartitionInfo(
         topic,
@@ -115,5 +115,5 @@ def _partition(
 
 
 def _nodes(ids: list[int], nodes: Mapping[int, Node]) -> tuple[Node, ...]:
-    """A broker that is down is not listed, and is still a replica."""
+    """The nodes with these ids. A broker that is down is not in the metadata but is still a replica."""
     return tuple(nodes.get(node_id, Node(node_id, "", -1)) for node_id in ids)

@@ -1,7 +1,7 @@
-"""The I/O thread of a client: one event loop in a daemon thread, to which other threads hand work.
+"""The I/O thread of a client: one event loop in a daemon thread that runs the work of other threads.
 
-Everything a client does on the network happens there; the user's thread hands over coroutines and waits
-for futures. Nothing here is per record: batches and fetched data cross the threads, not records."""
+All network traffic of a client happens there. The user's thread passes coroutines and waits for futures.
+Nothing here runs per record: threads exchange batches and fetched data, not records."""
 
 import asyncio
 import concurrent.futures
@@ -19,7 +19,7 @@ STOP_SECONDS_MAX = 10.0
 
 
 class IoThread:
-    """`start()` before anything else; `stop()` cancels what still runs. A forked child must make its own."""
+    """Call `start()` first; `stop()` cancels running work. A forked child process must create its own."""
 
     def __init__(self, name: str = "barnabas-client") -> None:
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
@@ -35,7 +35,7 @@ class IoThread:
 
     @property
     def is_current(self) -> bool:
-        """Whether the caller runs in this thread, for example in a callback: it must not wait for it."""
+        """Whether the caller runs in this thread, for example in a callback. Then it must not wait for it."""
         return threading.current_thread() is self._thread
 
     @property
@@ -43,38 +43,38 @@ class IoThread:
         return self._ready.is_set() and not self._is_stopping
 
     def run(self, coroutine: Coroutine[Any, Any, _T]) -> concurrent.futures.Future[_T]:
-        """Start a coroutine on the loop; the future is for any thread."""
+        """Start a coroutine on the loop. Any thread may use the future."""
         if not self.is_running:
             coroutine.close()
             raise ClosedError("the client is closed")
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
 
     def call(self, coroutine: Coroutine[Any, Any, _T], timeout: float | None = None) -> _T:
-        """Run a coroutine and wait for it; after `timeout` seconds it is cancelled: KafkaTimeoutError."""
+        """Run a coroutine and wait for it. After `timeout` seconds, cancel it and raise KafkaTimeoutError."""
         if self.is_current:
             coroutine.close()
-            raise RuntimeError("a callback of the client may not call a method of it that waits")
+            raise RuntimeError("a callback must not call a method of its client that waits")
         future = self.run(coroutine)
         try:
             return future.result(timeout)
         except concurrent.futures.CancelledError:
-            raise ClosedError("the client was closed meanwhile") from None
+            raise ClosedError("the client was closed during the call") from None
         except TimeoutError as error:
             if future.done() and not future.cancelled() and future.exception() is error:
                 raise
-            raise KafkaTimeoutError(f"no answer within {timeout} seconds") from None
+            raise KafkaTimeoutError(f"got no answer within {timeout} seconds") from None
         finally:
-            # Also when the user interrupts the wait: nobody is there any more to take the result.
+            # Also when the user interrupts the wait: nobody needs the result any more.
             future.cancel()
 
     def call_soon(self, callback: Callable[[*_Ts], object], *arguments: *_Ts) -> None:
-        """Have the loop call something; silently nothing once it has stopped."""
-        # The loop closes between a check and a call, whatever is checked.
+        """Have the loop call the callback; does nothing if the loop has stopped."""
+        # A check would not help: the loop may close between the check and the call.
         with contextlib.suppress(RuntimeError):
             self.loop.call_soon_threadsafe(callback, *arguments)
 
     def stop(self, timeout: float = STOP_SECONDS_MAX) -> None:
-        """Cancel what runs, stop the loop and wait for the thread. May be called twice, from anywhere."""
+        """Cancel running work, stop the loop and wait for the thread. May be called twice, by any thread."""
         if not self._ready.is_set():
             self.loop.close()
             return
@@ -84,7 +84,7 @@ class IoThread:
             self._thread.join(timeout)
 
     def stop_soon(self, ended: Callable[[], object]) -> None:
-        """As stop, for those who may not block: the thread calls `ended` as the last thing it does."""
+        """As stop, but without blocking: the thread calls `ended` at its very end."""
         self._when_ended.append(ended)
         self._is_stopping = True
         self.call_soon(self.loop.stop)
@@ -107,5 +107,5 @@ class IoThread:
             task.cancel()
         if tasks:
             self.loop.run_until_complete(asyncio.wait(tasks, timeout=STOP_SECONDS_MAX))
-        # Transports that were closed tell their protocols in the next turn.
+        # Closed transports call connection_lost of their protocols in the next turn of the loop.
         self.loop.run_until_complete(asyncio.sleep(0))

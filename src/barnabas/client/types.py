@@ -1,4 +1,4 @@
-"""Values that every client takes or gives: partitions, offsets, nodes, what is known of a topic."""
+"""Types that all clients use in arguments and results: partitions, offsets, nodes, topic descriptions."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -21,8 +21,8 @@ __all__ = [
 
 
 class OffsetAndMetadata(NamedTuple):
-    """A position to commit: the offset of the next record to read, a text of the user's, the epoch of the
-    last record read (-1: unknown)."""
+    """A position to commit: the offset of the next record to read, any text, and the leader epoch of the last
+    record read (-1: unknown)."""
 
     offset: int
     metadata: str = ""
@@ -36,7 +36,7 @@ class OffsetAndTimestamp(NamedTuple):
 
 
 class ConsumerGroupMetadata(NamedTuple):
-    """A consumer in its group; generation_id is the member's epoch where group.protocol is consumer."""
+    """A consumer in its group. With group.protocol=consumer, generation_id is the member epoch."""
 
     group_id: str
     generation_id: int = -1
@@ -46,13 +46,13 @@ class ConsumerGroupMetadata(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionPattern:
-    """A regular expression in RE2's language, which the brokers match against the names of topics."""
+    """A regular expression in RE2 syntax, which the brokers match against topic names."""
 
     pattern: str
 
 
 class RecordMetadata(NamedTuple):
-    """Where a record was written. Offset and timestamp are -1 when the broker was not asked (acks=0)."""
+    """Where a record was written. With acks=0 the broker does not answer, and the offset is -1."""
 
     topic: str
     partition: int
@@ -67,7 +67,7 @@ class RecordMetadata(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A broker as clients reach it."""
+    """A broker: its id and the address that clients connect to."""
 
     id: int
     host: str
@@ -78,12 +78,12 @@ class Node(NamedTuple):
         return f"{self.host}:{self.port} (id {self.id})"
 
 
-# Stands where a broker is not known.
+# Used where the broker is not known.
 NO_NODE = Node(-1, "", -1)
 
 
 class PartitionInfo(NamedTuple):
-    """One partition as the metadata has it; `leader` is None while there is none."""
+    """One partition from the metadata; `leader` is None while it has no leader."""
 
     topic: str
     partition: int
@@ -99,7 +99,7 @@ class PartitionInfo(NamedTuple):
 
 
 class TopicPartitionInfo(NamedTuple):
-    """One partition of a TopicDescription. The two last fields are None when the broker does not say."""
+    """One partition of a TopicDescription. The last two fields are None if the broker does not send them."""
 
     partition: int
     leader: Node | None

@@ -76,7 +76,7 @@ class Brokers:
         names = topics.known_names or await self._matching(topics.pattern)
         if not names:
             return frozenset()
-        self._cluster.want(names)
+        self._cluster.track(names)
         missing: list[str] = []
         for attempt in range(UNKNOWN_TOPIC_ATTEMPTS):
             await asyncio.sleep(self._cluster.backoff.seconds(attempt))
@@ -134,7 +134,7 @@ class Brokers:
             if len(living) == len(times):
                 break
             await asyncio.sleep(self._cluster.backoff.seconds(attempt))
-            self._cluster.want({topic for topic, _ in times})
+            self._cluster.track({topic for topic, _ in times})
             await self._cluster.refresh()
         found = await offsets_by_time(self._network, living, int(read_committed))
         return {partition: each.offset for partition, each in found.items()}

@@ -1,4 +1,4 @@
-"""What a client learns of its cluster: brokers, leaders, coordinators, and who takes over."""
+"""What a client learns about its cluster: brokers, leaders, coordinators, and their changes."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -41,10 +41,10 @@ class Scripted:
                 )
             case find_coordinator.API_KEY:
                 code = self.coordinator_errors.pop() if self.coordinator_errors else 0
-                found = find_coordinator.Coordinator(
+                coordinator = find_coordinator.Coordinator(
                     key="g", node_id=1, host="127.0.0.1", port=self.peer.port, error_code=code
                 )
-                return find_coordinator.FindCoordinatorResponse(coordinators=[found])
+                return find_coordinator.FindCoordinatorResponse(coordinators=[coordinator])
             case _:
                 return versions({metadata.API_KEY: (0, 13), find_coordinator.API_KEY: (0, 6)})
 
@@ -78,11 +78,11 @@ def test_a_leader_is_found_and_waited_for() -> None:
     async def story(cluster: Cluster) -> None:
         refreshed = asyncio.Event()
         cluster.listeners.append(lambda known: refreshed.set())
-        finding = asyncio.ensure_future(cluster.leader(ORDERS))
+        leader = asyncio.ensure_future(cluster.leader(ORDERS))
         await refreshed.wait()
-        assert not finding.done()
+        assert not leader.done()
         scripted.topics = [topic(epoch=3)]
-        assert await finding == Leader(1, 3)
+        assert await leader == Leader(1, 3)
         assert cluster.metadata.partition_count("orders") == 1
         assert cluster.metadata.names == {b"i" * 16: "orders"}
 
@@ -92,57 +92,37 @@ def test_a_leader_is_found_and_waited_for() -> None:
 @pytest.mark.parametrize(
     "before", [[], [topic(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)], [topic(leader=-1)]]
 )
-def test_a_wanted_topic_that_comes_later_is_found_although_nobody_asks(before: list[Any]) -> None:
+def test_a_tracked_topic_that_is_created_later_is_found_without_a_request(before: list[Any]) -> None:
     scripted = Scripted()
     scripted.topics = before
-    found = asyncio.Event()
+    has_leader = asyncio.Event()
 
     async def story(cluster: Cluster) -> None:
-        cluster.listeners.append(lambda known: known.leader_of(ORDERS) and found.set())
-        cluster.want(["orders"])
+        cluster.listeners.append(lambda known: known.leader_of(ORDERS) and has_leader.set())
+        cluster.track(["orders"])
         await asyncio.sleep(0.05)
-        assert not found.is_set()
+        assert not has_leader.is_set()
         scripted.topics = [topic()]
-        await found.wait()
+        await has_leader.wait()
 
     run(scripted, story)
 
 
-def test_what_is_not_wanted_any_more_is_not_asked_for() -> None:
-    scripted = Scripted()
-    refreshes: list[object] = []
-
-    async def story(cluster: Cluster) -> None:
-        often = asyncio.Event()
-        cluster.listeners.append(refreshes.append)
-        cluster.listeners.append(lambda known: len(refreshes) < 3 or often.set())
-        cluster.want(["orders"])
-        # It is asked for again and again, until nobody wants it.
-        await often.wait()
-        cluster.want_only([])
-        before = -1
-        while before != len(refreshes):
-            before = len(refreshes)
-            await asyncio.sleep(0.5)
-
-    run(scripted, story)
-
-
-def test_a_topic_that_may_not_be_read_is_not_asked_for_again_and_again() -> None:
+def test_a_topic_that_may_not_be_read_is_requested_only_once() -> None:
     scripted = Scripted()
     scripted.topics = [topic(error=ErrorCode.TOPIC_AUTHORIZATION_FAILED)]
     refreshes: list[object] = []
 
     async def story(cluster: Cluster) -> None:
         cluster.listeners.append(refreshes.append)
-        cluster.want(["orders"])
+        cluster.track(["orders"])
         await asyncio.sleep(0.2)
 
     run(scripted, story)
     assert len(refreshes) == 1
 
 
-def test_an_error_that_does_not_pass_is_raised() -> None:
+def test_an_error_that_is_not_retriable_is_raised() -> None:
     scripted = Scripted()
     scripted.topics = [topic(error=ErrorCode.TOPIC_AUTHORIZATION_FAILED)]
 
@@ -154,16 +134,16 @@ def test_an_error_that_does_not_pass_is_raised() -> None:
     run(scripted, story)
 
 
-def test_an_older_leader_epoch_is_not_believed() -> None:
+def test_an_older_leader_epoch_is_ignored() -> None:
     answer = metadata.MetadataResponse(brokers=[metadata.MetadataResponseBroker(node_id=1)])
     known = ClusterMetadata()
     for epoch, expected in ((5, 5), (4, 5), (6, 6)):
         answer.topics = [topic(epoch=epoch)]
-        known = known.updated(answer, keep_others=False)
+        known = known.updated(answer)
         assert known.leader_of(ORDERS) == Leader(1, expected)
 
 
-def test_a_bootstrap_server_that_is_down_is_passed_over() -> None:
+def test_a_bootstrap_server_that_is_down_is_skipped() -> None:
     with ScriptedPeer(lambda request: CLOSE) as dead:
         port = dead.port
     scripted = Scripted()
@@ -208,11 +188,11 @@ def test_a_coordinator_is_remembered_until_it_is_forgotten() -> None:
         await cluster.coordinator(GROUP, "g")
 
     run(scripted, story)
-    asked = [header for header in scripted.peer.requests if header.api_key == find_coordinator.API_KEY]
-    assert len(asked) == 3
+    requests = [header for header in scripted.peer.requests if header.api_key == find_coordinator.API_KEY]
+    assert len(requests) == 3
 
 
-def test_a_broker_nobody_lists_is_a_disconnected_error() -> None:
+def test_an_unknown_broker_is_a_disconnected_error() -> None:
     async def story(cluster: Cluster) -> None:
         with pytest.raises(DisconnectedError, match="no broker 7"):
             await cluster.connection(7)
@@ -226,7 +206,7 @@ def test_a_broker_may_send_the_client_back_to_its_bootstrap_servers() -> None:
     async def story(cluster: Cluster) -> None:
         await cluster.refresh()
         scripted.metadata_errors = [int(ErrorCode.REBOOTSTRAP_REQUIRED)]
-        with pytest.raises(DisconnectedError, match="start over"):
+        with pytest.raises(DisconnectedError, match="start again"):
             await cluster.refresh()
         assert not cluster.metadata.nodes
         await cluster.refresh()

@@ -1,4 +1,4 @@
-"""Settings are Kafka's, typed, and a slip of the pen is told with what was probably meant."""
+"""The settings are Kafka's and typed; the error for a typo suggests the right key."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def test_defaults_are_kafkas() -> None:
     assert admin_config(bootstrap_servers="h:1")["connections.max.idle.ms"] == 300_000
 
 
-def test_texts_that_look_like_numbers_and_objects_pass() -> None:
+def test_numbers_for_string_settings_and_objects_are_accepted() -> None:
     serializer = str.encode
     config = producer_config(bootstrap_servers="h:1", acks=1, key_serializer=serializer)
     assert config["acks"] == "1"
@@ -51,9 +51,9 @@ def test_texts_that_look_like_numbers_and_objects_pass() -> None:
         ({"acks": "2"}, "one of all"),
         ({"security_protocol": "SSL"}, "one of PLAINTEXT"),
         ({"enable_idempotence": 1}, "of type boolean"),
-        ({"bootstrap_servers": "nohost"}, "an item is host:port"),
-        ({"bootstrap_servers": "h:99999"}, "an item is host:port"),
-        ({"bootstrap_servers": "fe80::1:9092"}, "an item is host:port"),
+        ({"bootstrap_servers": "nohost"}, "each item must be host:port"),
+        ({"bootstrap_servers": "h:99999"}, "each item must be host:port"),
+        ({"bootstrap_servers": "fe80::1:9092"}, "each item must be host:port"),
         ({"bootstrap_servers": ""}, "at least one broker"),
     ],
 )
@@ -63,7 +63,7 @@ def test_wrong_settings_are_one_clear_sentence(settings: dict[str, Any], sentenc
     assert sentence in str(caught.value)
 
 
-def test_a_dict_is_told_of_keys_with_dots() -> None:
+def test_for_a_dict_the_suggested_key_has_dots() -> None:
     with pytest.raises(ConfigError, match=r"did you mean group\.id\?"):
         consumer_config({"bootstrap.servers": "h:1", "groupid": "g"})
 
@@ -73,11 +73,11 @@ def test_a_key_given_twice_is_refused() -> None:
         producer_config({"bootstrap.servers": "h:1", "linger.ms": 1}, linger_ms=2)
 
 
-def test_ipv6_addresses_stand_in_brackets() -> None:
+def test_ipv6_addresses_are_in_brackets() -> None:
     assert admin_config(bootstrap_servers="[::1]:9092").servers == (("::1", 9092),)
 
 
-def test_a_client_without_a_name_is_given_one() -> None:
+def test_a_client_without_a_client_id_gets_one() -> None:
     where = {"bootstrap.servers": "localhost:9092"}
     first, second = (consumer_config(where, group_id="billing")["client.id"] for _ in range(2))
     assert first.startswith("consumer-billing-")

@@ -1,4 +1,4 @@
-"""What a connection promises: agreed versions, answers in order, and no crash on what a broker sends."""
+"""A connection: agreed versions, answers in order, and no crash whatever a broker sends."""
 
 import asyncio
 import gc
@@ -63,7 +63,7 @@ def asking(topics: int) -> metadata.MetadataRequest:
     )
 
 
-def test_versions_step_down_to_what_the_broker_names() -> None:
+def test_api_versions_is_sent_again_in_the_version_that_the_broker_names() -> None:
     def answer(request: Request) -> Answer:
         header = request.header
         if header.api_version > 2:
@@ -80,7 +80,7 @@ def test_versions_step_down_to_what_the_broker_names() -> None:
     assert [header.api_version for header in peer.requests] == [4, 2]
 
 
-def test_a_refusal_that_names_nothing_is_asked_again_in_version_0() -> None:
+def test_after_a_refusal_without_a_version_api_versions_is_sent_in_version_0() -> None:
     def answer(request: Request) -> Answer:
         if request.header.api_version > 0:
             refusal = api_versions.ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
@@ -93,7 +93,7 @@ def test_a_refusal_that_names_nothing_is_asked_again_in_version_0() -> None:
     assert [header.api_version for header in talk(answer, story).requests] == [4, 0]
 
 
-def test_requests_go_out_in_the_highest_common_version() -> None:
+def test_requests_are_sent_in_the_highest_common_version() -> None:
     async def story(connection: BrokerConnection) -> None:
         await connection.send(LIST_GROUPS, list_groups.ListGroupsRequest())
         await connection.send(LIST_GROUPS, list_groups.ListGroupsRequest(), version_max=2)
@@ -156,7 +156,7 @@ def test_any_bytes_are_an_answer_or_a_kafka_error(body: bytes) -> None:
     talk(with_versions(answer), story)
 
 
-def test_an_answer_nobody_asked_for_closes() -> None:
+def test_an_answer_without_a_request_closes_the_connection() -> None:
     twice = metadata.MetadataResponse(cluster_id="c")
 
     def answer(request: Request) -> Answer:
@@ -178,13 +178,13 @@ def test_large_and_small_answers_follow_each_other(buffer_bytes: int) -> None:
 
     async def story(connection: BrokerConnection) -> None:
         for size in (3, 0, 2, 1, 0):
-            found = await connection.send(METADATA, asking(size), within=60)
-            assert len(found.topics) == 5000 * size
+            answered = await connection.send(METADATA, asking(size), within=60)
+            assert len(answered.topics) == 5000 * size
 
     talk(with_versions(answer), story, receive_buffer_bytes=buffer_bytes)
 
 
-def test_silence_longer_than_the_timeout_gives_the_connection_up(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_request_without_an_answer_in_time_closes_the_connection(caplog: pytest.LogCaptureFixture) -> None:
     async def story(connection: BrokerConnection) -> None:
         other = connection.request(METADATA, asking(0))
         with pytest.raises(KafkaTimeoutError):
@@ -195,10 +195,10 @@ def test_silence_longer_than_the_timeout_gives_the_connection_up(caplog: pytest.
         gc.collect()
 
     talk(with_versions(lambda request: SILENCE), story)
-    assert not caplog.records, "no future is left behind with an error that nobody takes"
+    assert not caplog.records, "a future has an exception that was never read"
 
 
-def test_a_broker_that_closes_fails_what_it_owes() -> None:
+def test_when_the_broker_closes_the_connection_waiting_requests_fail() -> None:
     async def story(connection: BrokerConnection) -> None:
         with pytest.raises(DisconnectedError, match="the broker closed it"):
             await connection.send(METADATA, asking(0))
@@ -206,7 +206,7 @@ def test_a_broker_that_closes_fails_what_it_owes() -> None:
     talk(with_versions(lambda request: CLOSE), story)
 
 
-def test_an_asker_that_goes_away_leaves_the_connection_to_the_others() -> None:
+def test_cancelling_one_request_does_not_disturb_the_others() -> None:
     async def story(connection: BrokerConnection) -> None:
         leaving = asyncio.ensure_future(connection.send(METADATA, asking(1)))
         staying = asyncio.ensure_future(connection.send(METADATA, asking(2)))
@@ -218,7 +218,7 @@ def test_an_asker_that_goes_away_leaves_the_connection_to_the_others() -> None:
     talk(with_versions(echo_cluster_id), story)
 
 
-def test_an_idle_connection_is_closed_and_one_that_waits_is_not() -> None:
+def test_an_idle_connection_is_closed_unless_it_waits_for_an_answer() -> None:
     async def story(connection: BrokerConnection) -> None:
         pending = connection.request(METADATA, asking(0))
         await asyncio.sleep(0.2)
@@ -238,15 +238,15 @@ def test_a_broker_that_cannot_be_reached_is_a_disconnected_error() -> None:
         port = peer.port
 
     async def run() -> None:
-        with pytest.raises(DisconnectedError, match="cannot be reached"):
+        with pytest.raises(DisconnectedError, match="cannot connect to"):
             await BrokerConnection.open("127.0.0.1", port, admin_config(bootstrap_servers="h:1"))
 
     asyncio.run(run())
 
 
-def test_a_name_that_is_none_is_a_disconnected_error() -> None:
+def test_an_invalid_host_name_is_a_disconnected_error() -> None:
     async def run() -> None:
-        with pytest.raises(DisconnectedError, match="cannot be reached"):
+        with pytest.raises(DisconnectedError, match="cannot connect to"):
             await BrokerConnection.open("a..b", 9092, admin_config(bootstrap_servers="h:1"))
 
     asyncio.run(run())

@@ -1,4 +1,4 @@
-"""`import barnabas` is cheap, and its clients are there when they are asked for."""
+"""`import barnabas` is cheap, and its clients are imported on first use."""
 
 import inspect
 import operator

@@ -1,4 +1,4 @@
-"""Frames come out as they went in, however the bytes are cut."""
+"""Frames are read correctly, whatever pieces the bytes arrive in."""
 
 import struct
 
@@ -25,23 +25,23 @@ class Collector(FrameReader):
 
 def feed(reader: FrameReader, data: bytes, piece: int) -> None:
     while data:
-        # Held over the update, as the event loop holds it.
+        # Keep the buffer during the update, as the event loop does.
         buffer = reader.get_buffer(-1)
         count = min(len(buffer), piece, len(data))
-        assert count, "the reader offers no room"
+        assert count, "the reader's buffer is full"
         buffer[:count] = data[:count]
         data = data[count:]
         reader.buffer_updated(count)
 
 
 @given(bodies=st.lists(st.binary(min_size=4, max_size=200)), piece=st.integers(1, 300))
-def test_frames_survive_any_cutting(bodies: list[bytes], piece: int) -> None:
+def test_frames_can_arrive_in_any_pieces(bodies: list[bytes], piece: int) -> None:
     reader = Collector()
     feed(reader, b"".join(struct.pack(">i", len(body)) + body for body in bodies), piece)
     assert reader.frames == bodies
 
 
-def test_a_frame_larger_than_its_first_buffer_grows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_buffer_grows_for_a_frame_larger_than_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frames, "FIRST_BYTES_MAX", frames.INBOX_BYTES)
     body = bytes(range(256)) * 2000
     reader = Collector()
@@ -50,7 +50,7 @@ def test_a_frame_larger_than_its_first_buffer_grows_it(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("size", [-1, 0, 3, -(2**31)])
-def test_a_size_that_makes_no_sense_is_told_once(size: int) -> None:
+def test_an_invalid_size_is_reported_once(size: int) -> None:
     reader = Collector()
     feed(reader, struct.pack(">i", size) * 3, 12)
     feed(reader, b"more", 4)

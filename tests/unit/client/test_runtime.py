@@ -1,4 +1,4 @@
-"""The I/O thread runs what others hand it, and ends without leaving anybody waiting."""
+"""The I/O thread runs the work of other threads, and leaves no thread waiting when it stops."""
 
 import asyncio
 import threading
@@ -30,7 +30,7 @@ def test_coroutines_run_in_the_thread(io: IoThread) -> None:
     assert not io.is_current
 
 
-def test_errors_come_back(io: IoThread) -> None:
+def test_errors_are_raised_in_the_calling_thread(io: IoThread) -> None:
     async def fail() -> None:
         raise ValueError("why")
 
@@ -52,7 +52,7 @@ def test_a_timeout_cancels_the_work(io: IoThread) -> None:
     assert cancelled.wait(5)
 
 
-def test_a_timeout_error_of_the_work_itself_is_not_the_callers(io: IoThread) -> None:
+def test_a_timeout_error_of_the_work_itself_is_not_changed(io: IoThread) -> None:
     async def fail() -> None:
         raise KafkaTimeoutError("mine")
 
@@ -68,7 +68,7 @@ def test_waiting_inside_the_thread_is_refused(io: IoThread) -> None:
         io.call(wait_inside())
 
 
-def test_stopping_ends_those_who_wait_and_refuses_new_work(io: IoThread) -> None:
+def test_stopping_cancels_waiting_calls_and_refuses_new_work(io: IoThread) -> None:
     waiting = io.run(forever())
     io.stop()
     assert waiting.cancelled()

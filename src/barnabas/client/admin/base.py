@@ -166,7 +166,7 @@ class AdminBase:
 
     async def _topics_metadata(self, topics: Collection[str] | None) -> ClusterMetadata:
         response = await self._cluster.fetch_metadata(topics)
-        return ClusterMetadata().updated(response, keep_others=False)
+        return ClusterMetadata().updated(response)
 
     async def _by_leader(
         self,

@@ -1,7 +1,7 @@
-"""The clients for those who live in asyncio: AsyncProducer, AsyncConsumer, AsyncAdmin.
+"""The clients for asyncio: AsyncProducer, AsyncConsumer, AsyncAdmin.
 
-They are the same clients with another way of waiting: nothing here blocks the event loop, and the work on the
-network goes on in the client's own I/O thread, one per client, however busy the loop is."""
+They are the same clients, but they await instead of blocking. Network traffic runs in the client's own I/O
+thread, one per client, so it continues even if the user's event loop is busy."""
 
 from barnabas.client.aio.admin import AsyncAdmin
 from barnabas.client.aio.consumer import AsyncConsumer

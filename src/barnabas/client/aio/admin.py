@@ -1,4 +1,4 @@
-"""The admin client for asyncio: every method of Admin, to be awaited.
+"""The admin client for asyncio: every method of Admin, as a coroutine.
 
     async with AsyncAdmin(bootstrap_servers="localhost:9092") as admin:
         await admin.create_topics([NewTopic("orders", partitions=3)])
@@ -19,7 +19,7 @@ _P = ParamSpec("_P")
 
 
 class _Planner(Admin):
-    """An Admin whose methods do nothing yet: what they would wait for is kept, to be awaited."""
+    """An Admin whose methods only store the coroutine that they would run, so that it can be awaited."""
 
     def __init__(self, settings: Mapping[str, Any] | None = None, **keywords: Any) -> None:
         super().__init__(settings, **keywords)
@@ -31,7 +31,7 @@ class _Planner(Admin):
         return cast(_T, None)
 
     async def perform(self, method: Callable[[], _T]) -> _T:
-        """Await what a method of this object has planned. Every method ends in one call of `_run`."""
+        """Await the coroutine that a method of this object has stored. Every method calls `_run` once."""
         method()
         planned, self._planned = self._planned, None
         assert planned is not None
@@ -46,7 +46,7 @@ class _Planner(Admin):
 def _awaited(
     method: Callable[Concatenate[Admin, _P], _T],
 ) -> Callable[Concatenate["AsyncAdmin", _P], Coroutine[Any, Any, _T]]:
-    """The method of Admin as one that is awaited."""
+    """The method of Admin, as a coroutine."""
 
     @functools.wraps(method)
     async def perform(self: "AsyncAdmin", /, *arguments: _P.args, **keywords: _P.kwargs) -> _T:
@@ -57,7 +57,7 @@ def _awaited(
 
 
 class AsyncAdmin:
-    """Settings are Kafka's: as keyword arguments with underscores, or as a dict with dots."""
+    """The settings are Kafka's: keyword arguments with underscores, or a dict with dots."""
 
     def __init__(self, settings: Mapping[str, Any] | None = None, **keywords: Any) -> None:
         running_loop("admin client")
@@ -70,7 +70,7 @@ class AsyncAdmin:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections; calls that still wait fail. May be called twice."""
+        """Close the connections; waiting calls fail. May be called twice."""
         await self._planner.end()
 
     create_topics = _awaited(Admin.create_topics)

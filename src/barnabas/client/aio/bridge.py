@@ -1,7 +1,8 @@
-"""Between a client's I/O thread and the event loop of its user: what is awaited here happens there.
+"""Connects a client's I/O thread and the user's event loop: awaited here, run there.
 
-The client has its own loop in its I/O thread, as its other form has: so heartbeats and requests go on while
-the user's loop is busy. All that is waited for becomes a future of the user's loop; no thread waits."""
+The client has its own event loop in its I/O thread, as the blocking form has, so heartbeats and requests
+continue while the user's loop is busy. Everything awaited is a future of the user's loop; no thread
+blocks."""
 
 import asyncio
 import contextlib
@@ -19,20 +20,20 @@ from barnabas.kernels.record_append import RecordFuture
 
 _T = TypeVar("_T")
 Delivery = asyncio.Future[RecordMetadata]
-# on_delivery: called with the result or None, and the error or None.
-Tell = Callable[[Any, KafkaError | None], object]
+# Called with the result or None, and the error or None.
+OnDelivery = Callable[[Any, KafkaError | None], object]
 
 
 def running_loop(what: str) -> asyncio.AbstractEventLoop:
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
-        raise RuntimeError(f"make the {what} in a coroutine: it belongs to the running event loop") from None
+        raise RuntimeError(f"create the {what} inside a coroutine: it needs a running event loop") from None
 
 
 @contextlib.asynccontextmanager
-async def within(seconds: float | None, complaint: str) -> AsyncIterator[None]:
-    """KafkaTimeoutError when the time is over; a TimeoutError from inside stays what it is."""
+async def within(seconds: float | None, message: str) -> AsyncIterator[None]:
+    """Raise KafkaTimeoutError when the time is over; a TimeoutError from inside is not changed."""
     bound = asyncio.timeout(seconds)
     try:
         async with bound:
@@ -40,50 +41,50 @@ async def within(seconds: float | None, complaint: str) -> AsyncIterator[None]:
     except TimeoutError:
         if not bound.expired():
             raise
-        raise KafkaTimeoutError(complaint) from None
+        raise KafkaTimeoutError(message) from None
 
 
 async def run_on(io: IoThread, coroutine: Coroutine[Any, Any, _T], seconds: float | None = None) -> _T:
-    """Run a coroutine on the I/O thread and wait for it here; whoever is cancelled cancels it there."""
+    """Run a coroutine on the I/O thread and await it here. Cancelling here cancels it there."""
     future = io.run(coroutine)
     try:
-        async with within(seconds, f"no answer within {seconds} seconds"):
+        async with within(seconds, f"got no answer within {seconds} seconds"):
             return await asyncio.wrap_future(future)
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        raise ClosedError("the client was closed meanwhile") from None
+        raise ClosedError("the client was closed during the call") from None
 
 
 async def stop(io: IoThread) -> None:
     """Stop the I/O thread without blocking the loop."""
-    bell = Bell(asyncio.get_running_loop())
-    io.stop_soon(bell.ring)
-    await bell.wait(time.monotonic() + STOP_SECONDS_MAX)
+    wakeup = Wakeup(asyncio.get_running_loop())
+    io.stop_soon(wakeup.set)
+    await wakeup.wait(time.monotonic() + STOP_SECONDS_MAX)
 
 
-class Bell:
-    """Rung by any thread, waited for by one task of the loop. Many rings before a look are one."""
+class Wakeup:
+    """Like asyncio.Event, but any thread may set it. One task of the loop waits for it; `wait` clears it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._event = asyncio.Event()
-        self._is_told = False
+        self._is_scheduled = False
 
-    def ring(self) -> None:
-        if not self._is_told:
-            self._is_told = True
-            # A loop that was closed has nobody who waits.
+    def set(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            # If the loop is closed, nobody waits.
             with contextlib.suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._hear)
+                self._loop.call_soon_threadsafe(self._wake)
 
-    def _hear(self) -> None:
-        self._is_told = False
+    def _wake(self) -> None:
+        self._is_scheduled = False
         self._event.set()
 
     async def wait(self, deadline: float) -> bool:
-        """Whether it rang since the last wait, or does by then."""
+        """Wait until it is set, or until the deadline. Returns whether it was set."""
         try:
             async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
                 await self._event.wait()
@@ -94,14 +95,16 @@ class Bell:
 
 
 class Deliveries:
-    """Brings the outcomes of records to futures of the loop; they cross over together, not one by one."""
+    """Passes the outcomes of records to futures of the loop, many at once instead of one by one."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._arrived: deque[tuple[asyncio.Future[Any], Tell | None, Any, KafkaError | None]] = deque()
-        self._is_told = False
+        self._arrived: deque[tuple[asyncio.Future[Any], OnDelivery | None, Any, KafkaError | None]] = deque()
+        self._is_scheduled = False
 
-    def future_of(self, sent: RecordFuture | BatchFuture, on_delivery: Tell | None) -> asyncio.Future[Any]:
+    def future_of(
+        self, sent: RecordFuture | BatchFuture, on_delivery: OnDelivery | None
+    ) -> asyncio.Future[Any]:
         future: asyncio.Future[Any] = self._loop.create_future()
         sent.add_callback(partial(self._arrive, future, on_delivery))
         return future
@@ -109,28 +112,29 @@ class Deliveries:
     def _arrive(
         self,
         future: asyncio.Future[Any],
-        on_delivery: Tell | None,
+        on_delivery: OnDelivery | None,
         result: Any,
         error: KafkaError | None,
     ) -> None:
         self._arrived.append((future, on_delivery, result, error))
-        if not self._is_told:
-            self._is_told = True
+        if not self._is_scheduled:
+            self._is_scheduled = True
             with contextlib.suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._hand_out)
+                self._loop.call_soon_threadsafe(self._deliver)
 
-    def _hand_out(self) -> None:
-        self._is_told = False
+    def _deliver(self) -> None:
+        self._is_scheduled = False
         while self._arrived:
             future, on_delivery, result, error = self._arrived.popleft()
             _settle(future, result, error)
             if on_delivery is not None:
-                # Whoever is told here need not look at the future.
+                # The callback gets the error: mark it as read, so that asyncio does not warn about the
+                # future.
                 if error is not None and not future.cancelled():
                     future.exception()
-                self._tell(on_delivery, result, error)
+                self._call(on_delivery, result, error)
 
-    def _tell(self, on_delivery: Tell, result: Any, error: KafkaError | None) -> None:
+    def _call(self, on_delivery: OnDelivery, result: Any, error: KafkaError | None) -> None:
         try:
             on_delivery(result, error)
         except Exception as failure:
@@ -138,7 +142,7 @@ class Deliveries:
 
 
 def _settle(future: asyncio.Future[Any], result: Any, error: KafkaError | None) -> None:
-    # It may have been cancelled: the record is sent all the same, nobody wants to know.
+    # The future may have been cancelled; the record is sent anyway.
     if future.done():
         return
     if error is not None:

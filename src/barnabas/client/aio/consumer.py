@@ -1,13 +1,13 @@
-"""The consumer for asyncio: the same engine, groups and assignors; waiting is awaiting.
+"""The consumer for asyncio: the same engine, groups and assignors, but it awaits instead of blocking.
 
     async with AsyncConsumer(bootstrap_servers="localhost:9092", group_id="billing") as consumer:
         consumer.subscribe(["orders"])
         async for record in consumer:
             await charge(record.key, record.value)
 
-It belongs to one event loop, and one task polls at a time. A poll that is cancelled loses nothing: records
-are taken in the moment they are returned. A rebalance that has begun goes on when the poll is cancelled, in a
-task of its own, and the next poll waits for it; methods of the listener may be coroutines."""
+It belongs to one event loop, and one task at a time may poll. Cancelling a poll loses no records: they are
+taken only when they are returned. A rebalance that has begun continues in its own task when the poll is
+cancelled, and the next poll waits for it. Methods of the listener may be coroutines."""
 
 import asyncio
 import contextlib
@@ -16,14 +16,20 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from typing import Any, Self, TypeVar
 
-from barnabas.client.aio.bridge import Bell, run_on, running_loop, stop
+from barnabas.client.aio.bridge import Wakeup, run_on, running_loop, stop
+from barnabas.client.consumer.buffer_reader import table_of
 from barnabas.client.consumer.commits import Offsets
-from barnabas.client.consumer.core import NAP_SECONDS, ConsumerCore, Topics
-from barnabas.client.consumer.iterating import hand_out
-from barnabas.client.consumer.lookups import committed_offsets, offsets_by_time, partitions_of_all, persist
+from barnabas.client.consumer.core import RECHECK_SECONDS, ConsumerCore, Topics
+from barnabas.client.consumer.iterating import iterate_records
+from barnabas.client.consumer.lookups import (
+    committed_offsets,
+    offsets_by_time,
+    partitions_of_all,
+    with_retries,
+)
 from barnabas.client.consumer.records import ConsumerRecord, ConsumerRecords
 from barnabas.client.consumer.state import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-from barnabas.client.consumer.steps import Ask, Step, Steps, Wait
+from barnabas.client.consumer.steps import RunOnIoThread, Step, Steps, Wait
 from barnabas.client.errors import ConcurrentAccessError, KafkaTimeoutError
 from barnabas.client.types import OffsetAndMetadata, OffsetAndTimestamp, PartitionInfo, TopicPartition
 
@@ -32,13 +38,14 @@ Answer = Coroutine[Any, Any, _T]
 
 
 class AsyncConsumer(ConsumerCore):
-    """Reads records, in one event loop. Settings are Kafka's, with underscores, or a dict with dots."""
+    """Reads records, in one event loop. The settings are Kafka's: keyword arguments with underscores, or a
+    dict with dots."""
 
     def __init__(self, settings: Mapping[str, Any] | None = None, **keywords: Any) -> None:
         self._loop = running_loop("consumer")
         super().__init__(settings, **keywords)
         self._is_polled = False
-        self._taking_part: asyncio.Task[None] | None = None
+        self._rebalance: asyncio.Task[None] | None = None
         self._is_leaving = False
 
     async def __aenter__(self) -> Self:
@@ -50,27 +57,27 @@ class AsyncConsumer(ConsumerCore):
     # ---- what to read
 
     def subscribe(self, topics: Topics, listener: Any = None) -> None:
-        """Read these topics, or all whose whole name matches the pattern, as a member of the group.
+        """Read these topics, or all topics whose full name matches the pattern, as a member of the group.
 
         The listener has the methods of RebalanceListener, as functions or as coroutines."""
         with self._access:
             topics = list(topics) if isinstance(topics, list | tuple | set | frozenset) else topics
             if topics == []:
-                raise ValueError("there is no topic to subscribe to: await unsubscribe() reads nothing")
+                raise ValueError("the list of topics is empty: use `await unsubscribe()` to read nothing")
             self._subscribe(topics, listener)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read exactly these partitions, without a group's help."""
+        """Read exactly these partitions, without a group."""
         with self._access:
             self._check_assignable()
             consumed = self._engine.consumed()
-            if self._commits_itself and consumed:
+            if self._auto_commits and consumed:
                 self._commit_in_background(consumed, None)
             self._assign(partitions)
 
     async def unsubscribe(self) -> None:
         """Read nothing and leave the group."""
-        await self._settle_membership()
+        await self._finish_rebalance()
         await self._perform(self._unsubscribe())
 
     # ---- reading
@@ -84,30 +91,28 @@ class AsyncConsumer(ConsumerCore):
         return self._poll_arrow(timeout, records_max)
 
     def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
-        """Records without an end: `async for record in consumer`; ends when the consumer is closed. The
-        position follows each record: commit_sync() in the loop covers what was handed out, no more."""
+        """Iterate with `async for record in consumer` until the consumer is closed. The position moves with
+        each record: commit_sync() in the loop commits the records returned so far, and no more."""
         return self._all_records()
 
     async def _all_records(self) -> AsyncIterator[ConsumerRecord]:
         while not self._access.is_closed:
             with contextlib.closing(
-                hand_out(self._engine.assignments, await self.poll(NAP_SECONDS))
+                iterate_records(self._engine.assignments, await self.poll(RECHECK_SECONDS))
             ) as records:
                 for record in records:
                     yield record
 
     async def _poll_records(self, seconds: float) -> ConsumerRecords:
-        found: ConsumerRecords | None = await self._poll(self._take_records, seconds)
-        return ConsumerRecords() if found is None else found
+        records: ConsumerRecords | None = await self._poll(self._take_records, seconds)
+        return ConsumerRecords() if records is None else records
 
     async def _poll_arrow(self, seconds: float, records_max: int) -> Any:
-        from barnabas.client.consumer.arrow import table_of
-
-        return table_of(await self._poll(lambda: self._taking.columns(records_max), seconds))
+        return table_of(await self._poll(lambda: self._buffer_reader.columns(records_max), seconds))
 
     async def _poll(self, take: Callable[[], Any], seconds: float) -> Any:
         if self._is_polled:
-            raise ConcurrentAccessError("a consumer is not for polling by two tasks at once")
+            raise ConcurrentAccessError("a consumer must not be polled by two tasks at the same time")
         self._is_polled = True
         try:
             return await self._poll_until(take, time.monotonic() + seconds)
@@ -116,7 +121,7 @@ class AsyncConsumer(ConsumerCore):
 
     async def _poll_until(self, take: Callable[[], Any], deadline: float) -> Any:
         engine = self._engine
-        # Where records are always there, other tasks have their turn between two polls.
+        # Let other tasks run between two polls, even if there are always records.
         await asyncio.sleep(0)
         while True:
             with self._access:
@@ -126,27 +131,27 @@ class AsyncConsumer(ConsumerCore):
             with self._access:
                 self._commit_if_due(now)
                 engine.assignments.raise_error()
-                found = take()
-            if found is not None or time.monotonic() >= deadline:
-                return found
-            await self._wait(self._has_work, min(deadline, time.monotonic() + NAP_SECONDS))
+                taken = take()
+            if taken is not None or time.monotonic() >= deadline:
+                return taken
+            await self._wait(self._has_work, min(deadline, time.monotonic() + RECHECK_SECONDS))
 
     async def _take_part(self, deadline: float) -> None:
-        """What the group wants of this member; it goes on when the poll is cancelled meanwhile."""
-        if self._taking_part is None:
+        """Take part in a rebalance. It continues even if the poll is cancelled."""
+        if self._rebalance is None:
             membership = self._engine.membership
             if membership is None or not membership.has_work:
                 return
-            self._taking_part = self._loop.create_task(self._perform(membership.poll(deadline)))
-        task = self._taking_part
+            self._rebalance = self._loop.create_task(self._perform(membership.poll(deadline)))
+        task = self._rebalance
         await asyncio.wait({task}, timeout=max(0.0, deadline - time.monotonic()))
         if task.done():
-            self._taking_part = None
+            self._rebalance = None
             task.result()
 
-    async def _settle_membership(self) -> None:
-        """Before the group is left: what is being done for it comes to its end; a round is not waited for."""
-        task, self._taking_part = self._taking_part, None
+    async def _finish_rebalance(self) -> None:
+        """Before leaving the group: finish the current step of a rebalance, but do not wait for a new one."""
+        task, self._rebalance = self._rebalance, None
         if task is not None:
             self._is_leaving = True
             self._engine.notify()
@@ -156,7 +161,7 @@ class AsyncConsumer(ConsumerCore):
     # ---- waiting
 
     async def _perform(self, steps: Steps[_T]) -> _T:
-        """As BlockingSteps does, in this loop."""
+        """Perform steps as BlockingSteps does, but in this loop."""
         resume: Callable[[Any], Step] = steps.send
         given: Any = None
         while True:
@@ -166,24 +171,25 @@ class AsyncConsumer(ConsumerCore):
                 result: _T = end.value
                 return result
             try:
-                resume, given = steps.send, await self._do(step)
+                resume, given = steps.send, await self._perform_one(step)
             except BaseException as error:
                 resume, given = steps.throw, error
 
-    async def _do(self, step: Step) -> Any:
+    async def _perform_one(self, step: Step) -> Any:
         if isinstance(step, Wait):
             await self._wait(lambda: self._is_leaving or step.is_done(), step.deadline)
             return bool(step.is_done())
-        if isinstance(step, Ask):
-            return await run_on(self._engine.io, step.question(), step.timeout)
-        told = step.listen(step.partitions)
-        return await told if inspect.isawaitable(told) else told
+        if isinstance(step, RunOnIoThread):
+            return await run_on(self._engine.io, step.start(), step.timeout)
+        result = step.method(step.partitions)
+        return await result if inspect.isawaitable(result) else result
 
     async def _wait(self, is_done: Callable[[], object], deadline: float) -> bool:
-        """Until something is done that the I/O thread notifies of; a wakeup ends it with WakeupError."""
-        bell = Bell(self._loop)
+        """Wait until `is_done`, checked after each notification of the I/O thread; wakeup() raises
+        WakeupError."""
+        wakeup = Wakeup(self._loop)
         signal = self._engine.assignments.signal
-        signal.listeners.append(bell.ring)
+        signal.listeners.append(wakeup.set)
         try:
             while True:
                 self._access.check_wakeup()
@@ -191,34 +197,34 @@ class AsyncConsumer(ConsumerCore):
                     return True
                 if time.monotonic() >= deadline:
                     return False
-                await bell.wait(deadline)
+                await wakeup.wait(deadline)
         finally:
-            signal.listeners.remove(bell.ring)
+            signal.listeners.remove(wakeup.set)
 
     async def _ask(self, question: Callable[[], Awaitable[_T]], seconds: float | None) -> _T:
         limit = self._api_seconds if seconds is None else seconds
-        return await run_on(self._engine.io, persist(self._engine.network, question, limit))
+        return await run_on(self._engine.io, with_retries(self._engine.network, question, limit))
 
     # ---- committing
 
     def commit_sync(self, offsets: Offsets | None = None, timeout: float | None = None) -> Answer[None]:
-        """Commit these offsets, or where this consumer stands; over when the group has them."""
+        """Commit these offsets, or the current positions; done when they are committed."""
         with self._access:
-            self._need_group()
-            wanted = self._engine.consumed() if offsets is None else dict(offsets)
-        return self._commit(wanted, timeout)
+            self._require_group()
+            to_commit = self._engine.consumed() if offsets is None else dict(offsets)
+        return self._commit(to_commit, timeout)
 
     async def _commit(self, offsets: Offsets, seconds: float | None) -> None:
         if offsets:
             await self._ask(lambda: self._engine.commits.commit(offsets), seconds)
         with self._access:
             self._run_callbacks()
-            self._tell_committed(offsets)
+            self._run_commit_interceptors(offsets)
 
     # ---- offsets and topics
 
     def position(self, partition: TopicPartition, timeout: float | None = None) -> Answer[int]:
-        """The offset of the next record that poll hands out."""
+        """The offset of the next record that poll returns."""
         return self._position(partition, self._api_seconds if timeout is None else timeout)
 
     async def _position(self, partition: TopicPartition, seconds: float) -> int:
@@ -228,35 +234,35 @@ class AsyncConsumer(ConsumerCore):
         while state.offset is None:
             self._engine.assignments.raise_error()
             if not await self._wait(lambda: state.offset is not None or errors, deadline):
-                raise KafkaTimeoutError(f"the position in {partition} could not be found in time")
+                raise KafkaTimeoutError(f"cannot find the position in {partition} within the timeout")
         return state.offset
 
     def committed(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> Answer[dict[TopicPartition, OffsetAndMetadata | None]]:
-        """What the group has committed for each; None where nothing."""
+        """The offset that the group has committed for each partition; None if it has committed none."""
         return self._committed(list(partitions), timeout)
 
     async def _committed(
         self, partitions: list[TopicPartition], seconds: float | None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         network, identity = self._engine.network, self._engine.identity()
-        found = await self._ask(lambda: committed_offsets(network, partitions, identity), seconds)
-        return {each: found.get(each) for each in partitions}
+        offsets = await self._ask(lambda: committed_offsets(network, partitions, identity), seconds)
+        return {each: offsets.get(each) for each in partitions}
 
     def offsets_for_times(
         self, times: Mapping[TopicPartition, int], timeout: float | None = None
     ) -> Answer[dict[TopicPartition, OffsetAndTimestamp | None]]:
-        """The first record at or after each timestamp (ms); None where there is none."""
+        """The first record at or after each timestamp (ms); None if there is none."""
         if any(timestamp < 0 for timestamp in times.values()):
-            raise ValueError("a timestamp is not negative")
+            raise ValueError("a timestamp must not be negative")
         return self._offsets_for_times(times, timeout)
 
     async def _offsets_for_times(
         self, times: Mapping[TopicPartition, int], seconds: float | None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        found = await self._offsets(times, seconds)
-        return {each: found.get(each) for each in times}
+        offsets = await self._offsets(times, seconds)
+        return {each: offsets.get(each) for each in times}
 
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
@@ -267,13 +273,13 @@ class AsyncConsumer(ConsumerCore):
     def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> Answer[dict[TopicPartition, int]]:
-        """Behind the last record that a consumer with this isolation.level can read."""
+        """The offset after the last record that a consumer with this isolation.level can read."""
         return self._ends(dict.fromkeys(partitions, LATEST_TIMESTAMP), timeout)
 
     async def _ends(
         self, times: Mapping[TopicPartition, int], seconds: float | None
     ) -> dict[TopicPartition, int]:
-        return {each: place.offset for each, place in (await self._offsets(times, seconds)).items()}
+        return {each: position.offset for each, position in (await self._offsets(times, seconds)).items()}
 
     async def _offsets(
         self, times: Mapping[TopicPartition, int], seconds: float | None
@@ -300,14 +306,14 @@ class AsyncConsumer(ConsumerCore):
     # ---- the end
 
     def close(self, timeout: float = 30.0) -> Answer[None]:
-        """Commit if that is on, leave the group, end the connections. Once is enough, twice does no harm."""
+        """Commit if enable.auto.commit is on, leave the group, close the connections. May be called twice."""
         return self._close(timeout)
 
     async def _close(self, seconds: float) -> None:
         if self._access.is_closed:
             return
-        await self._settle_membership()
-        # Entered, so that the listener may still commit.
+        await self._finish_rebalance()
+        # Inside `_access`, so that the listener may still commit.
         with self._access:
             self._access.is_closed = True
             try:

@@ -4,9 +4,9 @@
         future = await producer.send("orders", key=b"42", value=b"...")
         print((await future).offset)
 
-`await send()` is over when the record has its place in a batch: it waits for metadata the first time, and for
-memory when buffer.memory is full. The future it gives is the record's outcome. A send that is cancelled while
-it waits has sent nothing; one that has returned is under way, whatever becomes of the future."""
+`await send()` returns when the record is in a batch: it waits for metadata the first time, and for memory
+when buffer.memory is full. The future it returns has the outcome of the record. Cancelling send() while it
+waits sends nothing; after it has returned, the record is sent even if the future is cancelled."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ from functools import partial
 from time import time_ns
 from typing import Any, Self, TypeVar, Unpack
 
-from barnabas.client.aio.bridge import Bell, Deliveries, Delivery, run_on, running_loop, stop, within
+from barnabas.client.aio.bridge import Deliveries, Delivery, Wakeup, run_on, running_loop, stop, within
 from barnabas.client.errors import KafkaError, KafkaTimeoutError
 from barnabas.client.producer.accumulator import RECHECK_SECONDS, TopicQueues
 from barnabas.client.producer.batch import ProducerBatch
@@ -39,7 +39,8 @@ _log = logging.getLogger(__name__)
 
 
 class AsyncProducer(ProducerCore):
-    """Writes records, from one event loop. Settings are Kafka's, with underscores, or a dict with dots."""
+    """Writes records, from one event loop. The settings are Kafka's: keyword arguments with underscores, or a
+    dict with dots."""
 
     def __init__(self, settings: Mapping[str, Any] | None = None, **keywords: Any) -> None:
         self._loop = running_loop("producer")
@@ -57,7 +58,7 @@ class AsyncProducer(ProducerCore):
     async def send(
         self, topic: str, value: Any = None, key: Any = None, **options: Unpack[SendOptions]
     ) -> Delivery:
-        """Hand over a record; the future that comes back gives its RecordMetadata when it is awaited.
+        """Send a record; awaiting the returned future gives its RecordMetadata.
 
         Options: partition, timestamp (ms), headers, on_delivery(metadata or None, error or None), which is
         called in the event loop. Key and value are bytes or None unless there are serializers."""
@@ -76,10 +77,10 @@ class AsyncProducer(ProducerCore):
     async def send_batch(
         self, topic: str | None, records: Any, on_delivery: BatchCallback | None = None
     ) -> asyncio.Future[BatchResult]:
-        """Send many records at once: a table, or a list of pairs, as Producer.send_batch takes them. Over
-        when all of them have their place; the future that comes back says what was written where.
+        """Send many records at once: a table or a list of pairs, as in Producer.send_batch. Returns when all
+        of them are in batches; the returned future says what was written to which partition.
 
-        The loop has its turn after each batch. One that is cancelled may have sent some of the rows."""
+        Other tasks can run after each batch. Cancelling it may leave some of the rows sent."""
         sent: list[ProducerBatch] = []
         packing = self._sender_settings.packing
         for name, rows in self._tables(topic, records):
@@ -95,7 +96,7 @@ class AsyncProducer(ProducerCore):
         return self._deliveries.future_of(BatchFuture(sent), on_delivery)
 
     def _send_plain(self, topic: str, value: Any, key: Any) -> RecordFuture | None:
-        """A record with nothing special, where a batch has room for it."""
+        """Append a record without options directly to an open batch, if there is one with space."""
         queues = self._topics.get(topic) if self._is_plain else None
         if queues is None:
             return None
@@ -112,7 +113,7 @@ class AsyncProducer(ProducerCore):
             raise
         if self._interceptors:
             sent.add_callback(self._acknowledged)
-        # A task that sends without an end must leave the others their turn, now and then.
+        # Let other tasks run, even if this one sends without a pause.
         await asyncio.sleep(0)
         return sent
 
@@ -128,58 +129,58 @@ class AsyncProducer(ProducerCore):
         return sent
 
     async def _when_free(self, append: Callable[[], _T], deadline: float) -> _T:
-        """Wait for memory, without the loop noticing."""
-        bell = Bell(self._loop)
-        self._accumulator.add_space_callback(bell.ring)
+        """Wait for memory without blocking the loop."""
+        wakeup = Wakeup(self._loop)
+        self._accumulator.add_space_callback(wakeup.set)
         try:
             while not (sent := append()):
                 now = time.monotonic()
                 if now >= deadline:
                     raise KafkaTimeoutError("buffer.memory is full and was not freed within max.block.ms")
-                await bell.wait(min(deadline, now + RECHECK_SECONDS))
+                await wakeup.wait(min(deadline, now + RECHECK_SECONDS))
             return sent
         finally:
-            self._accumulator.remove_space_callback(bell.ring)
+            self._accumulator.remove_space_callback(wakeup.set)
 
     async def _queues_of(self, topic: str, deadline: float, partition: int | None) -> TopicQueues:
-        """The topic's queues, that of the partition among them; waits for metadata if need be."""
+        """The queues of the topic, including this partition's; wait for metadata if they are not known."""
         queues = self._known_queues(topic, partition)
         if queues is None:
             async with within(deadline - time.monotonic(), self._missing(topic, partition)):
-                asking = self._cluster.topic(topic, (partition or 0) + 1)
-                queues = self._queues_for(topic, await run_on(self._io, asking))
+                lookup = self._cluster.topic(topic, (partition or 0) + 1)
+                queues = self._queues_for(topic, await run_on(self._io, lookup))
         return queues
 
-    # ---- waiting, looking, closing
+    # ---- flushing, metadata, closing
 
     def flush(self, timeout: float | None = None) -> Coroutine[Any, Any, None]:
-        """Send at once what was handed over so far and wait for its outcome, whatever it is."""
+        """Send all records now, without lingering, and wait until each is confirmed or has failed."""
         return self._flush(timeout)
 
     async def _flush(self, seconds: float | None) -> None:
         self._accumulator.flushing += 1
         try:
             self._wake()
-            async with within(seconds, "not everything was confirmed in time"):
+            async with within(seconds, "not all records were confirmed within the timeout"):
                 for batch in self._accumulator.unfinished():
                     await self._settled(batch)
         finally:
             self._accumulator.flushing -= 1
 
     async def _settled(self, batch: ProducerBatch) -> None:
-        bell = Bell(self._loop)
-        batch.call_when_settled(bell.ring)
-        while not await bell.wait(time.monotonic() + self._block_seconds):
+        wakeup = Wakeup(self._loop)
+        batch.call_when_settled(wakeup.set)
+        while not await wakeup.wait(time.monotonic() + self._block_seconds):
             continue
         for _, part in batch.parts:
             await self._settled(part)
 
     async def partitions_for(self, topic: str) -> list[PartitionInfo]:
-        """The partitions of a topic with their leaders; waits max.block.ms at most."""
+        """The partitions of a topic with their leaders; waits at most max.block.ms."""
         return list((await run_on(self._io, self._cluster.topic(topic), self._block_seconds)).partitions)
 
     def close(self, timeout: float | None = None) -> Coroutine[Any, Any, None]:
-        """Send what is left, at most for `timeout` seconds, and stop; an open transaction is aborted."""
+        """Send the remaining records, for at most `timeout` seconds, and stop. Aborts an open transaction."""
         return self._close(timeout)
 
     async def _close(self, seconds: float | None) -> None:
@@ -193,7 +194,7 @@ class AsyncProducer(ProducerCore):
             else:
                 await self.flush(seconds)
         except KafkaError as error:
-            _log.warning("the producer was closed with work left: %s", error)
+            _log.warning("the producer was closed before all records were confirmed: %s", error)
         finally:
             self._accumulator.close()
             await run_on(self._io, self._stop())
@@ -202,19 +203,20 @@ class AsyncProducer(ProducerCore):
     # ---- transactions
 
     async def init_transactions(self) -> None:
-        """Get an epoch for the transactional id; older producers with it are fenced, their work is undone."""
+        """Get an epoch for the transactional id. Fences older producers with this id and aborts their
+        transactions."""
         await run_on(self._io, self._transactional().initialize(), self._block_seconds)
 
     async def send_offsets_to_transaction(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group_metadata: Any
     ) -> None:
-        """Commit offsets of a consumer group with the transaction; `group_metadata` is the consumer's
+        """Commit offsets of a consumer group as part of the transaction. `group_metadata` is the consumer's
         group_metadata(), or a group id."""
         sending = self._transactional().send_offsets(offsets, group_metadata)
         await run_on(self._io, sending, self._block_seconds)
 
     async def commit_transaction(self) -> None:
-        """Write the transaction; raises and changes nothing when a record of it has failed: abort then."""
+        """Commit the transaction. If one of its records has failed, this raises: call abort_transaction."""
         transactions = self._transactional()
         transactions.require(State.IN_TRANSACTION)
         self._is_plain = False
@@ -222,7 +224,7 @@ class AsyncProducer(ProducerCore):
         await run_on(self._io, transactions.end(committed=True), self._block_seconds)
 
     async def abort_transaction(self) -> None:
-        """Undo the transaction: readers with read_committed see none of it."""
+        """Abort the transaction: consumers with read_committed see none of its records."""
         self._transactional().require(State.IN_TRANSACTION, State.ABORTABLE)
         await self._abort(self._block_seconds)
 

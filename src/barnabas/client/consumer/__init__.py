@@ -1,4 +1,4 @@
-"""The consumer and what its users meet: records, listeners, assignors."""
+"""The consumer and the types its users need: records, listeners, assignors."""
 
 from barnabas.client.consumer.assignors import (
     Assignor,

@@ -1,4 +1,4 @@
-"""Keeps a consumer to one thread at a time. Only wakeup() may come from another."""
+"""Allows only one thread at a time to use a consumer. Only wakeup() may be called by another thread."""
 
 import threading
 import time
@@ -9,7 +9,7 @@ from barnabas.client.errors import ClosedError, ConcurrentAccessError, WakeupErr
 
 
 class Access:
-    """`with access:` around every method; the same thread may enter again, from a listener for example."""
+    """Every method runs inside `with access:`. The same thread may enter again, for example in a listener."""
 
     def __init__(self) -> None:
         self._owner: int | None = None
@@ -22,7 +22,7 @@ class Access:
         thread = threading.get_ident()
         with self._lock:
             if self._owner not in (None, thread):
-                raise ConcurrentAccessError("a consumer is not for use by two threads at once")
+                raise ConcurrentAccessError("a consumer must not be used by two threads at the same time")
             if self.is_closed and self._owner is None:
                 raise ClosedError("the consumer is closed")
             self._owner = thread
@@ -41,19 +41,19 @@ class Access:
             self._is_woken = True
             signal.notify_all()
 
-    def _wants_out(self) -> bool:
-        # close() goes on to its end: the group is to hear that this member leaves.
+    def _should_wake(self) -> bool:
+        # A wakeup does not interrupt close(): the consumer still has to leave the group.
         return self._is_woken and not self.is_closed
 
     def check_wakeup(self) -> None:
-        if self._wants_out():
+        if self._should_wake():
             self._is_woken = False
             raise WakeupError("wakeup() was called")
 
     def wait(self, signal: threading.Condition, is_done: Callable[[], object], deadline: float) -> bool:
-        """Whether it is done by then; a wakeup ends the wait with WakeupError."""
+        """Wait until `is_done` or the deadline. Returns whether it is done; wakeup() raises WakeupError."""
         with signal:
             timeout = max(0.0, deadline - time.monotonic())
-            done = signal.wait_for(lambda: self._wants_out() or is_done(), timeout)
+            done = signal.wait_for(lambda: self._should_wake() or is_done(), timeout)
             self.check_wakeup()
             return bool(done)

@@ -1,7 +1,7 @@
-"""Who reads what in a classic group: range, roundrobin, sticky and cooperative-sticky. No I/O here.
+"""The assignors of a classic group: range, roundrobin, sticky and cooperative-sticky. No I/O here.
 
-The leader of the group runs one of them over the subscriptions of all members. An assignor of the user's is
-an object with the same attributes and methods as these."""
+The leader of the group applies one of them to the subscriptions of all members. A custom assignor is an
+object with the same attributes and methods as these."""
 
 import struct
 from collections import defaultdict
@@ -18,7 +18,7 @@ _NO_USER_DATA = b"\xff\xff\xff\xff"
 
 
 class Subscription(NamedTuple):
-    """What a member asks for, and what it had."""
+    """The topics that a member subscribes to, and the partitions it had before."""
 
     topics: tuple[str, ...]
     owned: tuple[TopicPartition, ...] = ()
@@ -42,7 +42,8 @@ class Assignor(Protocol):
 
 
 def _in_order(members: Mapping[str, Subscription]) -> list[str]:
-    """Static members first and by their names: they keep their places over restarts."""
+    """Static members first, by group.instance.id, so that they keep their place in the order after a
+    restart."""
 
     def place(member: str) -> tuple[bool, str]:
         instance_id = members[member].instance_id
@@ -52,7 +53,7 @@ def _in_order(members: Mapping[str, Subscription]) -> list[str]:
 
 
 class RangeAssignor:
-    """Per topic, each member gets a run of neighbouring partitions; the first ones get one more."""
+    """Each member gets a range of consecutive partitions of each topic; the first ones may get one more."""
 
     name = "range"
     is_cooperative = False
@@ -75,7 +76,7 @@ class RangeAssignor:
 
 
 class RoundRobinAssignor:
-    """All partitions in order are dealt out like cards; who has not subscribed to a topic is passed over."""
+    """Assigns all partitions in turn to the members; skips members that have not subscribed to the topic."""
 
     name = "roundrobin"
     is_cooperative = False
@@ -96,7 +97,7 @@ class RoundRobinAssignor:
 
 
 class StickyAssignor:
-    """As even as the subscriptions allow, with as few moves as that takes. Members give all up first."""
+    """As even as the subscriptions allow, with as few moves as possible. Members revoke everything first."""
 
     name = "sticky"
     is_cooperative = False
@@ -105,7 +106,7 @@ class StickyAssignor:
         return _sticky(partitions, {each: _with_history(member) for each, member in members.items()})
 
     def user_data(self, owned: Sequence[TopicPartition], generation: int) -> bytes | None:
-        """What this member had, in the format of Kafka's sticky assignor."""
+        """The partitions that this member had, in the format of Kafka's sticky assignor."""
         topics = [
             assignment_format.TopicPartition(topic=topic, partitions=indexes)
             for topic, indexes in by_topic(owned).items()
@@ -116,7 +117,8 @@ class StickyAssignor:
 
 
 class CooperativeStickyAssignor:
-    """As sticky, and members keep what stays theirs: what moves is given up first, and dealt out after."""
+    """As sticky, but members keep the partitions that do not move. Those that move are revoked first and
+    assigned in the next rebalance."""
 
     name = "cooperative-sticky"
     is_cooperative = True
@@ -133,23 +135,23 @@ class CooperativeStickyAssignor:
 
 
 def by_topic(partitions: Sequence[TopicPartition]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = defaultdict(list)
+    indexes: dict[str, list[int]] = defaultdict(list)
     for topic, partition in partitions:
-        found[topic].append(partition)
-    return dict(found)
+        indexes[topic].append(partition)
+    return dict(indexes)
 
 
 def _all(partitions: Mapping[str, int], members: Mapping[str, Subscription]) -> list[TopicPartition]:
-    wanted = {topic for subscription in members.values() for topic in subscription.topics}
+    subscribed = {topic for subscription in members.values() for topic in subscription.topics}
     return [
         TopicPartition(topic, partition)
-        for topic in sorted(wanted & partitions.keys())
+        for topic in sorted(subscribed & partitions.keys())
         for partition in range(partitions[topic])
     ]
 
 
 def _with_history(member: Subscription) -> Subscription:
-    """The member with what its user data says it had; data that cannot be read counts as none."""
+    """The member with the partitions named in its user data; data that cannot be decoded is ignored."""
     if not member.user_data or len(member.user_data) <= _GENERATION.size:
         return member
     try:
@@ -183,7 +185,7 @@ def _sticky(partitions: Mapping[str, int], members: Mapping[str, Subscription]) 
 
 
 def _kept(partitions: Mapping[str, int], members: Mapping[str, Subscription]) -> Plan:
-    """What members had and may keep. Of two that claim a partition, the newer generation is right."""
+    """The partitions that members had and may keep. If two claim the same one, the newer generation wins."""
     owners: dict[TopicPartition, str] = {}
     for member in _in_order(members):
         for each in members[member].owned:
@@ -198,9 +200,9 @@ def _kept(partitions: Mapping[str, int], members: Mapping[str, Subscription]) ->
 
 
 def _even_out(plan: Plan, members: Mapping[str, Subscription], order: list[str]) -> None:
-    """Move partitions while that brings two members nearer to each other; each move does, so it ends.
+    """Move partitions as long as a move makes the counts of two members more even, so the loop ends.
 
-    The one with the most gives first, one at a time: so nobody is given what he would have to pass on."""
+    The member with the most partitions gives one first, so no partition has to move twice."""
     while True:
         for giver in sorted(order, key=lambda member: -len(plan[member])):
             if _give_one(giver, plan, members, order):
@@ -229,20 +231,20 @@ _BUILT_IN: dict[str, type[Assignor]] = {
     "sticky": StickyAssignor,
     "cooperative-sticky": CooperativeStickyAssignor,
 }
-# So that a configuration written for the Java client works.
+# Java's class names, so that a configuration written for the Java client works.
 _JAVA = {f"org.apache.kafka.clients.consumer.{kind.__name__}": kind for kind in _BUILT_IN.values()}
 
 
 def assignors_of(given: Sequence[object]) -> list[Assignor]:
-    """The assignors that partition.assignment.strategy names, or holds."""
-    found: list[Assignor] = []
+    """The assignors that partition.assignment.strategy contains or names."""
+    assignors: list[Assignor] = []
     for each in given:
         kind = (_BUILT_IN.get(each) or _JAVA.get(each)) if isinstance(each, str) else each
         if kind is None:
             raise ConfigError(
-                f"partition.assignment.strategy has {each!r}; known are {', '.join(_BUILT_IN)}."
+                f"partition.assignment.strategy has {each!r}; the known assignors are {', '.join(_BUILT_IN)}."
             )
-        found.append(kind() if isinstance(kind, type) else kind)  # type: ignore[arg-type]
-    if not found:
+        assignors.append(kind() if isinstance(kind, type) else kind)  # type: ignore[arg-type]
+    if not assignors:
         raise ConfigError("partition.assignment.strategy must name at least one assignor.")
-    return found
+    return assignors

@@ -1,8 +1,9 @@
 """A member of a classic group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
-A round begins on the polling thread: it gives up partitions and then waits, poll after poll, for the I/O
-thread to come back from JoinGroup and SyncGroup. Heartbeats go on there meanwhile. A member whose user
-does not poll within max.poll.interval.ms leaves the group, so that others get its partitions."""
+A rebalance begins on the polling thread: it revokes partitions and then waits, poll after poll, until the I/O
+thread has the answers to JoinGroup and SyncGroup. The I/O thread keeps sending heartbeats meanwhile. If the
+user does not poll within max.poll.interval.ms, the member leaves the group, so that others get its
+partitions."""
 
 import asyncio
 import concurrent.futures
@@ -10,8 +11,8 @@ import time
 
 from barnabas.client.consumer.assignors import Assignor, Subscription, assignors_of
 from barnabas.client.consumer.lookups import Identity
-from barnabas.client.consumer.membership import Handover, Surroundings
-from barnabas.client.consumer.steps import Ask, Steps, Wait
+from barnabas.client.consumer.membership import Handover, MembershipContext
+from barnabas.client.consumer.steps import RunOnIoThread, Steps, Wait
 from barnabas.client.consumer.subscriptions import (
     decode_assignment,
     decode_subscription,
@@ -33,27 +34,27 @@ _START_OVER = (
 
 
 class ClassicMembership:
-    def __init__(self, around: Surroundings) -> None:
-        config = around.config
-        self._around = around
-        self._network = around.network
-        self._handover = Handover(around)
+    def __init__(self, context: MembershipContext) -> None:
+        config = context.config
+        self._context = context
+        self._network = context.network
+        self._handover = Handover(context)
         self._assignors: list[Assignor] = assignors_of(config["partition.assignment.strategy"])
-        # Only when all of them can is it safe that members keep partitions through a round.
+        # Members may keep partitions during a rebalance only if all assignors are cooperative.
         self._is_cooperative = all(assignor.is_cooperative for assignor in self._assignors)
         self._instance_id: str | None = config["group.instance.id"]
         self._member_id = ""
         self._generation = -1
-        self._had_generation = -1
+        self._previous_generation = -1
         self._is_stable = False
         self._needs_join = True
         self._is_lost = False
         self._fatal: KafkaError | None = None
         self._joined_topics: tuple[str, ...] = ()
         self._led_counts: dict[str, int] | None = None
-        self._had: list[TopicPartition] = []
-        self._joining: concurrent.futures.Future[list[TopicPartition]] | None = None
-        self._beating = around.io.run(self._beat())
+        self._previous_partitions: list[TopicPartition] = []
+        self._join_future: concurrent.futures.Future[list[TopicPartition]] | None = None
+        self._heartbeats = context.io.run(self._heartbeat_loop())
 
     @property
     def identity(self) -> Identity:
@@ -61,11 +62,11 @@ class ClassicMembership:
 
     @property
     def has_work(self) -> bool:
-        return self._needs_join or self._is_lost or self._joining is not None or self._fatal is not None
+        return self._needs_join or self._is_lost or self._join_future is not None or self._fatal is not None
 
     @property
     def is_rebalancing(self) -> bool:
-        return self._joining is not None
+        return self._join_future is not None
 
     # ---- on the polling thread
 
@@ -73,66 +74,66 @@ class ClassicMembership:
         self._needs_join = True
 
     def poll(self, deadline: float) -> Steps[None]:
-        """Take part in the group: give up and take over partitions, for as long as the deadline allows."""
+        """Take part in rebalances until the deadline: revoke partitions, join, and assign the new ones."""
         if self._fatal is not None:
             raise self._fatal
         if self._is_lost:
             self._is_lost = False
             yield from self._handover.lose()
-        while self._needs_join or self._joining is not None:
-            if self._joining is None:
+        while self._needs_join or self._join_future is not None:
+            if self._join_future is None:
                 self._needs_join = False
                 yield from self._give_up()
-                self._joining = self._around.io.run(self._join())
-                self._joining.add_done_callback(self._notify)
-            joining = self._joining
-            if not (yield Wait(joining.done, deadline)):
+                self._join_future = self._context.io.run(self._join())
+                self._join_future.add_done_callback(self._notify)
+            join_future = self._join_future
+            if not (yield Wait(join_future.done, deadline)):
                 return
-            self._joining = None
-            if joining.cancelled() or joining.exception() is not None:
-                # The group refuses, which is raised here; the next poll asks again.
+            self._join_future = None
+            if join_future.cancelled() or join_future.exception() is not None:
+                # result() raises the error below; the next poll joins again.
                 self._needs_join = True
-            yield from self._take_over(joining.result())
+            yield from self._take_over(join_future.result())
 
     def leave(self, timeout: float) -> Steps[None]:
-        """Give everything up and tell the group, unless this is a static member that will be back."""
+        """Revoke all partitions and leave the group. A static member does not leave: it may come back."""
         yield from self._handover.revoke(self._handover.owned)
-        self._beating.cancel()
-        if self._joining is not None:
-            self._joining.cancel()
+        self._heartbeats.cancel()
+        if self._join_future is not None:
+            self._join_future.cancel()
         if self._member_id and self._instance_id is None:
             try:
-                yield Ask(lambda: self._send_leave("the consumer is closing"), timeout)
+                yield RunOnIoThread(lambda: self._send_leave("the consumer is closing"), timeout)
             except (KafkaError, KafkaTimeoutError):
-                # The session will run out instead.
+                # The coordinator removes the member when its session expires.
                 self._forget()
         self._forget()
 
     def _give_up(self) -> Steps[None]:
-        self._had = self._handover.owned or self._had
+        self._previous_partitions = self._handover.owned or self._previous_partitions
         gone = self._handover.owned
         if self._is_cooperative:
-            topics = set(self._around.topics())
+            topics = set(self._context.topics())
             gone = [each for each in gone if each.topic not in topics]
         yield from self._handover.revoke(gone)
 
     def _take_over(self, partitions: list[TopicPartition]) -> Steps[None]:
         given_up = set(self._handover.owned) - set(partitions)
         yield from self._handover.revoke(given_up)
-        self._had = partitions
+        self._previous_partitions = partitions
         if given_up and self._is_cooperative:
-            # They can be dealt out only now that they are free.
+            # Join again, so that the revoked partitions can be assigned to other members.
             self._needs_join = True
         yield from self._handover.assign(partitions)
 
     def _notify(self, _: object) -> None:
-        with self._around.assignments.signal:
-            self._around.assignments.signal.notify_all()
+        with self._context.assignments.signal:
+            self._context.assignments.signal.notify_all()
 
     # ---- on the I/O thread
 
     async def _join(self) -> list[TopicPartition]:
-        """Join and synchronise until there is an assignment; what cannot be helped is raised."""
+        """Join and synchronise until there is an assignment; errors that are not retriable are raised."""
         self._is_stable = False
         while True:
             try:
@@ -147,8 +148,8 @@ class ClassicMembership:
                     await self._network.recover()
 
     async def _join_once(self) -> list[TopicPartition]:
-        self._joined_topics = self._around.topics()
-        config = self._around.config
+        self._joined_topics = self._context.topics()
+        config = self._context.config
         request = join_group.JoinGroupRequest(
             group_id=self._network.group_id,
             session_timeout_ms=config["session.timeout.ms"],
@@ -175,17 +176,17 @@ class ClassicMembership:
         if answer.leader == answer.member_id and not answer.skip_assignment:
             plan = await self._plan(answer)
         partitions = await self._sync(answer.protocol_name or "", plan)
-        self._had_generation = self._generation
+        self._previous_generation = self._generation
         self._is_stable = True
         return partitions
 
     def _metadata(self, assignor: Assignor) -> bytes:
         owned = tuple(self._handover.owned) if self._is_cooperative else ()
-        user_data = assignor.user_data(self._had, self._had_generation)
+        user_data = assignor.user_data(self._previous_partitions, self._previous_generation)
         topics = self._joined_topics
-        rack = self._around.config["client.rack"] or None
+        rack = self._context.config["client.rack"] or None
         return encode_subscription(
-            Subscription(topics, owned, self._had_generation, self._instance_id, user_data), rack
+            Subscription(topics, owned, self._previous_generation, self._instance_id, user_data), rack
         )
 
     async def _plan(self, answer: join_group.JoinGroupResponse) -> dict[str, list[TopicPartition]]:
@@ -194,7 +195,7 @@ class ClassicMembership:
             for member in answer.members
         }
         topics = {topic for member in members.values() for topic in member.topics}
-        self._network.know(topics)
+        self._network.track(topics)
         if any(not self._network.cluster.metadata.partition_count(topic) for topic in topics):
             await self._network.cluster.refresh()
         self._led_counts = self._counts(topics)
@@ -220,32 +221,32 @@ class ClassicMembership:
                 for member, partitions in plan.items()
             ],
         )
-        timeout = self._around.config.seconds("max.poll.interval.ms") + JOIN_GRACE_SECONDS
+        timeout = self._context.config.seconds("max.poll.interval.ms") + JOIN_GRACE_SECONDS
         answer = await self._network.ask_coordinator(sync_group.API_KEY, request, within=timeout)
         if answer.error_code:
             raise error_from(answer.error_code)
         return decode_assignment(bytes(answer.assignment))
 
-    async def _beat(self) -> None:
-        """Heartbeats while the member is in the group; leaves it when the user has stopped polling."""
-        interval = self._around.config.seconds("heartbeat.interval.ms")
-        poll_interval_max = self._around.config.seconds("max.poll.interval.ms")
+    async def _heartbeat_loop(self) -> None:
+        """Send heartbeats while the member is in the group; leave the group when the user stops polling."""
+        interval = self._context.config.seconds("heartbeat.interval.ms")
+        poll_interval_max = self._context.config.seconds("max.poll.interval.ms")
         while True:
             await asyncio.sleep(min(interval, poll_interval_max / 2))
             if not self._is_stable:
                 continue
             try:
-                if time.monotonic() - self._around.last_poll > poll_interval_max:
-                    await self._step_out()
+                if time.monotonic() - self._context.last_poll > poll_interval_max:
+                    await self._leave_because_idle()
                 else:
                     await self._send_heartbeat()
             except KafkaError as error:
                 self._network.coordinator_failed(error.code)
 
-    async def _step_out(self) -> None:
-        """Nobody polls: leave, so that others get the partitions. A static member's place is kept for it, for
-        as long as its session lasts without heartbeats."""
-        self._expel()
+    async def _leave_because_idle(self) -> None:
+        """The user does not poll: leave, so that others get the partitions. A static member only stops its
+        heartbeats; the group keeps its partitions until its session expires."""
+        self._lost_membership()
         if self._instance_id is None:
             await self._send_leave("the consumer did not poll within max.poll.interval.ms")
         self._forget()
@@ -267,11 +268,11 @@ class ClassicMembership:
         if error.code is ErrorCode.REBALANCE_IN_PROGRESS:
             self._need_join()
         elif error.code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION):
-            self._expel()
+            self._lost_membership()
             self._forget()
         elif error.code is ErrorCode.FENCED_INSTANCE_ID:
             self._fatal = error
-            self._expel()
+            self._lost_membership()
         else:
             raise error
 
@@ -279,15 +280,15 @@ class ClassicMembership:
         self._needs_join = True
         self._notify(None)
 
-    def _expel(self) -> None:
-        """The group has gone on without this member; the next poll joins again."""
+    def _lost_membership(self) -> None:
+        """This member is no longer in the group; the next poll joins again."""
         self._is_stable = False
         self._is_lost = True
         self._need_join()
 
     def _forget(self) -> None:
         self._is_stable = False
-        self._generation = self._had_generation = -1
+        self._generation = self._previous_generation = -1
         self._member_id = ""
 
     async def _send_leave(self, reason: str) -> None:
@@ -297,4 +298,4 @@ class ClassicMembership:
         request = leave_group.LeaveGroupRequest(
             group_id=self._network.group_id, members=[identity], member_id=self._member_id
         )
-        await self._network.tell_coordinator_aside(leave_group.API_KEY, request)
+        await self._network.ask_coordinator_separately(leave_group.API_KEY, request)

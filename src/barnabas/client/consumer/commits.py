@@ -14,7 +14,7 @@ from barnabas.client.errors import (
 from barnabas.client.types import OffsetAndMetadata, TopicPartition
 from barnabas.wire.messages import offset_commit
 
-# The last version that names topics.
+# The last version that identifies topics by name.
 OFFSET_COMMIT_BY_NAME = 9
 _EXPELLED = (
     ErrorCode.UNKNOWN_MEMBER_ID,
@@ -23,8 +23,8 @@ _EXPELLED = (
     ErrorCode.FENCED_MEMBER_EPOCH,
 )
 REBALANCING = (
-    "The group is in the middle of a rebalance, so offsets cannot be committed now: poll() completes it, and"
-    " what this consumer then still owns can be committed."
+    "Offsets cannot be committed during a rebalance. Call poll() to complete it, then commit the offsets of"
+    " the partitions that this consumer still has."
 )
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
@@ -35,7 +35,7 @@ class Commits:
         self._identity = identity
 
     async def commit(self, offsets: Offsets) -> None:
-        """One attempt. A retriable KafkaError may be tried again, CommitFailedError is final."""
+        """Commit once, without retries. CommitFailedError means that a retry cannot help."""
         identity = self._identity()
         topics: dict[str, offset_commit.OffsetCommitRequestTopic] = {}
         for (topic, partition), given in offsets.items():
@@ -69,14 +69,14 @@ class Commits:
         self._network.coordinator_failed(error.code)
         if error.code in _EXPELLED:
             raise CommitFailedError(
-                f"The offset of {partition} cannot be committed: the group has gone on without this consumer"
-                f" ({error.code.name}). Poll more often, take less per poll (max.poll.records), raise"
-                " max.poll.interval.ms, or look for another consumer that uses the group id.",
+                f"The offset of {partition} cannot be committed: this consumer is no longer a member of the"
+                f" group ({error.code.name}). Poll more often, lower max.poll.records, raise"
+                " max.poll.interval.ms, or check whether another consumer uses the same group.instance.id.",
                 error.code,
             )
         if error.code is ErrorCode.REBALANCE_IN_PROGRESS:
             raise RebalanceInProgressError(REBALANCING)
         if error.code is ErrorCode.STALE_MEMBER_EPOCH:
-            # The next heartbeat brings the new epoch.
+            # The answer to the next heartbeat has the new epoch.
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the member's epoch has just changed")
         raise error

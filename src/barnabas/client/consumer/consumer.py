@@ -1,12 +1,13 @@
-"""The consumer: subscribe or assign, poll, commit, seek. It belongs to one thread at a time."""
+"""The consumer: subscribe or assign, poll, commit, seek. One thread at a time may use it."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 
+from barnabas.client.consumer.buffer_reader import table_of
 from barnabas.client.consumer.commits import Offsets
-from barnabas.client.consumer.core import NAP_SECONDS, Topics
-from barnabas.client.consumer.iterating import hand_out
+from barnabas.client.consumer.core import RECHECK_SECONDS, Topics
+from barnabas.client.consumer.iterating import iterate_records
 from barnabas.client.consumer.membership import RebalanceListener
 from barnabas.client.consumer.queries import OffsetQueries
 from barnabas.client.consumer.records import ConsumerRecord, ConsumerRecords
@@ -14,7 +15,7 @@ from barnabas.client.types import TopicPartition
 
 
 class Consumer(OffsetQueries):
-    """Reads records. Settings are Kafka's, with underscores, or a dict with dots.
+    """Reads records. The settings are Kafka's: keyword arguments with underscores, or a dict with dots.
 
     with Consumer(bootstrap_servers="localhost:9092", group_id="billing") as consumer:
         consumer.subscribe(["orders"])
@@ -32,10 +33,10 @@ class Consumer(OffsetQueries):
     # ---- what to read
 
     def subscribe(self, topics: Topics, listener: RebalanceListener | None = None) -> None:
-        """Read these topics, or all whose whole name matches the pattern, as a member of the group.
+        """Read these topics, or all topics whose full name matches the pattern, as a member of the group.
 
         re.compile(...) is matched here; a SubscriptionPattern by the brokers (group.protocol=consumer).
-        No topics at all is unsubscribe()."""
+        An empty list means unsubscribe()."""
         with self._access:
             topics = list(topics) if isinstance(topics, list | tuple | set | frozenset) else topics
             if topics == []:
@@ -44,7 +45,7 @@ class Consumer(OffsetQueries):
                 self._subscribe(topics, listener)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read exactly these partitions, without a group's help."""
+        """Read exactly these partitions, without a group."""
         with self._access:
             self._check_assignable()
             self._engine.steps.perform(self._commit_before_revocation())
@@ -60,24 +61,21 @@ class Consumer(OffsetQueries):
     def poll(self, timeout: float = 0.0) -> ConsumerRecords:
         """The next records, at most max.poll.records; waits up to `timeout` seconds for the first."""
         with self._access:
-            found: ConsumerRecords | None = self._poll(self._take_records, timeout)
-            return ConsumerRecords() if found is None else found
+            records: ConsumerRecords | None = self._poll(self._take_records, timeout)
+            return ConsumerRecords() if records is None else records
 
     def poll_arrow(self, timeout: float = 0.0, records_max: int = 100_000) -> Any:
         """As poll, as a pyarrow.Table: topic, partition, offset, timestamp, key, value, headers.
 
-        Deserializers and interceptors play no part. Needs pyarrow."""
-        from barnabas.client.consumer.arrow import table_of
-
+        Deserializers and interceptors are not used. Needs pyarrow."""
         with self._access:
-            found = self._poll(lambda: self._taking.columns(records_max), timeout)
-            return table_of(found)
+            return table_of(self._poll(lambda: self._buffer_reader.columns(records_max), timeout))
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
-        """Records without an end; close() from a listener, or wakeup(), ends it. The position follows each
-        record: commit_sync() in the loop covers what was handed out, no more."""
+        """Iterate over records forever; wakeup(), or close() in a listener, ends it. The position moves with
+        each record: commit_sync() in the loop commits the records returned so far, and no more."""
         while not self._access.is_closed:
-            yield from hand_out(self._engine.assignments, self.poll(NAP_SECONDS))
+            yield from iterate_records(self._engine.assignments, self.poll(RECHECK_SECONDS))
 
     def _poll(self, take: Callable[[], Any], timeout: float) -> Any:
         engine = self._engine
@@ -88,26 +86,26 @@ class Consumer(OffsetQueries):
                 engine.steps.perform(engine.membership.poll(deadline))
             self._commit_if_due(now)
             engine.assignments.raise_error()
-            found = take()
-            if found is not None or time.monotonic() >= deadline:
-                return found
-            engine.wait(self._has_work, min(deadline, time.monotonic() + NAP_SECONDS))
+            taken = take()
+            if taken is not None or time.monotonic() >= deadline:
+                return taken
+            engine.wait(self._has_work, min(deadline, time.monotonic() + RECHECK_SECONDS))
 
     # ---- committing
 
     def commit_sync(self, offsets: Offsets | None = None, timeout: float | None = None) -> None:
-        """Commit these offsets, or where this consumer stands; returns when the group has them."""
+        """Commit these offsets, or the current positions; returns when they are committed."""
         with self._access:
-            self._need_group()
-            wanted = self._engine.consumed() if offsets is None else dict(offsets)
-            self._engine.commit(wanted, self._api_seconds if timeout is None else timeout)
+            self._require_group()
+            to_commit = self._engine.consumed() if offsets is None else dict(offsets)
+            self._engine.commit(to_commit, self._api_seconds if timeout is None else timeout)
             self._run_callbacks()
-            self._tell_committed(wanted)
+            self._run_commit_interceptors(to_commit)
 
     # ---- the end
 
     def close(self, timeout: float = 30.0) -> None:
-        """Commit if that is on, leave the group, end the connections. Once is enough, twice does no harm."""
+        """Commit if enable.auto.commit is on, leave the group, close the connections. May be called twice."""
         if self._access.is_closed:
             return
         with self._access:

@@ -1,4 +1,4 @@
-"""What the consumer and its asyncio form share: all that does not wait for an answer."""
+"""What the consumer and its asyncio form share: everything that does not wait for an answer."""
 
 import concurrent.futures
 import logging
@@ -10,14 +10,14 @@ from typing import Any
 
 from barnabas.client.config import consumer_config
 from barnabas.client.consumer.access import Access
+from barnabas.client.consumer.buffer_reader import BufferReader
 from barnabas.client.consumer.commits import Offsets
 from barnabas.client.consumer.engine import Engine
-from barnabas.client.consumer.lookups import persist
+from barnabas.client.consumer.lookups import with_retries
 from barnabas.client.consumer.membership import RebalanceListener
 from barnabas.client.consumer.records import ConsumerRecords
 from barnabas.client.consumer.state import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, RESET, PartitionState
-from barnabas.client.consumer.steps import Ask, Steps, Wait
-from barnabas.client.consumer.taking import Taking
+from barnabas.client.consumer.steps import RunOnIoThread, Steps, Wait
 from barnabas.client.errors import ErrorCode, KafkaError, RetriableCommitFailedError
 from barnabas.client.types import (
     ConsumerGroupMetadata,
@@ -29,21 +29,21 @@ from barnabas.client.types import (
 CommitCallback = Callable[[Offsets, Exception | None], object]
 Topics = Iterable[str] | re.Pattern[str] | SubscriptionPattern
 _log = logging.getLogger(__name__)
-# How long a wait may last before a poll looks again at what is due: commits, patterns.
-NAP_SECONDS = 1.0
+# The longest wait of a poll before it checks again whether a commit is due or a pattern matches new topics.
+RECHECK_SECONDS = 1.0
 REVOCATION_COMMIT_SECONDS_MAX = 5.0
-_EXCLUSIVE = "topics, a pattern and assigned partitions exclude each other: unsubscribe first"
+_EXCLUSIVE = "a consumer reads topics, a pattern or assigned partitions: call unsubscribe() before changing"
 
 
 class ConsumerCore:
-    """Belongs to one thread at a time: every method enters `_access`."""
+    """Used by one thread at a time: every method enters `_access`."""
 
     def __init__(self, settings: Mapping[str, Any] | None = None, **keywords: Any) -> None:
         config = consumer_config(settings, **keywords)
         self._access = Access()
         self._engine = Engine(config, self._access)
         self._config = config
-        self._taking = Taking(self._engine.assignments)
+        self._buffer_reader = BufferReader(self._engine.assignments)
         self._topics: tuple[str, ...] = ()
         self._pattern: re.Pattern[str] | SubscriptionPattern | None = None
         self._matched_against: object = None
@@ -51,40 +51,40 @@ class ConsumerCore:
         self._listener: Any = RebalanceListener()
         self._interceptors: tuple[Any, ...] = tuple(config["interceptor.classes"])
         self._callbacks: deque[Callable[[], object]] = deque()
-        self._commits_under_way: set[concurrent.futures.Future[None]] = set()
-        self._commits_itself: bool = config["enable.auto.commit"] and config["group.id"] is not None
+        self._commits_in_flight: set[concurrent.futures.Future[None]] = set()
+        self._auto_commits: bool = config["enable.auto.commit"] and config["group.id"] is not None
         self._commit_due = time.monotonic() + config.seconds("auto.commit.interval.ms")
         self._api_seconds = config.seconds("default.api.timeout.ms")
-        around = self._engine.around
-        around.topics = lambda: self._topics
-        around.pattern = self._server_pattern
-        around.listener = lambda: self._listener
-        around.before_revocation = self._commit_before_revocation
+        context = self._engine.membership_context
+        context.topics = lambda: self._topics
+        context.pattern = self._server_pattern
+        context.listener = lambda: self._listener
+        context.before_revocation = self._commit_before_revocation
 
     # ---- what to read
 
     def _subscribe(self, topics: Topics, listener: Any) -> None:
         if isinstance(topics, str):
-            raise TypeError("subscribe takes a list of topics, or a compiled pattern")
+            raise TypeError("subscribe needs a list of topics or a compiled pattern, not a string")
         if not self._config["group.id"]:
-            raise KafkaError(ErrorCode.INVALID_GROUP_ID, "To subscribe, a consumer needs a group.id.")
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID, "Set group.id to subscribe.")
         is_pattern = isinstance(topics, re.Pattern | SubscriptionPattern)
         had_any = bool(self._topics or self._pattern)
         if self._is_assigned_by_user or (had_any and is_pattern != (self._pattern is not None)):
             raise RuntimeError(_EXCLUSIVE)
         if isinstance(topics, SubscriptionPattern) and self._config["group.protocol"].lower() != "consumer":
             raise RuntimeError(
-                "a SubscriptionPattern needs group.protocol=consumer; give re.compile(...) instead"
+                "a SubscriptionPattern needs group.protocol=consumer; use re.compile(...) instead"
             )
         self._listener = listener or RebalanceListener()
         if isinstance(topics, SubscriptionPattern):
             self._pattern, self._topics = topics, ()
         elif isinstance(topics, re.Pattern):
             self._pattern, self._matched_against = topics, None
-            self._engine.io.call_soon(self._engine.cluster.want_all)
+            self._engine.io.call_soon(self._engine.cluster.track_all)
         else:
             self._topics = tuple(dict.fromkeys(topics))
-            self._engine.io.call_soon(self._engine.cluster.want, self._topics)
+            self._engine.io.call_soon(self._engine.cluster.track, self._topics)
         self._engine.join_group()
 
     def _server_pattern(self) -> str:
@@ -104,21 +104,21 @@ class ConsumerCore:
         self._topics, self._pattern, self._is_assigned_by_user = (), None, False
 
     def subscription(self) -> set[str]:
-        """The topics subscribed to; of a pattern, those that match it now."""
+        """The subscribed topics; with a pattern, the topics that match it now."""
         with self._access:
             if isinstance(self._pattern, SubscriptionPattern):
                 return {each.topic for each in self._engine.assignments.states}
             return set(self._topics)
 
     def assignment(self) -> set[TopicPartition]:
-        """The partitions this consumer reads now."""
+        """The partitions that this consumer reads now."""
         with self._access:
             return set(self._engine.assignments.states)
 
     def group_metadata(self) -> ConsumerGroupMetadata:
-        """Who this consumer is in its group, for Producer.send_offsets_to_transaction."""
+        """The identity of this consumer in its group, for Producer.send_offsets_to_transaction."""
         with self._access:
-            self._need_group()
+            self._require_group()
             identity = self._engine.identity()
             return ConsumerGroupMetadata(
                 self._config["group.id"],
@@ -130,20 +130,20 @@ class ConsumerCore:
     # ---- reading
 
     def _begin_turn(self) -> float:
-        """What every turn of a poll begins with; the time."""
+        """Begin one turn of a poll. Returns the time."""
         if not (self._topics or self._pattern or self._is_assigned_by_user):
             raise RuntimeError("subscribe to topics or assign partitions before polling")
         self._access.check_wakeup()
-        self._engine.around.last_poll = now = time.monotonic()
+        self._engine.membership_context.last_poll = now = time.monotonic()
         self._run_callbacks()
         self._match_pattern()
         return now
 
     def _take_records(self) -> ConsumerRecords | None:
-        found = self._taking.records(self._config["max.poll.records"])
-        if not found:
+        taken = self._buffer_reader.records(self._config["max.poll.records"])
+        if not taken:
             return None
-        records = ConsumerRecords(found)
+        records = ConsumerRecords(taken)
         for interceptor in self._interceptors:
             records = self._intercepted(interceptor, records)
         return records
@@ -154,7 +154,7 @@ class ConsumerCore:
             return True
         if isinstance(self._pattern, re.Pattern) and self._matched_against is not engine.cluster.metadata:
             return True
-        return self._taking.is_ready()
+        return self._buffer_reader.is_ready()
 
     def _match_pattern(self) -> None:
         metadata = self._engine.cluster.metadata
@@ -176,7 +176,7 @@ class ConsumerCore:
             changed: ConsumerRecords = interceptor.on_consume(records)
             return changed
         except Exception:
-            # As in Kafka: an interceptor cannot stop the records.
+            # As in Kafka: the records are returned even if an interceptor fails.
             _log.exception("an interceptor failed in on_consume")
             return records
 
@@ -185,17 +185,17 @@ class ConsumerCore:
     def commit_async(self, offsets: Offsets | None = None, callback: CommitCallback | None = None) -> None:
         """Commit without waiting; `callback(offsets, error or None)` is called by a later poll or commit."""
         with self._access:
-            self._need_group()
-            wanted = self._engine.consumed() if offsets is None else dict(offsets)
-            self._commit_in_background(wanted, callback)
+            self._require_group()
+            to_commit = self._engine.consumed() if offsets is None else dict(offsets)
+            self._commit_in_background(to_commit, callback)
 
     def _commit_in_background(self, offsets: Offsets, callback: CommitCallback | None) -> None:
         future = self._engine.io.run(self._engine.commits.commit(offsets))
-        self._commits_under_way.add(future)
+        self._commits_in_flight.add(future)
 
         def done(_: object) -> None:
             self._callbacks.append(lambda: self._committed_in_background(offsets, future, callback))
-            self._commits_under_way.discard(future)
+            self._commits_in_flight.discard(future)
             self._engine.notify()
 
         future.add_done_callback(done)
@@ -208,28 +208,28 @@ class ConsumerCore:
         if isinstance(failure, KafkaError) and failure.retriable:
             failure = RetriableCommitFailedError(str(failure), failure.code)
         if failure is None:
-            self._tell_committed(offsets)
+            self._run_commit_interceptors(offsets)
         if callback is not None:
             callback(offsets, failure)
         elif failure is not None:
-            _log.warning("offsets were not committed: %s", failure)
+            _log.warning("cannot commit offsets: %s", failure)
 
     def _finish_commits(self, timeout: float) -> Steps[None]:
-        """Wait for the commits under way, so that leaving the group does not overtake them."""
-        yield Wait(lambda: not self._commits_under_way, time.monotonic() + timeout)
+        """Wait for the commits in flight, so that LeaveGroup does not overtake them."""
+        yield Wait(lambda: not self._commits_in_flight, time.monotonic() + timeout)
         self._run_callbacks()
 
     def _run_callbacks(self) -> None:
         while self._callbacks:
             self._callbacks.popleft()()
 
-    def _tell_committed(self, offsets: Offsets) -> None:
+    def _run_commit_interceptors(self, offsets: Offsets) -> None:
         for interceptor in self._interceptors:
             if hasattr(interceptor, "on_commit"):
                 interceptor.on_commit(offsets)
 
     def _commit_if_due(self, now: float) -> None:
-        if self._commits_itself and now >= self._commit_due:
+        if self._auto_commits and now >= self._commit_due:
             self._commit_due = now + self._config.seconds("auto.commit.interval.ms")
             consumed = self._engine.consumed()
             if consumed:
@@ -237,53 +237,55 @@ class ConsumerCore:
 
     def _commit_before_revocation(self) -> Steps[None]:
         consumed = self._engine.consumed()
-        if not (self._commits_itself and consumed):
+        if not (self._auto_commits and consumed):
             return
         network, commits = self._engine.network, self._engine.commits
         seconds = min(self._api_seconds, REVOCATION_COMMIT_SECONDS_MAX)
         try:
-            yield Ask(lambda: persist(network, lambda: commits.commit(consumed), seconds), seconds + 1)
-            self._tell_committed(consumed)
+            yield RunOnIoThread(
+                lambda: with_retries(network, lambda: commits.commit(consumed), seconds), seconds + 1
+            )
+            self._run_commit_interceptors(consumed)
         except KafkaError as error:
-            _log.warning("offsets were not committed before partitions were given up: %s", error)
+            _log.warning("cannot commit offsets before the partitions are revoked: %s", error)
 
-    def _need_group(self) -> None:
+    def _require_group(self) -> None:
         if not self._config["group.id"]:
-            raise KafkaError(ErrorCode.INVALID_GROUP_ID, "To commit, a consumer needs a group.id.")
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID, "Set group.id to commit offsets.")
 
-    # ---- places
+    # ---- positions
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        """Read that partition from there on."""
+        """Read the partition from this offset on."""
         with self._access:
-            place = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
-            if place.offset < 0:
-                raise ValueError("an offset is not negative")
+            position = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
+            if position.offset < 0:
+                raise ValueError("an offset must not be negative")
             with self._engine.assignments.signal:
-                self._state(partition).place(place.offset, place.leader_epoch)
+                self._state(partition).move_to(position.offset, position.leader_epoch)
             self._engine.assignments.wake()
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """To the first record of these partitions; without any, of all that are assigned."""
+        """Go to the first record of these partitions, or of all assigned partitions if none is given."""
         self._seek_to_time(partitions, EARLIEST_TIMESTAMP)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Behind the last record of these partitions; without any, of all that are assigned."""
+        """Go to the end of these partitions, or of all assigned partitions if none is given."""
         self._seek_to_time(partitions, LATEST_TIMESTAMP)
 
     def _seek_to_time(self, partitions: tuple[TopicPartition, ...], timestamp: int) -> None:
         with self._access:
             with self._engine.assignments.signal:
                 for each in partitions or tuple(self._engine.assignments.states):
-                    self._state(each).ask(RESET, timestamp)
+                    self._state(each).look_up(RESET, timestamp)
             self._engine.assignments.wake()
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Hand out nothing of these until resume(); their places stay."""
+        """Return no records of these partitions until resume(); their positions do not change."""
         self._set_paused(partitions, True)
 
     def resume(self, *partitions: TopicPartition) -> None:
-        """Go on with partitions that were paused."""
+        """Return records of these partitions again after pause()."""
         self._set_paused(partitions, False)
 
     def paused(self) -> set[TopicPartition]:
@@ -303,20 +305,20 @@ class ConsumerCore:
             raise ValueError(f"{partition} is not assigned to this consumer")
         return state
 
-    # ---- the rest
+    # ---- lag, metrics, closing
 
     def current_lag(self, partition: TopicPartition) -> int | None:
-        """How many records are behind the position, as the last fetch told; None while nothing is known."""
+        """How many records follow the position, according to the last fetch; None if that is not known."""
         with self._access:
             return self._state(partition).lag(self._config["isolation.level"] == "read_committed")
 
     def metrics(self) -> dict[str, Any]:
-        """Figures by Kafka's names; lag and lead also per partition, under "partitions"."""
+        """Metrics by Kafka's names; lag and lead also per partition, under "partitions"."""
         with self._access:
-            return self._taking.metrics(self._config["isolation.level"] == "read_committed")
+            return self._buffer_reader.metrics(self._config["isolation.level"] == "read_committed")
 
     def wakeup(self) -> None:
-        """End a wait of this consumer, now or the next, with WakeupError. For other threads."""
+        """End the current or next wait of this consumer with WakeupError. Other threads may call it."""
         self._access.wakeup(self._engine.assignments.signal)
 
     def _closing_steps(self, timeout: float) -> Steps[None]:

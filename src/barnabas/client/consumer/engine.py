@@ -1,4 +1,4 @@
-"""The working parts of a consumer, put together: I/O thread, cluster, fetcher, positions, commits, group."""
+"""The parts of a consumer, put together: I/O thread, cluster, fetcher, positions, commits, membership."""
 
 import asyncio
 import concurrent.futures
@@ -13,8 +13,8 @@ from barnabas.client.consumer.access import Access
 from barnabas.client.consumer.classic import ClassicMembership
 from barnabas.client.consumer.commits import REBALANCING, Commits, Offsets
 from barnabas.client.consumer.fetcher import Fetcher
-from barnabas.client.consumer.lookups import Identity, persist
-from barnabas.client.consumer.membership import Membership, Surroundings
+from barnabas.client.consumer.lookups import Identity, with_retries
+from barnabas.client.consumer.membership import Membership, MembershipContext
 from barnabas.client.consumer.modern import ConsumerMembership
 from barnabas.client.consumer.network import Network
 from barnabas.client.consumer.positions import Positions
@@ -30,7 +30,7 @@ CLOSE_SECONDS_MAX = 5.0
 
 
 class Engine:
-    """Owned by the user's thread. `ask` is how it gets an answer from the network."""
+    """Used by the user's thread. `ask` runs a request on the I/O thread and waits for the answer."""
 
     def __init__(self, config: ClientConfig, access: Access) -> None:
         self.config = config
@@ -42,7 +42,7 @@ class Engine:
         self.positions = Positions(config, self.network, self.assignments, self.identity)
         self.fetcher = Fetcher(config, self.network, self.assignments, self.positions)
         self.commits = Commits(self.network, self._committing_identity)
-        self.around = Surroundings(config, self.io, self.network, self.assignments)
+        self.membership_context = MembershipContext(config, self.io, self.network, self.assignments)
         self.steps = BlockingSteps(self.io, self.wait)
         self.membership: Membership | None = None
         self.assignments.wake = lambda: self.io.call_soon(self.fetcher.wake)
@@ -79,20 +79,24 @@ class Engine:
             raise RebalanceInProgressError(REBALANCING)
         if self.membership is not None and not identity.member_id:
             raise CommitFailedError(
-                "This consumer is not a member of its group now, so it cannot commit: it did not poll within"
-                " max.poll.interval.ms, or has not joined yet."
+                "This consumer cannot commit because it is not a member of its group: it has not joined yet,"
+                " or it left because it did not poll within max.poll.interval.ms."
             )
         return identity
 
     def join_group(self) -> None:
         if self.membership is None:
             modern = self.config["group.protocol"].lower() == "consumer"
-            self.membership = ConsumerMembership(self.around) if modern else ClassicMembership(self.around)
+            self.membership = (
+                ConsumerMembership(self.membership_context)
+                if modern
+                else ClassicMembership(self.membership_context)
+            )
         else:
             self.membership.subscription_changed()
 
     def leave_group(self, timeout: float) -> Steps[None]:
-        """Leave, if there is a group; the last commit is still the member's."""
+        """Leave the group, if there is one. The last commit happens while this is still a member."""
         if self.membership is not None:
             try:
                 yield from self.membership.leave(timeout)
@@ -100,19 +104,19 @@ class Engine:
                 self.membership = None
 
     def ask(self, question: Callable[[], Awaitable[_T]], timeout: float) -> _T:
-        """The answer to a question, asked until there is one; KafkaTimeoutError after `timeout` seconds."""
-        future = self.io.run(persist(self.network, question, timeout))
+        """Run `question` with retries and return its answer; KafkaTimeoutError after `timeout` seconds."""
+        future = self.io.run(with_retries(self.network, question, timeout))
         future.add_done_callback(self.notify)
         try:
-            # The question ends itself in time; this is for a loop that hangs.
+            # `with_retries` stops in time by itself; this is for an event loop that hangs.
             if not self.wait(future.done, time.monotonic() + timeout + 1):
-                raise KafkaTimeoutError(f"there was no answer within {timeout:g} s")
+                raise KafkaTimeoutError(f"got no answer within {timeout:g} s")
             return future.result()
         finally:
             future.cancel()
 
     def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The positions that are known: what a commit without offsets commits."""
+        """The known positions: a commit without offsets commits these."""
         return {
             each: OffsetAndMetadata(state.offset, "", state.epoch)
             for each, state in self.assignments.states.items()
@@ -124,7 +128,7 @@ class Engine:
             self.ask(lambda: self.commits.commit(offsets), timeout)
 
     async def end(self) -> None:
-        """Close the connections; on the I/O thread, the last thing there."""
+        """Close the connections: the last thing that runs on the I/O thread."""
         self._fetching.cancel()
         try:
             async with asyncio.timeout(CLOSE_SECONDS_MAX):

@@ -1,4 +1,4 @@
-"""The answer of a fetch for one partition: batches, of which records are taken bit by bit."""
+"""The fetched batches of one partition; records are decoded as they are taken."""
 
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ class Reading(NamedTuple):
 
 
 class Fetched:
-    """`take` from it until `is_done`; `next_offset` is where reading stands."""
+    """Call `take` until `is_done`; `next_offset` is the offset of the next record."""
 
     def __init__(
         self,
@@ -57,11 +57,11 @@ class Fetched:
         return self._records.is_done
 
     def end_offset(self) -> int:
-        """Where the next fetch begins: behind the last whole batch."""
+        """The offset of the next fetch: after the last complete batch."""
         return self._records.end_offset()
 
     def take(self, out: list[ConsumerRecord], room: int) -> None:
-        """Append up to `room` records. What is wrong is raised once the records before it were taken."""
+        """Append up to `room` records. An error is raised only after all records before it were taken."""
         taken = len(out)
         try:
             while len(out) - taken < room and (batch := self._records.open_batch()) is not None:
@@ -71,7 +71,7 @@ class Fetched:
                 raise self._explained(error) from error
 
     def take_columns(self, columns: RecordColumns) -> None:
-        """Append as many rows as there is room for; errors as with take()."""
+        """Append rows until the columns are full; errors as with take()."""
         taken = columns.count
         columns.begin(*self._partition)
         try:
@@ -82,8 +82,8 @@ class Fetched:
 
     def _take_from(self, batch: OpenBatch, out: list[ConsumerRecord], room: int) -> None:
         records, cursor = self._records, self._cursor
-        place = (batch.position, batch.end)
-        cursor.open(batch.data, place, batch.left, batch.facts, records.next_offset)
+        span = (batch.position, batch.end)
+        cursor.open(batch.data, span, batch.left, batch.facts, records.next_offset)
         try:
             cursor.take(out, room)
         except Exception:

@@ -1,7 +1,8 @@
-"""Fetches ahead of the user, on the I/O thread: one fetch at a time per broker, some answers per partition.
+"""Fetches data in advance, on the I/O thread: one fetch at a time per broker, some answers per partition.
 
-Positions that are not known are found first: what the group committed, else what auto.offset.reset says. A
-partition whose leader has changed is checked against the new leader's log before it is read on (KIP-320)."""
+Unknown positions are looked up first: the committed offset, otherwise as auto.offset.reset says. When the
+leader of a partition changes, the position is checked against the new leader's log before reading
+(KIP-320)."""
 
 import asyncio
 import contextlib
@@ -17,11 +18,11 @@ from barnabas.client.errors import ErrorCode, KafkaError, error_from
 from barnabas.client.types import TopicPartition
 from barnabas.wire.messages import fetch
 
-# While some partitions have all the buffers they may have, the others must not hold up the broker for long:
-# its next fetch is theirs.
+# While the buffers of some partitions are full, the fetch for the others must not wait long at the broker:
+# the partitions that were left out are in the next fetch.
 HELD_BACK_WAIT_MS = 20
-NAP_SECONDS = 1.0
-_Asked = dict[TopicPartition, tuple[PartitionState, int, int]]
+RECHECK_SECONDS = 1.0
+_Requested = dict[TopicPartition, tuple[PartitionState, int, int]]
 
 
 class Fetcher:
@@ -47,7 +48,7 @@ class Fetcher:
         self._woken.set()
 
     async def run(self) -> None:
-        """Until cancelled: find positions and keep one fetch per broker going."""
+        """Look up positions and keep one fetch per broker in flight, until cancelled."""
         while True:
             self._woken.clear()
             try:
@@ -60,18 +61,18 @@ class Fetcher:
                 continue
             self._is_settled = True
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._nap_seconds()):
+                async with asyncio.timeout(self._wait_seconds()):
                     await self._woken.wait()
             self._is_settled = False
 
-    def _nap_seconds(self) -> float:
-        """Until a partition that failed may be tried again."""
+    def _wait_seconds(self) -> float:
+        """The time until a failed partition may be tried again."""
         now = asyncio.get_running_loop().time()
         waiting = [state.retry_at - now for state in list(self._assignments.states.values())]
-        return min([NAP_SECONDS, *(pause for pause in waiting if pause > 0)])
+        return min([RECHECK_SECONDS, *(pause for pause in waiting if pause > 0)])
 
     def _start_fetches(self) -> None:
-        wanted: dict[int, list[PartitionState]] = defaultdict(list)
+        by_leader: dict[int, list[PartitionState]] = defaultdict(list)
         held_back: set[int] = set()
         now = asyncio.get_running_loop().time()
         for state in list(self._assignments.states.values()):
@@ -81,8 +82,8 @@ class Fetcher:
             if len(state.buffers) >= BUFFERS_MAX:
                 held_back.add(node)
             else:
-                wanted[node].append(state)
-        for node, states in wanted.items():
+                by_leader[node].append(state)
+        for node, states in by_leader.items():
             if node not in self._busy:
                 self._busy.add(node)
                 task = asyncio.get_running_loop().create_task(self._fetch(node, states, node in held_back))
@@ -90,45 +91,45 @@ class Fetcher:
                 task.add_done_callback(self._tasks.discard)
 
     async def _fetch(self, node: int, states: list[PartitionState], has_held_back: bool) -> None:
-        is_smooth = False
+        has_no_errors = False
         try:
-            request, asked = self._request(states, has_held_back)
-            if not asked:
+            request, requested = self._request(states, has_held_back)
+            if not requested:
                 return
             timeout = self._config.seconds("request.timeout.ms")
             answer = await self._network.ask(node, fetch.API_KEY, request, within=timeout)
             if answer.error_code:
                 raise error_from(answer.error_code)
-            is_smooth = self._take(answer, asked)
+            has_no_errors = self._take(answer, requested)
         except KafkaError as error:
             if not error.retriable:
                 self._assignments.fail(error)
             await self._network.recover()
         except Exception as error:
-            # A mistake of ours must not become a consumer that waits without an end.
+            # A bug of ours must not leave the consumer waiting forever.
             self._assignments.fail(error)
             await self._network.recover()
         finally:
             self._busy.discard(node)
-            if is_smooth and self._is_settled and not self._woken.is_set():
-                # Nothing has changed since the positions were looked at: on to the next.
+            if has_no_errors and self._is_settled and not self._woken.is_set():
+                # Nothing has changed since the positions were checked: start the next fetch.
                 self._start_fetches()
             else:
                 self._woken.set()
 
     def _request(
         self, states: list[PartitionState], has_held_back: bool
-    ) -> tuple[fetch.FetchRequest, _Asked]:
+    ) -> tuple[fetch.FetchRequest, _Requested]:
         config = self._config
-        asked: _Asked = {}
+        requested: _Requested = {}
         topics: dict[str, fetch.FetchTopic] = {}
         with self._assignments.signal:
             for state in states:
                 if state.fetch_offset < 0:
-                    # The user seeks just now.
+                    # The user is seeking right now.
                     continue
                 topic, partition = state.partition
-                asked[state.partition] = (state, state.version, state.fetch_offset)
+                requested[state.partition] = (state, state.version, state.fetch_offset)
                 if topic not in topics:
                     topics[topic] = fetch.FetchTopic(topic=topic, topic_id=self._network.topic_id(topic))
                 topics[topic].partitions.append(
@@ -148,21 +149,21 @@ class Fetcher:
             topics=list(topics.values()),
             rack_id=config["client.rack"],
         )
-        return request, asked
+        return request, requested
 
-    def _take(self, answer: fetch.FetchResponse, asked: _Asked) -> bool:
-        """Whether all went well."""
-        is_smooth = True
+    def _take(self, answer: fetch.FetchResponse, requested: _Requested) -> bool:
+        """Add the fetched data of all partitions. Returns whether there was no error."""
+        has_no_errors = True
         for topic in answer.responses:
             name = topic.topic or self._network.topic_name(topic.topic_id)
             for data in topic.partitions:
-                entry = asked.get(TopicPartition(name, data.partition_index))
+                entry = requested.get(TopicPartition(name, data.partition_index))
                 if entry is not None and data.error_code:
                     self._failed(entry, data.error_code)
-                    is_smooth = False
+                    has_no_errors = False
                 elif entry is not None:
                     self._take_partition(entry, data)
-        return is_smooth
+        return has_no_errors
 
     def _take_partition(self, entry: tuple[PartitionState, int, int], data: fetch.PartitionData) -> None:
         state, version, offset = entry
@@ -183,7 +184,7 @@ class Fetcher:
             self._positions.out_of_range(state, version, offset)
             return
         if error.retriable:
-            self._network.stale()
+            self._network.request_update()
         else:
             self._assignments.fail(
                 KafkaError(error.code, f"{state.partition} cannot be read: {error.message}")
@@ -191,8 +192,8 @@ class Fetcher:
 
 
 def deserializer(given: Any) -> Any:
-    """A callable of topic and bytes from what the user gave: None, a callable of bytes, or an object with
-    deserialize(topic, bytes). A null key or value stays None for a plain callable."""
+    """A callable of (topic, bytes). The user may give None, a callable of bytes, or an object with
+    deserialize(topic, bytes). A plain callable is not called for a null key or value: it stays None."""
     if given is None:
         return None
     if hasattr(given, "deserialize"):

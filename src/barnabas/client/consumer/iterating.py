@@ -1,7 +1,7 @@
-"""Iterating over a consumer: records of a poll are handed out one by one, and the position follows each.
+"""Iterating over a consumer: the records of a poll are returned one by one, and the position moves with each.
 
-So a commit in the middle covers what was handed out and no more, and whoever leaves the loop early finds the
-next record where he left."""
+So a commit in the loop commits only the records returned so far, and after leaving the loop early, reading
+continues with the next record."""
 
 from collections.abc import Generator
 
@@ -11,7 +11,8 @@ from barnabas.client.types import TopicPartition
 
 
 class _Part:
-    """One partition's records, from where the position was to where the poll has brought it."""
+    """The polled records of one partition. `at` is the current position, `end` the position after the
+    poll."""
 
     __slots__ = ("at", "end", "records", "state", "version")
 
@@ -24,24 +25,26 @@ class _Part:
         state.offset = self.at
 
     @property
-    def is_ours(self) -> bool:
-        """Unless the user has sought, or read on, meanwhile: then the place is his."""
+    def is_unchanged(self) -> bool:
+        """Whether the position is still where this iteration has set it: the user may have moved it."""
         return self.state.version == self.version and self.state.offset == self.at
 
 
-def hand_out(assignments: Assignments, records: ConsumerRecords) -> Generator[ConsumerRecord, None, None]:
-    """The records of a poll; what is not taken, because the loop was left, is read again."""
+def iterate_records(
+    assignments: Assignments, records: ConsumerRecords
+) -> Generator[ConsumerRecord, None, None]:
+    """The records of a poll. If the loop is left early, the remaining records are read again later."""
     parts = _parts(assignments, records)
     try:
         while parts:
             part = parts[0]
             state, version = part.state, part.version
             for record in part.records:
-                # As is_ours, spelled out: this is done for every record.
+                # The same as is_unchanged, inlined because it runs for every record.
                 if state.offset == part.at and state.version == version:
                     state.offset = part.at = record.offset + 1
                 yield record
-            if part.is_ours:
+            if part.is_unchanged:
                 state.offset = part.end
             parts.pop(0)
     finally:
@@ -52,8 +55,8 @@ def hand_out(assignments: Assignments, records: ConsumerRecords) -> Generator[Co
 def _give_back(assignments: Assignments, parts: list[_Part]) -> None:
     with assignments.signal:
         for part in parts:
-            if part.is_ours and part.at is not None:
-                part.state.place(part.at)
+            if part.is_unchanged and part.at is not None:
+                part.state.move_to(part.at)
     assignments.wake()
 
 
@@ -64,5 +67,5 @@ def _parts(assignments: Assignments, records: ConsumerRecords) -> list[_Part]:
     with assignments.signal:
         states = assignments.states
         return [
-            _Part(states[each], found) for each, found in by_partition.items() if found and each in states
+            _Part(states[each], polled) for each, polled in by_partition.items() if polled and each in states
         ]

@@ -1,8 +1,8 @@
-"""Records on their way to worker threads: in order within a lane, and counted until all before them are done.
+"""Queues of records for worker threads, which also count how far each partition is finished without a gap.
 
-A lane is what must stay in order: a partition, or a key of it. A worker takes a lane, works off one record
-and puts the lane back, so no lane is with two workers. Shared by the polling thread and the workers; one
-lock."""
+A lane is a queue of records that must be processed in order: those of a partition, or of one key of it. A
+worker takes a lane, processes one record and puts the lane back, so two workers never have the same lane. The
+polling thread and the workers share one lock."""
 
 import threading
 import time
@@ -16,7 +16,7 @@ Lane = tuple[TopicPartition, object]
 
 
 class Progress:
-    """One partition: the offsets handed to workers, and how far they are done without a gap."""
+    """One partition: the offsets given to workers, and how far they are finished without a gap."""
 
     def __init__(self) -> None:
         self.pending: deque[tuple[int, int]] = deque()
@@ -64,21 +64,22 @@ class Lanes:
     def _order_of(self, record: ConsumerRecord) -> object:
         if not self._by_key:
             return None
-        # Records without a key have no order among themselves that anybody could rely on.
+        # Records without a key may be processed in any order.
         if record.key is None:
             return ("no key", record.offset)
-        # A deserializer may make keys that cannot be told apart by a dict: then the partition is in order.
+        # A deserializer may return keys that are not hashable: then the whole partition is one lane.
         return record.key if isinstance(record.key, Hashable) else None
 
     def counts(self) -> dict[TopicPartition, int]:
-        """Per partition, the records that are not done, or done behind one that is not."""
+        """Per partition, the number of records that are not finished, or that follow an unfinished one."""
         with self.changed:
             return {each: len(progress.pending) for each, progress in self._progress.items()}
 
     def uncommitted(
         self, partitions: Collection[TopicPartition] | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Up to where everything is done, where that is more than was committed."""
+        """The positions up to which everything is finished, for partitions where that is not committed
+        yet."""
         with self.changed:
             return {
                 each: progress.position
@@ -95,8 +96,8 @@ class Lanes:
                     self._progress[each].committed = position
 
     def drop_unneeded(self, partitions: Collection[TopicPartition]) -> None:
-        """Records of these behind all that workers have begun with are left to whoever reads them next. Those
-        before are still done: else what was done behind them would be done again."""
+        """Drop the records of these partitions after the last one that was started: the next consumer reads
+        them. Earlier records are still processed: otherwise those finished after them would be repeated."""
         with self.changed:
             for lane in [each for each in self._lanes if each[0] in partitions]:
                 begun_max = self._progress[lane[0]].begun_max if lane[0] in self._progress else -1
@@ -104,7 +105,7 @@ class Lanes:
                 self._lanes[lane] = deque(kept)
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
-        """These are not ours any more: what waits is dropped, what still runs counts for nobody."""
+        """These partitions are lost: drop the waiting records, and ignore the outcome of running ones."""
         with self.changed:
             for each in partitions:
                 self._progress.pop(each, None)
@@ -112,7 +113,7 @@ class Lanes:
                 self._lanes[lane].clear()
 
     def wait_idle(self, partitions: Collection[TopicPartition], deadline: float) -> bool:
-        """Until nothing of these waits or runs; whether it came to that."""
+        """Wait until no record of these partitions waits or runs. Returns whether that happened in time."""
         with self.changed:
             return self.changed.wait_for(
                 lambda: not any(self._is_busy(each) for each in partitions),
@@ -122,18 +123,18 @@ class Lanes:
     def _is_busy(self, partition: TopicPartition) -> bool:
         if partition in self._progress and self._progress[partition].running:
             return True
-        # Without workers that take more, what waits will not be done.
+        # When workers take no more records, waiting ones will not be processed.
         return self._takes_more and any(lane[0] == partition and held for lane, held in self._lanes.items())
 
     def wait_empty(self, deadline: float) -> bool:
-        """Until nothing waits and nothing runs, or a worker has failed."""
+        """Wait until no record waits or runs, or a worker has failed."""
         with self.changed:
             return self.changed.wait_for(
                 lambda: self.failure is not None or not self._lanes, max(0.0, deadline - time.monotonic())
             )
 
     def end(self) -> None:
-        """Workers get nothing more and come home."""
+        """Give workers no more records: `take` returns None."""
         with self.changed:
             self._takes_more = False
             self.changed.notify_all()
@@ -141,7 +142,7 @@ class Lanes:
     # ---- the workers
 
     def take(self) -> tuple[Lane, ConsumerRecord, Progress] | None:
-        """The next record; None is the end."""
+        """The next record; None when there will be no more."""
         with self.changed:
             while True:
                 self.changed.wait_for(lambda: self._ready or not self._takes_more)
@@ -150,7 +151,7 @@ class Lanes:
                 lane = self._ready.popleft()
                 waiting = self._lanes[lane]
                 if not waiting:
-                    # What it held was dropped.
+                    # Its records were dropped.
                     del self._lanes[lane]
                     self.changed.notify_all()
                     continue
@@ -166,7 +167,7 @@ class Lanes:
             self._give_back(lane, progress)
 
     def failed(self, lane: Lane, progress: Progress, error: BaseException) -> None:
-        """The record stays undone: nothing behind it is committed. The first failure is told."""
+        """The record stays unfinished, so no offset after it is committed. The first error is kept."""
         with self.changed:
             self.failure = self.failure or error
             self._takes_more = False

@@ -1,6 +1,6 @@
-"""Questions about offsets: by time, by leader epoch, as committed by the group. Runs on the I/O thread.
+"""Lookups of offsets: by time, by leader epoch, and as committed by the group. Runs on the I/O thread.
 
-Every question is tried again, after a pause and with fresh metadata, until its time is over."""
+`with_retries` repeats a lookup, after a pause and with fresh metadata, until its time is over."""
 
 import asyncio
 from collections import defaultdict
@@ -16,7 +16,7 @@ from barnabas.wire.messages import list_offsets, offset_fetch, offset_for_leader
 from barnabas.wire.messages.metadata import MetadataResponse
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
-# The last versions that name topics; the newer ones know their ids only.
+# The last version that identifies topics by name; newer ones use topic ids.
 OFFSET_FETCH_BY_NAME = 9
 
 _T = TypeVar("_T")
@@ -28,15 +28,15 @@ class EpochEnd(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """Who speaks to the group: generation or member epoch, member id, static name."""
+    """A member of a group: its generation or member epoch, its member id, its group.instance.id."""
 
     epoch: int = -1
     member_id: str = ""
     instance_id: str | None = None
 
 
-async def persist(network: Network, ask: Callable[[], Awaitable[_T]], within: float) -> _T:
-    """Ask until there is an answer; what cannot be helped by waiting is raised."""
+async def with_retries(network: Network, ask: Callable[[], Awaitable[_T]], within: float) -> _T:
+    """Run `ask` until it succeeds; errors that are not retriable are raised."""
     try:
         async with asyncio.timeout(within):
             while True:
@@ -50,28 +50,28 @@ async def persist(network: Network, ask: Callable[[], Awaitable[_T]], within: fl
     except TimeoutError as late:
         if isinstance(late, KafkaError):
             raise
-        raise KafkaTimeoutError(f"there was no answer within {within:g} s") from None
+        raise KafkaTimeoutError(f"got no answer within {within:g} s") from None
 
 
 def _by_leader(network: Network, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
-    found: dict[int, list[TopicPartition]] = defaultdict(list)
+    by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
     for each in partitions:
-        found[network.leader(each)].append(each)
-    return found
+        by_leader[network.leader(each)].append(each)
+    return by_leader
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = defaultdict(list)
+    by_topic: dict[str, list[int]] = defaultdict(list)
     for topic, partition in partitions:
-        found[topic].append(partition)
-    return found
+        by_topic[topic].append(partition)
+    return by_topic
 
 
 async def offsets_by_time(
     network: Network, times: Mapping[TopicPartition, int], isolation: int
 ) -> dict[TopicPartition, OffsetAndTimestamp]:
-    """The first offset at or after each timestamp (-1: the end, -2: the start), where there is one."""
-    found: dict[TopicPartition, OffsetAndTimestamp] = {}
+    """The first offset at or after each timestamp (-1: the end, -2: the start), if there is one."""
+    offsets: dict[TopicPartition, OffsetAndTimestamp] = {}
     for node, partitions in _by_leader(network, times).items():
         request = list_offsets.ListOffsetsRequest(
             replica_id=-1,
@@ -95,21 +95,21 @@ async def offsets_by_time(
                 _raise_for(each.error_code)
                 if each.offset >= 0:
                     key = TopicPartition(topic.name, each.partition_index)
-                    found[key] = OffsetAndTimestamp(each.offset, each.timestamp, each.leader_epoch)
-    return found
+                    offsets[key] = OffsetAndTimestamp(each.offset, each.timestamp, each.leader_epoch)
+    return offsets
 
 
 def partitions_of_all(answer: MetadataResponse) -> dict[str, list[PartitionInfo]]:
-    """The topics of an answer that can be used, with their partitions."""
-    topics = ClusterMetadata().updated(answer, keep_others=False).topics
+    """The usable topics of an answer, with their partitions."""
+    topics = ClusterMetadata().updated(answer).topics
     return {name: list(topic.partitions) for name, topic in topics.items() if topic.partitions}
 
 
 async def epoch_ends(
     network: Network, epochs: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, EpochEnd]:
-    """Where the leaders' logs end for each epoch: behind our position, unless the log was cut."""
-    found: dict[TopicPartition, EpochEnd] = {}
+    """The end offset of each epoch in the leader's log: after our position, unless the log was truncated."""
+    ends: dict[TopicPartition, EpochEnd] = {}
     for node, partitions in _by_leader(network, epochs).items():
         request = offset_for_leader_epoch.OffsetForLeaderEpochRequest(
             replica_id=-1,
@@ -131,14 +131,14 @@ async def epoch_ends(
             for each in topic.partitions:
                 _raise_for(each.error_code)
                 key = TopicPartition(topic.topic, each.partition)
-                found[key] = EpochEnd(each.leader_epoch, each.end_offset)
-    return found
+                ends[key] = EpochEnd(each.leader_epoch, each.end_offset)
+    return ends
 
 
 async def committed_offsets(
     network: Network, partitions: Iterable[TopicPartition], identity: Identity
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """What the group has committed; absent where it has nothing."""
+    """The offsets that the group has committed; partitions without one are left out."""
     topics = _by_topic(partitions)
     group = offset_fetch.OffsetFetchRequestGroup(
         group_id=network.group_id,
@@ -155,17 +155,17 @@ async def committed_offsets(
 
 
 def _committed(answer: Any) -> dict[TopicPartition, OffsetAndMetadata]:
-    found = {}
+    offsets = {}
     for group in answer.groups:
         _raise_for(group.error_code)
         for topic in group.topics:
             for each in topic.partitions:
                 _raise_for(each.error_code)
                 if each.committed_offset >= 0:
-                    found[TopicPartition(topic.name, each.partition_index)] = OffsetAndMetadata(
+                    offsets[TopicPartition(topic.name, each.partition_index)] = OffsetAndMetadata(
                         each.committed_offset, each.metadata or "", each.committed_leader_epoch
                     )
-    return found
+    return offsets
 
 
 def _raise_for(number: int) -> None:

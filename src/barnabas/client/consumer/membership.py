@@ -1,8 +1,7 @@
-"""What both group protocols have in common: the handing over of partitions, on the polling thread.
+"""What both group protocols have in common: revoking and assigning partitions, on the polling thread.
 
-A membership talks to the coordinator on the I/O thread and tells the polling thread what it is to do; the
-polling thread (or, in the asyncio form, the polling task) calls the user's listener, changes the assignment
-and says so."""
+A membership sends its requests to the coordinator on the I/O thread. The polling thread (in the asyncio form:
+the polling task) calls the user's listener and changes the assignment."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -12,32 +11,31 @@ from barnabas.client.config import ClientConfig
 from barnabas.client.consumer.lookups import Identity
 from barnabas.client.consumer.network import Network
 from barnabas.client.consumer.state import Assignments
-from barnabas.client.consumer.steps import Steps, Tell
+from barnabas.client.consumer.steps import CallListener, Steps
 from barnabas.client.runtime import IoThread
 from barnabas.client.types import TopicPartition
 
 
 class RebalanceListener:
-    """Derive from it and override what is of interest; all are called by poll() and close()."""
+    """Subclass it and override the methods you need. poll() and close() call them."""
 
     def on_partitions_assigned(self, partitions: list[TopicPartition]) -> None:
-        """These are new; they are not read before this returns, so it may seek."""
+        """These partitions are new. They are not read before this returns, so it may seek."""
 
     def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:
-        """These go to somebody else; what was read of them can still be committed."""
+        """These partitions go to another member. Their offsets can still be committed."""
 
     def on_partitions_lost(self, partitions: list[TopicPartition]) -> None:
-        """These are somebody else's already; nothing can be committed."""
+        """Another member has these partitions already. Their offsets can no longer be committed."""
         self.on_partitions_revoked(partitions)
 
 
-def nothing() -> Steps[None]:
-    """No step at all."""
+def no_steps() -> Steps[None]:
     yield from ()
 
 
-class Surroundings:
-    """What a membership works with."""
+class MembershipContext:
+    """The parts of the consumer that a membership uses."""
 
     def __init__(
         self, config: ClientConfig, io: IoThread, network: Network, assignments: Assignments
@@ -49,7 +47,7 @@ class Surroundings:
         self.topics: Callable[[], tuple[str, ...]] = tuple
         self.listener: Callable[[], Any] = RebalanceListener
         self.pattern: Callable[[], str] = str
-        self.before_revocation: Callable[[], Steps[None]] = nothing
+        self.before_revocation: Callable[[], Steps[None]] = no_steps
         self.last_poll = time.monotonic()
 
 
@@ -66,24 +64,24 @@ class Membership(Protocol):
 
 
 class Handover:
-    """Changes the assignment and tells the listener, in the right order."""
+    """Changes the assignment and calls the listener, in the right order."""
 
-    def __init__(self, around: Surroundings) -> None:
-        self._around = around
+    def __init__(self, context: MembershipContext) -> None:
+        self._context = context
 
     @property
     def owned(self) -> list[TopicPartition]:
-        # Taking records moves a partition to the end of the others; in between it is not there.
-        with self._around.assignments.signal:
-            return sorted(self._around.assignments.states)
+        # Under the lock: taking records moves a partition to the end, and it is missing for a moment.
+        with self._context.assignments.signal:
+            return sorted(self._context.assignments.states)
 
     def revoke(self, partitions: Iterable[TopicPartition]) -> Steps[None]:
-        """Give these up: commit while that is possible, tell the listener, stop reading."""
+        """Revoke these partitions: commit while that is still possible, call the listener, stop reading."""
         gone = sorted(set(partitions) & set(self.owned))
         if gone:
-            yield from self._around.before_revocation()
+            yield from self._context.before_revocation()
             try:
-                yield Tell(self._around.listener().on_partitions_revoked, gone)
+                yield CallListener(self._context.listener().on_partitions_revoked, gone)
             finally:
                 self._keep_without(gone)
 
@@ -91,22 +89,22 @@ class Handover:
         gone = self.owned
         if gone:
             self._keep_without(gone)
-            yield Tell(self._around.listener().on_partitions_lost, gone)
+            yield CallListener(self._context.listener().on_partitions_lost, gone)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> Steps[None]:
-        """Read exactly these from now on, once the listener has heard of the new ones."""
+        """Read exactly these partitions, after the listener was called with the new ones."""
         partitions = sorted(partitions)
-        added = [each for each in partitions if each not in self._around.assignments.states]
-        assignments = self._around.assignments
-        # The listener may seek; fetching waits until it has returned.
+        added = [each for each in partitions if each not in self._context.assignments.states]
+        assignments = self._context.assignments
+        # The listener may seek, so no fetch starts before it has returned.
         wake, assignments.wake = assignments.wake, bool
         try:
             assignments.replace(partitions)
-            yield Tell(self._around.listener().on_partitions_assigned, added)
+            yield CallListener(self._context.listener().on_partitions_assigned, added)
         finally:
             assignments.wake = wake
             wake()
 
     def _keep_without(self, gone: list[TopicPartition]) -> None:
-        states = self._around.assignments.states
-        self._around.assignments.replace([each for each in states if each not in set(gone)])
+        states = self._context.assignments.states
+        self._context.assignments.replace([each for each in states if each not in set(gone)])

@@ -1,6 +1,6 @@
-"""The cluster as the parts of a consumer use it: ask a leader, ask the group's coordinator. I/O thread only.
+"""Requests of a consumer to the leaders and to the group's coordinator. Only for the I/O thread.
 
-Fetches have a connection of their own: they wait at the broker, and nothing else should wait behind them."""
+Fetches have a connection of their own: they wait at the broker, and no other request should wait for them."""
 
 import asyncio
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from barnabas.ids import ZERO_UUID, Uuid
 from barnabas.wire.message import Message
 from barnabas.wire.messages import fetch
 
-# The last version of Fetch that names topics, for brokers without topic ids.
+# The last version of Fetch that identifies topics by name, for brokers without topic ids.
 FETCH_BY_NAME = 12
 _COORDINATOR_LOST = (
     ErrorCode.NOT_COORDINATOR,
@@ -30,28 +30,28 @@ class Network:
 
     # ---- metadata
 
-    def know(self, topics: Iterable[str]) -> None:
-        """Keep these topics in the metadata; those that are missing will come, or not."""
-        self.cluster.want(topics)
+    def track(self, topics: Iterable[str]) -> None:
+        """Keep these topics in the metadata, whether they exist yet or not."""
+        self.cluster.track(topics)
 
-    def stale(self) -> None:
+    def request_update(self) -> None:
         self.cluster.request_update()
 
     def cached_leader(self, partition: TopicPartition) -> int | None:
-        found = self.cluster.metadata.leader_of(partition)
-        return None if found is None else found.node_id
+        leader = self.cluster.metadata.leader_of(partition)
+        return None if leader is None else leader.node_id
 
     def leader_epoch(self, partition: TopicPartition) -> int:
-        found = self.cluster.metadata.leader_of(partition)
-        return -1 if found is None else found.epoch
+        leader = self.cluster.metadata.leader_of(partition)
+        return -1 if leader is None else leader.epoch
 
     def leader(self, partition: TopicPartition) -> int:
-        found = self.cached_leader(partition)
-        if found is None:
-            self.know((partition.topic,))
-            self.stale()
-            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{partition} has no leader that is known")
-        return found
+        node_id = self.cached_leader(partition)
+        if node_id is None:
+            self.track((partition.topic,))
+            self.request_update()
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"the leader of {partition} is not known")
+        return node_id
 
     def topic_id(self, topic: str) -> Uuid:
         known = self.cluster.metadata.topics.get(topic)
@@ -61,8 +61,8 @@ class Network:
         return self.cluster.metadata.names.get(topic_id, "")
 
     async def recover(self) -> None:
-        """Before trying again: a pause, and metadata that is newer than the failure."""
-        self.stale()
+        """Before a retry: request new metadata, and pause."""
+        self.request_update()
         await asyncio.sleep(self.cluster.backoff.seconds(1))
 
     # ---- requests
@@ -81,9 +81,10 @@ class Network:
     ) -> Any:
         return await self._ask_coordinator("coordinator", api_key, request, version_max, within)
 
-    async def tell_coordinator_aside(self, api_key: int, request: Message) -> Any:
-        """On a connection of its own: a JoinGroup may be waiting on the usual one, and all behind it."""
-        return await self._ask_coordinator("aside", api_key, request)
+    async def ask_coordinator_separately(self, api_key: int, request: Message) -> Any:
+        """Send on a connection of its own: a JoinGroup may be waiting on the usual one and block the
+        others."""
+        return await self._ask_coordinator("separate", api_key, request)
 
     async def _ask_coordinator(
         self,
@@ -101,6 +102,7 @@ class Network:
             raise
 
     def coordinator_failed(self, code: ErrorCode) -> None:
-        """Look the coordinator up again where the error says that it is another one, or gone."""
+        """Forget the coordinator if the error says that it is gone or has changed; the next call looks it
+        up."""
         if code in _COORDINATOR_LOST:
             self.cluster.forget_coordinator(GROUP, self.group_id)

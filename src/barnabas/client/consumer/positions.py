@@ -1,7 +1,6 @@
-"""Finds where to read: committed offsets, auto.offset.reset, and checks after a change of leader.
+"""Looks up positions: committed offsets, auto.offset.reset, and checks after a change of leader.
 
-Runs on the I/O thread. What the user must hear of, because auto.offset.reset is none, becomes an error of
-the next poll."""
+Runs on the I/O thread. If auto.offset.reset is none, the next poll raises what the user has to decide."""
 
 import re
 import time
@@ -53,49 +52,48 @@ class Positions:
         self.isolation = READ_COMMITTED if is_committed else READ_UNCOMMITTED
 
     async def resolve(self) -> None:
-        """Give every partition its place that has none; retriable errors are the caller's."""
+        """Look up the positions that are missing. The caller handles retriable errors."""
         states = list(self._assignments.states.values())
-        self._network.know({state.partition.topic for state in states})
-        # One without a leader must not hold up the others; the metadata wakes us when it has one.
+        self._network.track({state.partition.topic for state in states})
+        # A partition without a leader must not delay the others; new metadata wakes the fetcher.
         states = [state for state in states if self._network.cached_leader(state.partition) is not None]
-        committed = [state for state in states if state.wants == COMMITTED]
+        committed = [state for state in states if state.lookup == COMMITTED]
         if committed:
             await self._find_committed(committed)
-        reset = [state for state in states if state.wants == RESET]
+        reset = [state for state in states if state.lookup == RESET]
         if reset:
             await self._reset(reset)
         await self._check_leaders([state for state in states if state.offset is not None])
 
     async def _find_committed(self, states: list[PartitionState]) -> None:
-        asked = {state.partition: (state, state.version) for state in states}
-        found = {}
+        requested = {state.partition: (state, state.version) for state in states}
+        offsets = {}
         if self._network.group_id:
-            found = await committed_offsets(self._network, asked, self._identity())
+            offsets = await committed_offsets(self._network, requested, self._identity())
         missing = []
-        for partition, (state, version) in asked.items():
-            if partition in found:
-                self._assignments.positioned(
-                    state, version, found[partition].offset, found[partition].leader_epoch
-                )
-            elif self._assignments.unplaced(state, version, None if self._policy == "none" else RESET):
+        for partition, (state, version) in requested.items():
+            if partition in offsets:
+                committed = offsets[partition]
+                self._assignments.set_position(state, version, committed.offset, committed.leader_epoch)
+            elif self._assignments.lookup_failed(state, version, None if self._policy == "none" else RESET):
                 missing.append(partition)
         if missing and self._policy == "none":
             self._assignments.fail(NoOffsetForPartitionError(tuple(missing)))
 
     async def _reset(self, states: list[PartitionState]) -> None:
         with self._assignments.signal:
-            # Looked at again: who has sought meanwhile is not to be reset.
-            states = [state for state in states if state.wants == RESET]
-            asked = {state.partition: (state, state.version) for state in states}
+            # Check again under the lock: the user may have sought meanwhile.
+            states = [state for state in states if state.lookup == RESET]
+            requested = {state.partition: (state, state.version) for state in states}
             times = {state.partition: self._timestamp(state) for state in states}
-        found = await offsets_by_time(self._network, times, self.isolation)
-        late = {partition: LATEST_TIMESTAMP for partition in times if partition not in found}
+        offsets = await offsets_by_time(self._network, times, self.isolation)
+        late = {partition: LATEST_TIMESTAMP for partition in times if partition not in offsets}
         if late:
-            # No record is so young: the end it is.
-            found |= await offsets_by_time(self._network, late, self.isolation)
-        for partition, (state, version) in asked.items():
-            if partition in found:
-                self._assignments.positioned(state, version, found[partition].offset, -1)
+            # All records are older than the timestamp: read from the end.
+            offsets |= await offsets_by_time(self._network, late, self.isolation)
+        for partition, (state, version) in requested.items():
+            if partition in offsets:
+                self._assignments.set_position(state, version, offsets[partition].offset, -1)
 
     def _timestamp(self, state: PartitionState) -> int:
         if state.reset_timestamp is not None:
@@ -107,7 +105,7 @@ class Positions:
         return LATEST_TIMESTAMP
 
     async def _check_leaders(self, states: list[PartitionState]) -> None:
-        """KIP-320: a new leader's log may end, for the epoch we read last, before our position."""
+        """KIP-320: in a new leader's log, the last epoch that we read may end before our position."""
         moved = {}
         for state in states:
             epoch = self._network.leader_epoch(state.partition)
@@ -119,8 +117,8 @@ class Positions:
                 moved[state.partition] = (state, state.version, state.offset, epoch)
         if not moved:
             return
-        asked = {partition: entry[0].epoch for partition, entry in moved.items()}
-        for partition, end in (await epoch_ends(self._network, asked)).items():
+        requested = {partition: entry[0].epoch for partition, entry in moved.items()}
+        for partition, end in (await epoch_ends(self._network, requested)).items():
             state, version, offset, epoch = moved[partition]
             if state.version != version or offset is None:
                 continue
@@ -133,19 +131,19 @@ class Positions:
             divergent = {state.partition: end_offset} if end_offset >= 0 else {}
             self._assignments.fail(LogTruncationError({state.partition: offset}, divergent))
         elif end_offset >= 0:
-            self._assignments.positioned(state, state.version, end_offset, end_epoch)
+            self._assignments.set_position(state, state.version, end_offset, end_epoch)
         else:
             with self._assignments.signal:
-                state.ask(RESET)
+                state.look_up(RESET)
 
     def out_of_range(self, state: PartitionState, version: int, offset: int) -> None:
         """The broker no longer has the offset, or never had it."""
         with self._assignments.signal:
-            # What is buffered can still be read; the error comes back when it is used up.
+            # Buffered data can still be read; the error is handled when it comes again after that.
             if state.version != version or state.buffers:
                 return
             if self._policy != "none":
-                state.ask(RESET)
+                state.look_up(RESET)
                 return
             state.fetch_offset = -1
         self._assignments.fail(OffsetOutOfRangeError({TopicPartition(*state.partition): offset}))
@@ -155,8 +153,6 @@ def _duration_ms(policy: str) -> int:
     matched = _DURATION.fullmatch(policy.removeprefix("by_duration:"))
     parts = [float(part or 0) for part in matched.groups()] if matched else []
     if not any(parts):
-        raise ConfigError(
-            f"auto.offset.reset has {policy!r}: a duration is written as in by_duration:P1DT2H."
-        )
+        raise ConfigError(f"auto.offset.reset is {policy!r}: the duration must look like by_duration:P1DT2H.")
     days, hours, minutes, seconds = parts
     return int((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)

@@ -1,4 +1,4 @@
-"""The methods of a consumer that ask brokers about offsets and topics."""
+"""The methods of a consumer that query brokers about offsets and topics."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -11,10 +11,10 @@ from barnabas.client.types import OffsetAndMetadata, OffsetAndTimestamp, Partiti
 
 
 class OffsetQueries(ConsumerCore):
-    """Part of Consumer: everything here waits for an answer, default.api.timeout.ms unless told."""
+    """Part of Consumer. Each method waits for an answer, default.api.timeout.ms unless `timeout` is given."""
 
     def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
-        """The offset of the next record that poll hands out."""
+        """The offset of the next record that poll returns."""
         with self._access:
             state = self._state(partition)
             deadline = time.monotonic() + self._seconds(timeout)
@@ -24,44 +24,44 @@ class OffsetQueries(ConsumerCore):
                 if not self._engine.wait(
                     lambda: state.offset is not None or self._engine.assignments.errors, deadline
                 ):
-                    raise KafkaTimeoutError(f"the position in {partition} could not be found in time")
+                    raise KafkaTimeoutError(f"cannot find the position in {partition} within the timeout")
             return state.offset
 
     def committed(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed for each; None where nothing."""
+        """The offset that the group has committed for each partition; None if it has committed none."""
         with self._access:
-            asked = list(partitions)
+            requested = list(partitions)
             network = self._engine.network
             identity = self._engine.identity()
-            found = self._engine.ask(
-                lambda: committed_offsets(network, asked, identity), self._seconds(timeout)
+            offsets = self._engine.ask(
+                lambda: committed_offsets(network, requested, identity), self._seconds(timeout)
             )
-            return {each: found.get(each) for each in asked}
+            return {each: offsets.get(each) for each in requested}
 
     def offsets_for_times(
         self, times: Mapping[TopicPartition, int], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record at or after each timestamp (ms); None where there is none."""
+        """The first record at or after each timestamp (ms); None if there is none."""
         if any(timestamp < 0 for timestamp in times.values()):
-            raise ValueError("a timestamp is not negative")
-        found = self._offsets(times, timeout)
-        return {each: found.get(each) for each in times}
+            raise ValueError("a timestamp must not be negative")
+        offsets = self._offsets(times, timeout)
+        return {each: offsets.get(each) for each in times}
 
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
         """The first offset of each partition that can still be read."""
-        found = self._offsets(dict.fromkeys(partitions, EARLIEST_TIMESTAMP), timeout)
-        return {each: place.offset for each, place in found.items()}
+        offsets = self._offsets(dict.fromkeys(partitions, EARLIEST_TIMESTAMP), timeout)
+        return {each: position.offset for each, position in offsets.items()}
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """Behind the last record that a consumer with this isolation.level can read."""
-        found = self._offsets(dict.fromkeys(partitions, LATEST_TIMESTAMP), timeout)
-        return {each: place.offset for each, place in found.items()}
+        """The offset after the last record that a consumer with this isolation.level can read."""
+        offsets = self._offsets(dict.fromkeys(partitions, LATEST_TIMESTAMP), timeout)
+        return {each: position.offset for each, position in offsets.items()}
 
     def partitions_for(self, topic: str, timeout: float | None = None) -> list[PartitionInfo]:
         """The partitions of a topic with their leaders."""

@@ -1,4 +1,4 @@
-"""What poll() returns: records in the order of each partition, also by partition and by topic."""
+"""What poll() returns: the records, by partition and by topic, in the order of each partition."""
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
@@ -10,7 +10,7 @@ __all__ = ["ConsumerRecord", "ConsumerRecords"]
 
 
 class ConsumerRecords:
-    """Records by partition. Iterating goes through all of them, one partition after the other."""
+    """Records by partition. Iterating returns all of them, one partition after the other."""
 
     __slots__ = ("_by_partition",)
 
@@ -27,7 +27,7 @@ class ConsumerRecords:
         return any(self._by_partition.values())
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{each}: {len(found)}" for each, found in self._by_partition.items())
+        counts = ", ".join(f"{each}: {len(records)}" for each, records in self._by_partition.items())
         return f"<ConsumerRecords {counts}>" if counts else "<ConsumerRecords, none>"
 
     @property
@@ -36,13 +36,15 @@ class ConsumerRecords:
         return not self
 
     def partitions(self) -> set[TopicPartition]:
-        """The partitions that records are of."""
+        """The partitions that have records here."""
         return set(self._by_partition)
 
     def records(self, source: TopicPartition | str) -> list[ConsumerRecord]:
-        """Those of a partition, or of all partitions of a topic."""
+        """The records of a partition, or of all partitions of a topic."""
         if isinstance(source, TopicPartition):
             return self._by_partition.get(source, [])
         return list(
-            chain.from_iterable(found for each, found in self._by_partition.items() if each.topic == source)
+            chain.from_iterable(
+                records for each, records in self._by_partition.items() if each.topic == source
+            )
         )

@@ -1,22 +1,21 @@
-"""What a consumer is assigned and where it stands in each partition; shared by its two threads.
+"""The partitions that a consumer reads and its position in each; shared by its two threads.
 
-The user's thread assigns, seeks and takes records; the I/O thread finds positions and puts what it fetched.
-Both hold `signal` while they change anything. A change of place raises a partition's version, so that
-answers to questions asked before are recognised and dropped."""
+The user's thread assigns, seeks and takes records. The I/O thread looks up positions and adds fetched data.
+Both hold `signal` while they change anything. Changing a position increases the version of the partition, so
+that answers to older requests are recognised and dropped."""
 
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 
 from barnabas.client.consumer.fetched import Fetched
-from barnabas.client.errors import KafkaError
 from barnabas.client.types import TopicPartition
 
-# What is to be found out before a partition can be read.
+# The lookups that may be needed before a partition can be read.
 COMMITTED = "committed"
 RESET = "reset"
 
-# Answers that wait for the user per partition: enough that the next one is there when one is used up.
+# Fetched answers per partition that wait for the user: enough that there is always a next one.
 BUFFERS_MAX = 3
 
 EARLIEST_TIMESTAMP = -2
@@ -24,7 +23,7 @@ LATEST_TIMESTAMP = -1
 
 
 class Signal(threading.Condition):
-    """A condition that tells others beside the threads that wait for it: event loops."""
+    """A condition that also calls listeners, so that event loops can wait for it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,23 +44,23 @@ class PartitionState:
         "last_stable_offset",
         "leader_epoch",
         "log_start_offset",
+        "lookup",
         "offset",
         "partition",
         "paused",
         "reset_timestamp",
         "retry_at",
         "version",
-        "wants",
     )
 
-    def __init__(self, partition: TopicPartition, wants: str | None = COMMITTED) -> None:
+    def __init__(self, partition: TopicPartition, lookup: str | None = COMMITTED) -> None:
         self.partition = partition
-        self.offset: int | None = None  # where the user stands
-        self.epoch = -1  # of the record before that
-        self.fetch_offset = -1  # behind what is in the buffers
-        self.leader_epoch = -1  # of the leader against whose log the position was last checked
+        self.offset: int | None = None  # the offset of the next record for the user
+        self.epoch = -1  # the leader epoch of the record before that
+        self.fetch_offset = -1  # the offset of the next fetch: after the data in the buffers
+        self.leader_epoch = -1  # the epoch of the leader whose log the position was last checked against
         self.version = 0
-        self.wants = wants
+        self.lookup = lookup
         self.reset_timestamp: int | None = None
         self.paused = False
         self.buffers: deque[Fetched] = deque()
@@ -70,21 +69,21 @@ class PartitionState:
         self.log_start_offset = -1
         self.retry_at = 0.0
 
-    def place(self, offset: int, epoch: int = -1) -> None:
-        """Stand at that offset; what was fetched for another place is dropped."""
+    def move_to(self, offset: int, epoch: int = -1) -> None:
+        """Set the position, and drop the data fetched for another one."""
         self.offset = self.fetch_offset = offset
         self.epoch = epoch
         self.leader_epoch = -1
-        self.wants = None
+        self.lookup = None
         self.reset_timestamp = None
         self.version += 1
         self.buffers.clear()
 
-    def ask(self, wants: str, timestamp: int | None = None) -> None:
-        """Have the position looked up; `timestamp` None is what auto.offset.reset says."""
+    def look_up(self, lookup: str, timestamp: int | None = None) -> None:
+        """Have the I/O thread look up the position; without `timestamp`, auto.offset.reset decides."""
         self.offset = None
         self.fetch_offset = -1
-        self.wants = wants
+        self.lookup = lookup
         self.reset_timestamp = timestamp
         self.version += 1
         self.buffers.clear()
@@ -99,7 +98,7 @@ class PartitionState:
 
 
 class Assignments:
-    """The partitions a consumer reads now. `signal` is notified of everything a poll may wait for."""
+    """The partitions that a consumer reads now. `signal` is notified of all that a poll may wait for."""
 
     def __init__(self) -> None:
         self.signal = Signal()
@@ -107,15 +106,15 @@ class Assignments:
         self.errors: deque[Exception] = deque()
         self.wake: Callable[[], object] = bool
 
-    def replace(self, partitions: Iterable[TopicPartition], wants: str | None = COMMITTED) -> None:
-        """Read exactly these; those that stay keep their place."""
+    def replace(self, partitions: Iterable[TopicPartition], lookup: str | None = COMMITTED) -> None:
+        """Read exactly these partitions; those that stay keep their position."""
         with self.signal:
             kept = self.states
-            self.states = {each: kept.get(each) or PartitionState(each, wants) for each in partitions}
+            self.states = {each: kept.get(each) or PartitionState(each, lookup) for each in partitions}
         self.wake()
 
     def fail(self, error: Exception) -> None:
-        """Have the next poll raise it; the same complaint is kept once."""
+        """Have the next poll raise the error. The same error is kept only once."""
         with self.signal:
             if str(error) not in map(str, self.errors):
                 self.errors.append(error)
@@ -127,7 +126,7 @@ class Assignments:
                 raise self.errors.popleft()
 
     def put(self, state: PartitionState, version: int, fetched: Fetched) -> None:
-        """What was fetched for a place that may not be the user's any more."""
+        """Add fetched data, unless the position has changed since the request."""
         end = fetched.end_offset()
         with self.signal:
             if state.version == version and self.states.get(state.partition) is state:
@@ -135,22 +134,18 @@ class Assignments:
                 state.fetch_offset = end
                 self.signal.notify_all()
 
-    def unplaced(self, state: PartitionState, version: int, wants: str | None) -> bool:
-        """Nothing was found for the place that was asked for; whether somebody still wants to know."""
+    def lookup_failed(self, state: PartitionState, version: int, lookup: str | None) -> bool:
+        """The lookup found no position: start the next `lookup`. False if the position has changed since."""
         with self.signal:
             if state.version != version:
                 return False
-            state.wants = wants
+            state.lookup = lookup
             return True
 
-    def positioned(self, state: PartitionState, version: int, offset: int, epoch: int) -> bool:
+    def set_position(self, state: PartitionState, version: int, offset: int, epoch: int) -> bool:
         with self.signal:
             if state.version != version:
                 return False
-            state.place(offset, epoch)
+            state.move_to(offset, epoch)
             self.signal.notify_all()
             return True
-
-
-def is_retriable(error: Exception) -> bool:
-    return isinstance(error, KafkaError) and error.retriable

@@ -1,8 +1,8 @@
-"""What a member of a group does step by step, without saying how it waits.
+"""The steps of a rebalance, independent of how the caller waits.
 
-A rebalance calls the user's listener and asks the coordinator in between. It is a generator: it yields a
-step, somebody performs it and sends the result back in. The consumer performs steps by blocking its thread,
-its asyncio form by awaiting; the rebalance is written once."""
+A rebalance calls the user's listener and sends requests to the coordinator. It is a generator: it yields a
+step, the caller performs the step and sends the result back in. The consumer performs steps by blocking its
+thread, its asyncio form by awaiting, so the rebalance is written only once."""
 
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, NamedTuple, TypeVar
@@ -14,32 +14,32 @@ _T = TypeVar("_T")
 
 
 class Wait(NamedTuple):
-    """Until it is done or the time is there; the result says whether it is done."""
+    """Wait until `is_done` or the deadline; the result is whether it is done."""
 
     is_done: Callable[[], object]
     deadline: float
 
 
-class Ask(NamedTuple):
-    """Run a coroutine on the I/O thread; the result is its result."""
+class RunOnIoThread(NamedTuple):
+    """Run a coroutine on the I/O thread; the result is the result of the coroutine."""
 
-    question: Callable[[], Coroutine[Any, Any, Any]]
+    start: Callable[[], Coroutine[Any, Any, Any]]
     timeout: float
 
 
-class Tell(NamedTuple):
+class CallListener(NamedTuple):
     """Call a method of the user's listener."""
 
-    listen: Callable[[list[TopicPartition]], Any]
+    method: Callable[[list[TopicPartition]], Any]
     partitions: list[TopicPartition]
 
 
-Step = Wait | Ask | Tell
+Step = Wait | RunOnIoThread | CallListener
 Steps = Generator[Step, Any, _T]
 
 
 class BlockingSteps:
-    """Performs steps on the thread that asks for it."""
+    """Performs steps on the calling thread."""
 
     def __init__(self, io: IoThread, wait: Callable[[Callable[[], object], float], bool]) -> None:
         self._io = io
@@ -55,13 +55,13 @@ class BlockingSteps:
                 result: _T = end.value
                 return result
             try:
-                resume, given = steps.send, self._take(step)
+                resume, given = steps.send, self._perform_one(step)
             except BaseException as error:
                 resume, given = steps.throw, error
 
-    def _take(self, step: Step) -> Any:
+    def _perform_one(self, step: Step) -> Any:
         if isinstance(step, Wait):
             return self._wait(step.is_done, step.deadline)
-        if isinstance(step, Ask):
-            return self._io.call(step.question(), step.timeout)
-        return step.listen(step.partitions)
+        if isinstance(step, RunOnIoThread):
+            return self._io.call(step.start(), step.timeout)
+        return step.method(step.partitions)

@@ -1,4 +1,4 @@
-"""The bytes in which members of a classic group tell what they want, and are told what they get."""
+"""The binary formats of a classic group: the subscription of a member, and the assignment it gets."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,7 @@ def encode_subscription(subscription: Subscription, rack: str | None = None) -> 
 
 
 def decode_subscription(data: bytes, instance_id: str | None = None) -> Subscription:
-    """A newer version is read as the newest we know: what it adds stands behind."""
+    """A newer version is read as the newest that we know: new fields come after the known ones."""
     version = min(_version(data), SUBSCRIPTION_VERSION)
     message = decode_message(
         subscription_format.ConsumerProtocolSubscription,

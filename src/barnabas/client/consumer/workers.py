@@ -1,4 +1,4 @@
-"""One consumer that polls, and worker threads that do the work: with commits that are right.
+"""One consumer that polls, worker threads that process the records, and commits that are safe.
 
     def charge(record):
         ...
@@ -7,13 +7,15 @@
         workers.subscribe(["orders"])
         workers.run()
 
-An offset is committed only when every record before it is done, so after a crash nothing is skipped; what was
-done behind a record that was not is done again (at least once). Since the polling goes on while workers work,
-slow records do not cost the membership; a partition with too much under way is paused, which bounds memory.
+An offset is committed only when every record before it is done, so a crash skips no record. Records that were
+done after an unfinished one are processed again (at least once). Polling continues while the workers are
+busy, so slow records do not end the membership. A partition with too many unfinished records is paused, which
+limits memory.
 
-When partitions go to another consumer, records of them behind all that was begun are dropped, the others are
-finished, and what is done is committed: nothing is done twice. When a worker raises, no new record is begun,
-the others finish, what is done is committed, and run() raises the same exception."""
+When partitions go to another consumer, the workers finish the records up to the last one that was started,
+drop the later ones, and the finished ones are committed: nothing is done twice. When a worker raises an
+exception, no new record is started, the other workers finish, the finished records are committed, and run()
+raises the exception."""
 
 import logging
 import threading
@@ -33,15 +35,16 @@ from barnabas.client.types import OffsetAndMetadata, TopicPartition
 _log = logging.getLogger(__name__)
 POLL_SECONDS = 0.2
 CLOSE_SECONDS = 60.0
-# Of max.poll.interval.ms, what a rebalance may spend on waiting for records that are being worked on.
+# The share of max.poll.interval.ms that a rebalance may wait for records that are being processed.
 SHARE_OF_POLL_INTERVAL = 0.5
 
 
 class ConsumerWorkers:
-    """`handle(record)` is called by `workers` threads, in the order of each key, or of each partition.
+    """`workers` threads call `handle(record)`, in order for each key or for each partition.
 
-    records_max bounds the records under way, give or take one poll. The other settings are the consumer's;
-    offsets are committed every auto.commit.interval.ms, when partitions are given up, and at the end."""
+    records_max limits the unfinished records; one poll may go beyond it. The other settings are the
+    consumer's. Offsets are committed every auto.commit.interval.ms, when partitions are revoked, and at the
+    end."""
 
     def __init__(
         self,
@@ -54,7 +57,9 @@ class ConsumerWorkers:
         **keywords: Any,
     ) -> None:
         if workers < 1 or records_max < 1 or order not in ("key", "partition"):
-            raise ConfigError("workers and records_max are at least 1, and order is key or partition.")
+            raise ConfigError(
+                "workers and records_max must be at least 1, and order must be key or partition."
+            )
         self._handle = handle
         self._records_max = records_max
         self._lanes = Lanes(by_key=order == "key")
@@ -82,17 +87,18 @@ class ConsumerWorkers:
 
     def subscribe(self, topics: Topics) -> None:
         """Read these topics, or those that match the pattern, as a member of the group."""
-        self._consumer.subscribe(topics, _Handover(self))
+        self._consumer.subscribe(topics, _RevocationListener(self))
 
     @property
     def under_way(self) -> int:
-        """Records that were polled and are not done, or done behind one that is not."""
+        """The number of polled records that are not finished, or that follow one that is not finished."""
         return sum(self._lanes.counts().values())
 
     # ---- running
 
     def run(self) -> None:
-        """Poll and work until stop() is called or a worker raises; then close, and raise what it raised."""
+        """Poll and process until stop() is called or a worker fails; then close, and raise the worker's
+        error."""
         for thread in self._threads:
             thread.start()
         try:
@@ -104,7 +110,7 @@ class ConsumerWorkers:
             raise self._lanes.failure
 
     def stop(self) -> None:
-        """Have run() end, once what is queued is done and committed. For other threads and signals."""
+        """Make run() return once the queued records are done and committed. For other threads and signals."""
         self._is_stopping = True
         self._consumer.wakeup()
 
@@ -113,7 +119,7 @@ class ConsumerWorkers:
         try:
             self._lanes.put(self._consumer.poll(POLL_SECONDS))
         except WakeupError:
-            # stop(), or a worker that has made room: both are looked at now.
+            # stop() was called, or a paused partition may continue: both are checked below.
             _log.debug("the polling of a worker pool was woken")
         self._pause_and_resume()
         if time.monotonic() >= self._commit_due:
@@ -121,7 +127,7 @@ class ConsumerWorkers:
             self._commit_in_background()
 
     def _pause_and_resume(self) -> None:
-        """No partition takes more than its share of records_max; it goes on when half of that is done."""
+        """Pause a partition at its share of records_max, and resume it at half of that."""
         assigned, paused = self._consumer.assignment(), self._consumer.paused()
         self._share = share = max(1, self._records_max // max(1, len(assigned)))
         counts = self._lanes.counts()
@@ -142,7 +148,7 @@ class ConsumerWorkers:
                 return
             self._lanes.done(lane, record, progress)
             if self._has_paused and not self._is_woken and len(progress.pending) <= self._share // 2:
-                # The partition may go on, and the polling thread may be waiting for others.
+                # The partition may be resumed, but the polling thread may be waiting for other records.
                 self._is_woken = True
                 self._consumer.wakeup()
 
@@ -159,7 +165,7 @@ class ConsumerWorkers:
         if error is None:
             self._lanes.committed(dict(offsets))
         else:
-            _log.warning("offsets were not committed, and will be next time: %s", error)
+            _log.warning("cannot commit offsets, will try again with the next commit: %s", error)
 
     def _commit_now(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
         is_open = bool(offsets)
@@ -169,30 +175,31 @@ class ConsumerWorkers:
                 self._lanes.committed(offsets)
                 is_open = False
             except WakeupError:
-                # Meant for the poll around this; to commit twice does no harm.
+                # The wakeup was for poll(). Commit again: twice does no harm.
                 is_open = True
             except KafkaError as error:
-                _log.warning("offsets were not committed; their records will come again: %s", error)
+                _log.warning("cannot commit offsets; the records will be processed again: %s", error)
                 is_open = False
 
-    def give_up(self, partitions: list[TopicPartition]) -> None:
-        """Called when partitions go to somebody else, while commits of them are still possible."""
+    def revoke(self, partitions: list[TopicPartition]) -> None:
+        """Called when partitions go to another consumer, while their offsets can still be committed."""
         self._lanes.drop_unneeded(partitions)
         if not self._lanes.wait_idle(partitions, time.monotonic() + self._patience_seconds):
             _log.warning(
-                "records are still being worked on whose partitions are given up: they will come again"
+                "partitions are revoked while some of their records are being processed:"
+                " these records will be processed again"
             )
         self._commit_now(self._lanes.uncommitted(partitions))
         self._lanes.forget(partitions)
 
     def lose(self, partitions: list[TopicPartition]) -> None:
-        """Called when partitions are somebody else's already."""
+        """Called when another consumer has the partitions already."""
         self._lanes.forget(partitions)
 
     # ---- the end
 
     def close(self, timeout: float = CLOSE_SECONDS) -> None:
-        """Work off what is queued (not after a failure), commit, leave the group. Twice does no harm."""
+        """Process the queued records (not after a failure), commit, leave the group. May be called twice."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -205,16 +212,16 @@ class ConsumerWorkers:
             for thread in running:
                 thread.join(max(0.0, deadline - time.monotonic()))
         finally:
-            # Leaving the group gives up what is left, and commits it.
+            # Leaving the group revokes the remaining partitions, which commits their offsets.
             self._consumer.close()
 
 
-class _Handover(RebalanceListener):
+class _RevocationListener(RebalanceListener):
     def __init__(self, workers: ConsumerWorkers) -> None:
         self._workers = workers
 
     def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:
-        self._workers.give_up(partitions)
+        self._workers.revoke(partitions)
 
     def on_partitions_lost(self, partitions: list[TopicPartition]) -> None:
         self._workers.lose(partitions)
@@ -223,7 +230,5 @@ class _Handover(RebalanceListener):
 def _without_auto_commit(settings: Mapping[str, Any] | None, keywords: Mapping[str, Any]) -> dict[str, Any]:
     given = {**(settings or {}), **{name.replace("_", "."): value for name, value in keywords.items()}}
     if given.get("enable.auto.commit", False) not in (False, "false"):
-        raise ConfigError(
-            "enable.auto.commit would commit records that no worker is done with: leave it out."
-        )
+        raise ConfigError("enable.auto.commit would commit records that are not finished: do not set it.")
     return {**given, "enable.auto.commit": False}

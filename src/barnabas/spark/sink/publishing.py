@@ -13,7 +13,7 @@ import asyncio
 import logging
 from collections.abc import Iterable, Iterator
 
-from barnabas.client.consumer.lookups import Identity, committed_offsets, persist
+from barnabas.client.consumer.lookups import Identity, committed_offsets, with_retries
 from barnabas.client.consumer.network import Network
 from barnabas.client.errors import ErrorCode, KafkaError, KafkaTimeoutError, error_from
 from barnabas.client.producer.sequences import SequenceBook
@@ -55,7 +55,7 @@ class Publisher:
         async def ask() -> OffsetAndMetadata | None:
             return (await committed_offsets(network, [where], Identity())).get(where)
 
-        return self._sink.call(persist(network, ask, self._sink.block_seconds))
+        return self._sink.call(with_retries(network, ask, self._sink.block_seconds))
 
     def begin(self) -> None:
         self._transactions.begin()

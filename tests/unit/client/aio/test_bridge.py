@@ -1,4 +1,4 @@
-"""Between the I/O thread and the user's loop: results, cancellations and outcomes cross over."""
+"""The bridge between the I/O thread and the user's loop: results, errors and cancellations."""
 
 import asyncio
 import threading
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.client.aio.bridge import Bell, Deliveries, run_on, stop, within
+from barnabas.client.aio.bridge import Deliveries, Wakeup, run_on, stop, within
 from barnabas.client.errors import ClosedError, ErrorCode, KafkaError, KafkaTimeoutError
 from barnabas.client.producer.batch import ProducerBatch
 from barnabas.client.runtime import IoThread
@@ -33,14 +33,14 @@ def test_results_and_errors_come_back(io: IoThread) -> None:
 
     async def scene() -> None:
         assert await run_on(io, answer()) != threading.get_ident()
-        # What runs out of time there keeps its own words.
+        # A timeout error of the work itself keeps its message.
         with pytest.raises(KafkaTimeoutError, match="its own"):
             await run_on(io, refusal(), FAR_SECONDS)
 
     asyncio.run(scene())
 
 
-def test_a_timeout_and_a_cancellation_end_the_work_there(io: IoThread) -> None:
+def test_a_timeout_and_a_cancellation_end_the_work_on_the_io_thread(io: IoThread) -> None:
     begun, ended = threading.Event(), threading.Semaphore(0)
 
     async def work() -> None:
@@ -64,12 +64,12 @@ def test_a_timeout_and_a_cancellation_end_the_work_there(io: IoThread) -> None:
     assert ended.acquire(timeout=FAR_SECONDS)
 
 
-def test_a_client_that_is_closed_meanwhile_is_no_cancellation(io: IoThread) -> None:
+def test_closing_the_client_during_a_call_is_a_closed_error(io: IoThread) -> None:
     async def scene() -> None:
         task = asyncio.create_task(run_on(io, asyncio.sleep(FAR_SECONDS)))
         await asyncio.sleep(0.01)
         await stop(io)
-        with pytest.raises(ClosedError, match="meanwhile"):
+        with pytest.raises(ClosedError, match="during the call"):
             await task
         with pytest.raises(ClosedError):
             await run_on(io, asyncio.sleep(0))
@@ -77,7 +77,7 @@ def test_a_client_that_is_closed_meanwhile_is_no_cancellation(io: IoThread) -> N
     asyncio.run(scene())
 
 
-def test_a_timeout_error_from_inside_stays_what_it_is() -> None:
+def test_a_timeout_error_from_inside_is_not_changed() -> None:
     async def scene() -> None:
         with pytest.raises(TimeoutError, match="of the socket"):
             async with within(FAR_SECONDS, "ours"):
@@ -86,18 +86,18 @@ def test_a_timeout_error_from_inside_stays_what_it_is() -> None:
     asyncio.run(scene())
 
 
-def test_many_rings_are_one_and_silence_ends() -> None:
+def test_setting_a_wakeup_many_times_ends_one_wait() -> None:
     async def scene() -> None:
-        bell = Bell(asyncio.get_running_loop())
+        wakeup = Wakeup(asyncio.get_running_loop())
         for _ in range(5):
-            await asyncio.to_thread(bell.ring)
-        assert await bell.wait(time.monotonic() + FAR_SECONDS)
-        assert not await bell.wait(time.monotonic() + 0.01)
-        return bell
+            await asyncio.to_thread(wakeup.set)
+        assert await wakeup.wait(time.monotonic() + FAR_SECONDS)
+        assert not await wakeup.wait(time.monotonic() + 0.01)
+        return wakeup
 
-    bell = asyncio.run(scene())
-    # The loop is closed: whoever rings then rings for nobody.
-    bell.ring()
+    wakeup = asyncio.run(scene())
+    # The loop is closed, so this has no effect.
+    wakeup.set()
 
 
 def batch_of(count: int) -> tuple[ProducerBatch, list[Any]]:
@@ -108,19 +108,21 @@ def batch_of(count: int) -> tuple[ProducerBatch, list[Any]]:
 def test_outcomes_reach_futures_and_callbacks_in_the_loop() -> None:
     async def scene() -> None:
         deliveries = Deliveries(asyncio.get_running_loop())
-        told: list[Any] = []
+        calls: list[Any] = []
         batch, sent = batch_of(3)
-        first = deliveries.future_of(sent[0], lambda *outcome: told.append((threading.get_ident(), *outcome)))
+        first = deliveries.future_of(
+            sent[0], lambda *outcome: calls.append((threading.get_ident(), *outcome))
+        )
         second, third = deliveries.future_of(sent[1], None), deliveries.future_of(sent[2], None)
         third.cancel()
-        settled = Bell(asyncio.get_running_loop())
-        batch.call_when_settled(settled.ring)
+        settled = Wakeup(asyncio.get_running_loop())
+        batch.call_when_settled(settled.set)
         await asyncio.to_thread(batch.finish, 10, -1)
         assert await settled.wait(time.monotonic() + FAR_SECONDS)
-        # The word that the batch is settled comes behind the outcomes of its records.
+        # The batch is reported as settled after the outcomes of its records.
         assert first.done() and second.done()
         assert [first.result().offset, second.result().offset] == [10, 11]
-        assert told == [(threading.get_ident(), first.result(), None)]
+        assert calls == [(threading.get_ident(), first.result(), None)]
 
     asyncio.run(scene())
 
@@ -128,19 +130,19 @@ def test_outcomes_reach_futures_and_callbacks_in_the_loop() -> None:
 def test_errors_and_a_callback_that_fails() -> None:
     async def scene() -> None:
         loop = asyncio.get_running_loop()
-        complaints: list[Any] = []
-        loop.set_exception_handler(lambda _, context: complaints.append(context["exception"]))
+        failures: list[Any] = []
+        loop.set_exception_handler(lambda _, context: failures.append(context["exception"]))
         deliveries = Deliveries(loop)
         batch, sent = batch_of(2)
 
         def fail(*_: object) -> None:
             raise LookupError("of the user")
 
-        told, awaited = deliveries.future_of(sent[0], fail), deliveries.future_of(sent[1], None)
+        with_callback, awaited = deliveries.future_of(sent[0], fail), deliveries.future_of(sent[1], None)
         batch.finish(error=KafkaError(ErrorCode.MESSAGE_TOO_LARGE))
         with pytest.raises(KafkaError):
             await awaited
-        assert isinstance(told.exception(), KafkaError)
-        assert [str(each) for each in complaints] == ["of the user"]
+        assert isinstance(with_callback.exception(), KafkaError)
+        assert [str(each) for each in failures] == ["of the user"]
 
     asyncio.run(scene())

@@ -1,4 +1,4 @@
-"""What every assignor promises, whatever the members ask for; and the formats that members exchange."""
+"""Properties of every assignor, for any subscriptions; and the formats that members exchange."""
 
 from collections.abc import Mapping
 
@@ -40,10 +40,10 @@ groups = st.dictionaries(st.sampled_from(["m1", "m2", "m3", "m4"]), subscription
 EAGER = [RangeAssignor(), RoundRobinAssignor(), StickyAssignor()]
 
 
-def all_wanted(counts: Mapping[str, int], members: Mapping[str, Subscription]) -> set[TopicPartition]:
-    wanted = {topic for member in members.values() for topic in member.topics}
+def all_subscribed(counts: Mapping[str, int], members: Mapping[str, Subscription]) -> set[TopicPartition]:
+    topics = {topic for member in members.values() for topic in member.topics}
     return {
-        TopicPartition(topic, index) for topic in wanted & counts.keys() for index in range(counts[topic])
+        TopicPartition(topic, index) for topic in topics & counts.keys() for index in range(counts[topic])
     }
 
 
@@ -53,12 +53,12 @@ def assigned(plan: Plan) -> list[TopicPartition]:
 
 @pytest.mark.parametrize("assignor", EAGER, ids=lambda assignor: assignor.name)
 @given(counts=counts, members=groups)
-def test_every_partition_has_one_reader_that_asked_for_it(
+def test_every_partition_has_one_reader_that_subscribed_to_it(
     assignor: Assignor, counts: dict[str, int], members: dict[str, Subscription]
 ) -> None:
     plan = assignor.assign(counts, members)
     assert plan.keys() == members.keys()
-    assert assigned(plan) == sorted(all_wanted(counts, members))
+    assert assigned(plan) == sorted(all_subscribed(counts, members))
     for member, given_to_it in plan.items():
         assert {each.topic for each in given_to_it} <= set(members[member].topics)
 
@@ -75,14 +75,14 @@ def test_equal_members_get_equal_shares(counts: dict[str, int], names: set[str])
         assert max(sizes) - min(sizes) <= 1
 
 
-def test_range_gives_neighbours_and_static_members_come_first() -> None:
+def test_range_assigns_consecutive_partitions_and_static_members_come_first() -> None:
     members = {"z": Subscription(("a",), instance_id="first"), "a": Subscription(("a",))}
     plan = RangeAssignor().assign({"a": 5}, members)
     assert [each.partition for each in plan["z"]] == [0, 1, 2]
     assert [each.partition for each in plan["a"]] == [3, 4]
 
 
-def test_round_robin_deals_like_cards() -> None:
+def test_round_robin_assigns_partitions_in_turn() -> None:
     plan = RoundRobinAssignor().assign(
         {"a": 3, "b": 2}, {"x": Subscription(TOPICS), "y": Subscription(TOPICS)}
     )
@@ -107,7 +107,7 @@ def owning(
 
 @pytest.mark.parametrize("assignor", [StickyAssignor(), CooperativeStickyAssignor()], ids=lambda a: a.name)
 @given(counts=counts, size=st.integers(1, 4))
-def test_sticky_moves_only_what_a_newcomer_needs(
+def test_sticky_moves_only_what_a_new_member_needs(
     assignor: Assignor, counts: dict[str, int], size: int
 ) -> None:
     before = assignor.assign(counts, {f"m{index}": Subscription(TOPICS) for index in range(size)})
@@ -119,7 +119,7 @@ def test_sticky_moves_only_what_a_newcomer_needs(
 
 
 @given(counts=counts, members=groups)
-def test_cooperative_never_gives_what_another_still_has(
+def test_cooperative_never_assigns_what_another_member_still_has(
     counts: dict[str, int], members: dict[str, Subscription]
 ) -> None:
     taken: set[TopicPartition] = set()
@@ -132,20 +132,20 @@ def test_cooperative_never_gives_what_another_still_has(
     owners = {each: name for name, member in distinct.items() for each in member.owned}
     for name, given_to_it in plan.items():
         assert all(owners.get(each, name) == name for each in given_to_it)
-    # Members that gave something up join again; some rounds later all is dealt out, and stays.
+    # Members that revoked partitions join again. After some rebalances all are assigned and stay so.
     for generation in range(5, 15):
         settled = {
             name: member._replace(owned=tuple(plan[name]), generation=generation)
             for name, member in distinct.items()
         }
         plan = CooperativeStickyAssignor().assign(counts, settled)
-    assert assigned(plan) == sorted(all_wanted(counts, members))
+    assert assigned(plan) == sorted(all_subscribed(counts, members))
     assert {name: set(had.owned) for name, had in settled.items()} == {
         name: set(given_to_it) for name, given_to_it in plan.items()
     }
 
 
-def test_the_newer_generation_is_believed() -> None:
+def test_the_newer_generation_wins() -> None:
     owned = (TopicPartition("a", 0),)
     members = {"old": Subscription(("a",), owned, 1), "new": Subscription(("a",), owned, 2)}
     assert StickyAssignor().assign({"a": 1}, members) == {"old": [], "new": list(owned)}
@@ -157,10 +157,10 @@ def test_sticky_user_data_is_kafkas_format() -> None:
 
 
 @given(member=subscriptions)
-def test_subscriptions_survive_the_wire(member: Subscription) -> None:
-    found = decode_subscription(encode_subscription(member), member.instance_id)
-    assert found._replace(owned=()) == member._replace(topics=tuple(sorted(member.topics)), owned=())
-    assert set(found.owned) == set(member.owned)
+def test_subscriptions_are_decoded_as_they_were_encoded(member: Subscription) -> None:
+    decoded = decode_subscription(encode_subscription(member), member.instance_id)
+    assert decoded._replace(owned=()) == member._replace(topics=tuple(sorted(member.topics)), owned=())
+    assert set(decoded.owned) == set(member.owned)
 
 
 def test_subscriptions_of_other_versions_can_be_read() -> None:
@@ -171,18 +171,18 @@ def test_subscriptions_of_other_versions_can_be_read() -> None:
 
 
 @given(given=st.lists(partitions, unique=True))
-def test_assignments_survive_the_wire(given: list[TopicPartition]) -> None:
+def test_assignments_are_decoded_as_they_were_encoded(given: list[TopicPartition]) -> None:
     assert sorted(decode_assignment(encode_assignment(given))) == sorted(given)
     assert decode_assignment(b"") == []
 
 
-def test_assignors_are_found_by_kafkas_names_and_others_taken_as_they_are() -> None:
+def test_assignors_are_given_by_kafkas_names_or_as_objects() -> None:
     own = RangeAssignor()
     java = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
-    found = assignors_of(["roundrobin", java, own])
-    assert [each.name for each in found] == ["roundrobin", "cooperative-sticky", "range"]
-    assert found[2] is own
-    with pytest.raises(ConfigError, match="known are range"):
+    assignors = assignors_of(["roundrobin", java, own])
+    assert [each.name for each in assignors] == ["roundrobin", "cooperative-sticky", "range"]
+    assert assignors[2] is own
+    with pytest.raises(ConfigError, match="known assignors are range"):
         assignors_of(["alphabetical"])
     with pytest.raises(ConfigError, match="at least one"):
         assignors_of([])

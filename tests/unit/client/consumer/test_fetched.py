@@ -1,4 +1,4 @@
-"""Reading what a fetch brought: positions, aborted transactions, control batches, damage."""
+"""Reading fetched data: positions, aborted transactions, control batches, damage."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def values(reading: Fetched, room: int = 100) -> list[Any]:
     return [record.value for record in out]
 
 
-def test_records_are_taken_bit_by_bit_from_the_position_on() -> None:
+def test_records_are_taken_in_portions_from_the_position_on() -> None:
     reading = fetched(batch(10, b"a", b"b", b"c") + batch(13, b"d"), offset=11)
     assert reading.end_offset() == 14
     assert values(reading, 1) == [b"b"]
@@ -53,7 +53,7 @@ def test_records_are_taken_bit_by_bit_from_the_position_on() -> None:
     assert (reading.next_offset, reading.is_done, reading.leader_epoch) == (14, True, 3)
 
 
-def test_a_batch_that_is_cut_off_is_left_for_the_next_fetch() -> None:
+def test_an_incomplete_batch_is_left_for_the_next_fetch() -> None:
     reading = fetched(batch(0, b"a") + batch(1, b"b")[:-1])
     assert reading.end_offset() == 1
     assert values(reading) == [b"a"]
@@ -82,7 +82,7 @@ ABORTED = [
 ]
 
 
-def test_read_committed_leaves_out_what_was_aborted_and_nothing_else() -> None:
+def test_read_committed_leaves_out_aborted_records_only() -> None:
     reading = fetched(LOG, aborted=ABORTED, read_committed=True)
     assert values(reading) == [b"kept-1", b"kept-2", b"plain"]
     assert reading.next_offset == 9
@@ -99,7 +99,7 @@ def test_aborted_records_alone_still_move_the_position() -> None:
     assert (reading.next_offset, reading.is_done) == (1, True)
 
 
-def test_damage_is_reported_behind_the_records_before_it_and_again() -> None:
+def test_damage_is_reported_after_the_records_before_it_and_again() -> None:
     damaged = bytearray(batch(0, b"a") + batch(1, b"b"))
     damaged[-1] ^= 1
     reading = fetched(bytes(damaged))
@@ -112,7 +112,7 @@ def test_damage_is_reported_behind_the_records_before_it_and_again() -> None:
     assert values(fetched(bytes(damaged), check_crcs=False))[0] == b"a"
 
 
-def test_a_deserializer_that_fails_is_named_with_its_place() -> None:
+def test_the_error_of_a_deserializer_names_the_partition_and_the_offset() -> None:
     def number(_: str, data: bytes | None) -> int:
         return int(data or b"")
 
@@ -123,7 +123,7 @@ def test_a_deserializer_that_fails_is_named_with_its_place() -> None:
     assert reading.next_offset == 1
 
 
-def test_columns_are_read_from_the_same_place() -> None:
+def test_columns_are_read_from_where_the_records_ended() -> None:
     reading = fetched(LOG, aborted=ABORTED, read_committed=True)
     assert values(reading, 1) == [b"kept-1"]
     columns = RecordColumns()
@@ -141,7 +141,7 @@ def test_records_are_read_from_where_the_columns_ended() -> None:
     assert values(reading) == [b"d"]
 
 
-def test_columns_report_damage_behind_the_rows_before_it_and_again() -> None:
+def test_columns_report_damage_after_the_rows_before_it_and_again() -> None:
     damaged = bytearray(batch(0, b"a") + batch(1, b"b"))
     damaged[-1] ^= 1
     reading = fetched(bytes(damaged))

@@ -1,4 +1,4 @@
-"""The fetcher and a user who changes his mind while it works."""
+"""The fetcher, and a user who seeks while it prepares a request."""
 
 import asyncio
 from typing import Any, cast
@@ -16,7 +16,7 @@ PARTITIONS = [TopicPartition("orders", number) for number in range(2)]
 
 
 class OneNode:
-    """A network whose only broker notes what is fetched, and has nothing."""
+    """A network with one broker that records the requested offsets and has no data."""
 
     def __init__(self) -> None:
         self.offsets: list[dict[int, int]] = []
@@ -38,11 +38,11 @@ class OneNode:
 
 
 def fetched_after(change: Any) -> list[dict[int, int]]:
-    """What is fetched when the user does something between the fetcher's choice and its request."""
+    """The requested offsets if the user makes a change after the fetcher has chosen the partitions."""
     network, assignments = OneNode(), Assignments()
     assignments.replace(PARTITIONS)
     for state in assignments.states.values():
-        state.place(50)
+        state.move_to(50)
 
     async def scene() -> None:
         config = consumer_config(bootstrap_servers="localhost:1")
@@ -57,17 +57,17 @@ def fetched_after(change: Any) -> list[dict[int, int]]:
     return network.offsets
 
 
-def test_a_fetch_is_for_where_the_user_stands_when_it_is_sent() -> None:
+def test_a_fetch_uses_the_positions_at_the_time_it_is_sent() -> None:
     assert fetched_after(lambda assignments: None) == [{0: 50, 1: 50}]
-    assert fetched_after(lambda assignments: assignments.states[PARTITIONS[1]].place(7)) == [{0: 50, 1: 7}]
+    assert fetched_after(lambda assignments: assignments.states[PARTITIONS[1]].move_to(7)) == [{0: 50, 1: 7}]
 
 
-def test_a_partition_whose_place_is_being_looked_up_is_not_fetched() -> None:
-    """Asked for at -1 it would be out of range, and reset to where nobody wanted it."""
+def test_a_partition_whose_position_is_being_looked_up_is_not_fetched() -> None:
+    """A fetch at offset -1 would be out of range, and would reset the position."""
 
     def seek_to_end(assignments: Assignments, *partitions: TopicPartition) -> None:
         for partition in partitions:
-            assignments.states[partition].ask(RESET, LATEST_TIMESTAMP)
+            assignments.states[partition].look_up(RESET, LATEST_TIMESTAMP)
 
     assert fetched_after(lambda assignments: seek_to_end(assignments, PARTITIONS[1])) == [{0: 50}]
     assert fetched_after(lambda assignments: seek_to_end(assignments, *PARTITIONS)) == []

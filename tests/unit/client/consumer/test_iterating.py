@@ -1,7 +1,7 @@
-"""Iterating: the position follows each record, and a loop that is left early loses nothing."""
+"""Iterating: the position moves with each record, and leaving the loop early loses no records."""
 
 from barnabas.client.consumer import ConsumerRecord, ConsumerRecords
-from barnabas.client.consumer.iterating import hand_out
+from barnabas.client.consumer.iterating import iterate_records
 from barnabas.client.consumer.state import Assignments, PartitionState
 from barnabas.client.types import TopicPartition
 
@@ -9,20 +9,20 @@ FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
 class Scene:
-    """A consumer that has polled records 10 to 12 of each partition and stands at 20, behind a marker."""
+    """A consumer that has polled records 10 to 12 of each partition; its position is 20, after a marker."""
 
     def __init__(self) -> None:
         self.assignments = Assignments()
         self.assignments.replace([FIRST, SECOND])
         for state in self.assignments.states.values():
-            state.place(20)
+            state.move_to(20)
         self.wakes = 0
         self.assignments.wake = self._wake
         by_partition = {
             each: [ConsumerRecord("orders", each.partition, offset) for offset in (10, 11, 12)]
             for each in (FIRST, SECOND)
         }
-        self.records = hand_out(self.assignments, ConsumerRecords(by_partition))
+        self.records = iterate_records(self.assignments, ConsumerRecords(by_partition))
 
     def _wake(self) -> None:
         self.wakes += 1
@@ -34,7 +34,7 @@ class Scene:
         return [self.state(each).offset for each in (FIRST, SECOND)]
 
 
-def test_the_position_follows_and_ends_where_the_poll_did() -> None:
+def test_the_position_moves_with_each_record_and_ends_where_the_poll_did() -> None:
     scene = Scene()
     at = [(each.partition, each.offset, scene.offsets()) for each in scene.records]
     assert [offsets for partition, _, offsets in at if partition == at[0][0]][-1][at[0][0]] == 13
@@ -43,7 +43,7 @@ def test_the_position_follows_and_ends_where_the_poll_did() -> None:
     assert scene.wakes == 0
 
 
-def test_leaving_the_loop_gives_the_rest_back() -> None:
+def test_after_leaving_the_loop_the_remaining_records_are_read_again() -> None:
     scene = Scene()
     taken = [next(scene.records) for _ in range(2)]
     versions = [scene.state(each).version for each in (FIRST, SECOND)]
@@ -56,11 +56,11 @@ def test_leaving_the_loop_gives_the_rest_back() -> None:
     assert scene.wakes == 1
 
 
-def test_a_seek_in_the_loop_is_the_users_word() -> None:
+def test_a_seek_in_the_loop_is_kept() -> None:
     scene = Scene()
     taken = next(scene.records)
     state = scene.state(TopicPartition(taken.topic, taken.partition))
-    state.place(5)
+    state.move_to(5)
     next(scene.records)
     assert state.offset == 5
     scene.records.close()

@@ -1,4 +1,4 @@
-"""Lanes: order within a lane, positions without gaps, and what is left when partitions go."""
+"""Lanes: order within a lane, positions without gaps, and revoked partitions."""
 
 import threading
 import time
@@ -26,11 +26,11 @@ def take(lanes: Lanes) -> Taken:
 
 
 def position(lanes: Lanes) -> int | None:
-    place = lanes.uncommitted().get(PARTITION)
-    return None if place is None else place.offset
+    uncommitted = lanes.uncommitted().get(PARTITION)
+    return None if uncommitted is None else uncommitted.offset
 
 
-def test_a_key_is_with_one_worker_and_others_go_on() -> None:
+def test_one_worker_at_a_time_has_a_key_and_others_take_other_keys() -> None:
     lanes = Lanes(by_key=True)
     lanes.put(records(b"a", b"a", b"b"))
     first, other = take(lanes), take(lanes)
@@ -51,14 +51,14 @@ def test_a_partition_in_order_is_one_lane() -> None:
     assert take(lanes)[1].offset == 1
 
 
-def test_keys_that_no_dict_holds_keep_the_partition_in_order() -> None:
+def test_with_keys_that_are_not_hashable_the_partition_is_one_lane() -> None:
     lanes = Lanes(by_key=True)
     lanes.put(records([1], [2], None, None))
     assert [take(lanes)[1].offset for _ in range(3)] == [0, 2, 3]
 
 
 @given(st.permutations(range(12)), st.integers(0, 12))
-def test_the_position_is_behind_the_first_gap(order: list[int], finished: int) -> None:
+def test_the_position_is_at_the_first_gap(order: list[int], finished: int) -> None:
     lanes = Lanes(by_key=True)
     lanes.put(records(*[None] * 12))
     taken = [take(lanes) for _ in range(12)]
@@ -70,7 +70,7 @@ def test_the_position_is_behind_the_first_gap(order: list[int], finished: int) -
     assert lanes.counts()[PARTITION] == 12 - expected
 
 
-def test_what_was_committed_is_not_committed_again() -> None:
+def test_a_position_is_committed_once() -> None:
     lanes = Lanes(by_key=True)
     lanes.put(records(b"a"))
     lanes.done(*take(lanes))
@@ -80,7 +80,7 @@ def test_what_was_committed_is_not_committed_again() -> None:
     assert lanes.uncommitted([TopicPartition("orders", 1)]) == {}
 
 
-def test_giving_up_finishes_what_lies_before_the_last_one_begun() -> None:
+def test_a_revoked_partition_finishes_the_records_before_the_last_one_started() -> None:
     lanes = Lanes(by_key=True)
     lanes.put(records(b"a", b"a", b"b", b"a", b"c"))
     first, third = take(lanes), take(lanes)
@@ -97,12 +97,12 @@ def test_giving_up_finishes_what_lies_before_the_last_one_begun() -> None:
     assert lanes.uncommitted() == {} and lanes.counts() == {}
 
 
-def test_what_runs_of_a_lost_partition_counts_for_nobody() -> None:
+def test_the_outcome_of_a_record_of_a_lost_partition_is_ignored() -> None:
     lanes = Lanes(by_key=True)
     lanes.put(records(b"a", b"a"))
     old = take(lanes)
     lanes.forget([PARTITION])
-    # The same partition comes back, and is read again from its committed offset.
+    # The same partition is assigned again and read from its committed offset.
     lanes.put(records(b"a", b"a"))
     lanes.done(*old)
     assert position(lanes) is None
@@ -112,7 +112,7 @@ def test_what_runs_of_a_lost_partition_counts_for_nobody() -> None:
     assert position(lanes) == 1
 
 
-def test_a_failure_stops_the_taking_and_holds_the_position() -> None:
+def test_after_a_failure_no_record_is_taken_and_the_position_stays() -> None:
     lanes = Lanes(by_key=True)
     lanes.put(records(b"a", b"b", b"c"))
     bad, good = take(lanes), take(lanes)
@@ -128,11 +128,11 @@ def test_a_failure_stops_the_taking_and_holds_the_position() -> None:
 
 def test_workers_wait_for_records_and_for_the_end() -> None:
     lanes = Lanes(by_key=True)
-    found: list[int] = []
+    done: list[int] = []
 
     def work() -> None:
         while (taken := lanes.take()) is not None:
-            found.append(taken[1].offset)
+            done.append(taken[1].offset)
             lanes.done(*taken)
 
     worker = threading.Thread(target=work)
@@ -141,7 +141,7 @@ def test_workers_wait_for_records_and_for_the_end() -> None:
     assert lanes.wait_empty(time.monotonic() + 30)
     lanes.end()
     worker.join(30)
-    assert sorted(found) == [0, 1]
+    assert sorted(done) == [0, 1]
     assert position(lanes) == 2
 
 

@@ -1,4 +1,4 @@
-"""Where reading begins, and what a change of leader does to it, with a network that answers by heart."""
+"""Where reading begins, and what happens after a change of leader, with a scripted network."""
 
 import asyncio
 from typing import Any, cast
@@ -28,9 +28,9 @@ class Answers:
         self.committed = committed
         self.epoch = epoch
         self.ends = ends or {}
-        self.asked: list[int] = []
+        self.requests: list[int] = []
 
-    def know(self, topics: set[str]) -> None:
+    def track(self, topics: set[str]) -> None:
         assert topics <= {"t"}
 
     def cached_leader(self, partition: TopicPartition) -> int | None:
@@ -43,11 +43,11 @@ class Answers:
         return self.epoch
 
     async def ask(self, node: int, api_key: int, request: Any) -> Any:
-        self.asked.append(api_key)
+        self.requests.append(api_key)
         if api_key == list_offsets.API_KEY:
             timestamp = request.topics[0].partitions[0].timestamp
-            found = list_offsets.ListOffsetsPartitionResponse(offset={-2: 10, -1: 90}.get(timestamp, -1))
-            topic = list_offsets.ListOffsetsTopicResponse(name="t", partitions=[found])
+            partition = list_offsets.ListOffsetsPartitionResponse(offset={-2: 10, -1: 90}.get(timestamp, -1))
+            topic = list_offsets.ListOffsetsTopicResponse(name="t", partitions=[partition])
             return list_offsets.ListOffsetsResponse(topics=[topic])
         epoch, offset = self.ends[request.topics[0].partitions[0].leader_epoch]
         end = offset_for_leader_epoch.EpochEndOffset(leader_epoch=epoch, end_offset=offset)
@@ -55,11 +55,11 @@ class Answers:
         return offset_for_leader_epoch.OffsetForLeaderEpochResponse(topics=[result])
 
     async def ask_coordinator(self, api_key: int, request: Any, *, version_max: int) -> Any:
-        self.asked.append(api_key)
-        found = offset_fetch.OffsetFetchResponsePartitions(
+        self.requests.append(api_key)
+        partition = offset_fetch.OffsetFetchResponsePartitions(
             committed_offset=self.committed, committed_leader_epoch=4
         )
-        topic = offset_fetch.OffsetFetchResponseTopics(name="t", partitions=[found])
+        topic = offset_fetch.OffsetFetchResponseTopics(name="t", partitions=[partition])
         group = offset_fetch.OffsetFetchResponseGroup(group_id="g", topics=[topic])
         return offset_fetch.OffsetFetchResponse(groups=[group])
 
@@ -78,7 +78,7 @@ def positions(answers: Answers, reset: str = "earliest") -> tuple[Positions, Ass
 def test_without_a_committed_offset_the_setting_decides(reset: str, offset: int) -> None:
     finding, _, state = positions(Answers(), reset)
     asyncio.run(finding.resolve())
-    assert (state.offset, state.fetch_offset, state.wants) == (offset, offset, None)
+    assert (state.offset, state.fetch_offset, state.lookup) == (offset, offset, None)
 
 
 def test_a_committed_offset_comes_first_and_its_epoch_is_checked() -> None:
@@ -86,12 +86,12 @@ def test_a_committed_offset_comes_first_and_its_epoch_is_checked() -> None:
     finding, _, state = positions(answers, "latest")
     asyncio.run(finding.resolve())
     assert (state.offset, state.epoch, state.leader_epoch) == (42, 4, 5)
-    assert answers.asked == [offset_fetch.API_KEY, offset_for_leader_epoch.API_KEY]
+    assert answers.requests == [offset_fetch.API_KEY, offset_for_leader_epoch.API_KEY]
     asyncio.run(finding.resolve())
-    assert len(answers.asked) == 2
+    assert len(answers.requests) == 2
 
 
-def test_with_none_the_user_hears_of_it() -> None:
+def test_with_auto_offset_reset_none_a_missing_offset_is_an_error() -> None:
     finding, assignments, state = positions(Answers(), "none")
     asyncio.run(finding.resolve())
     with pytest.raises(NoOffsetForPartitionError):
@@ -99,13 +99,13 @@ def test_with_none_the_user_hears_of_it() -> None:
     assert state.offset is None
 
 
-def test_a_log_that_was_cut_takes_the_position_back() -> None:
+def test_after_a_truncation_the_position_moves_back() -> None:
     finding, _, state = positions(Answers(committed=42, ends={4: (3, 30)}))
     asyncio.run(finding.resolve())
     assert (state.offset, state.epoch) == (30, 3)
 
 
-def test_a_log_that_was_cut_is_an_error_when_nothing_may_be_reset() -> None:
+def test_with_auto_offset_reset_none_a_truncation_is_an_error() -> None:
     finding, assignments, _ = positions(Answers(committed=42, ends={4: (3, 30)}), "none")
     asyncio.run(finding.resolve())
     with pytest.raises(LogTruncationError) as raised:
@@ -113,16 +113,16 @@ def test_a_log_that_was_cut_is_an_error_when_nothing_may_be_reset() -> None:
     assert (raised.value.offsets, raised.value.divergent) == ({PARTITION: 42}, {PARTITION: 30})
 
 
-def test_an_epoch_nobody_knows_starts_over() -> None:
+def test_an_unknown_epoch_resets_the_position() -> None:
     finding, _, state = positions(Answers(committed=42, ends={4: (-1, -1)}))
     asyncio.run(finding.resolve())
     asyncio.run(finding.resolve())
     assert state.offset == 10
 
 
-def test_what_is_buffered_is_read_before_an_offset_out_of_range_counts() -> None:
+def test_buffered_data_is_read_before_an_offset_out_of_range_is_handled() -> None:
     finding, _, state = positions(Answers())
-    state.place(99)
+    state.move_to(99)
     state.buffers.append(cast(Any, object()))
     finding.out_of_range(state, state.version, 99)
     assert state.offset == 99
@@ -134,6 +134,6 @@ def test_what_is_buffered_is_read_before_an_offset_out_of_range_counts() -> None
     assert state.offset == 10
 
 
-def test_durations_that_are_none_are_refused() -> None:
+def test_invalid_durations_are_refused() -> None:
     with pytest.raises(ConfigError, match="by_duration:P1DT2H"):
         positions(Answers(), "by_duration:yesterday")

@@ -1,14 +1,14 @@
-"""Positions of partitions, and what becomes of answers that come too late."""
+"""Positions of partitions, and answers that come too late."""
 
 import threading
 
 import pytest
 
 from barnabas.client.consumer.access import Access
+from barnabas.client.consumer.buffer_reader import BufferReader
 from barnabas.client.consumer.fetched import Fetched, Reading
 from barnabas.client.consumer.records import ConsumerRecord, ConsumerRecords
 from barnabas.client.consumer.state import COMMITTED, RESET, Assignments, PartitionState
-from barnabas.client.consumer.taking import Taking
 from barnabas.client.errors import ClosedError, ConcurrentAccessError, WakeupError
 from barnabas.client.types import TopicPartition
 from barnabas.records.builder import build_batch
@@ -25,7 +25,7 @@ def assigned(*partitions: TopicPartition) -> Assignments:
     assignments = Assignments()
     assignments.replace(partitions)
     for state in assignments.states.values():
-        state.place(0)
+        state.move_to(0)
     return assignments
 
 
@@ -34,26 +34,26 @@ def put(assignments: Assignments, partition: TopicPartition, base: int, count: i
     assignments.put(state, state.version, fetched(partition, base, count))
 
 
-def test_what_stays_assigned_keeps_its_place() -> None:
+def test_a_partition_that_stays_assigned_keeps_its_position() -> None:
     assignments = assigned(A)
-    assignments.states[A].place(5)
+    assignments.states[A].move_to(5)
     assignments.replace([A, B])
     assert assignments.states[A].offset == 5
-    assert (assignments.states[B].offset, assignments.states[B].wants) == (None, COMMITTED)
+    assert (assignments.states[B].offset, assignments.states[B].lookup) == (None, COMMITTED)
 
 
-def test_an_answer_to_a_question_from_before_a_seek_is_dropped() -> None:
+def test_an_answer_to_a_request_from_before_a_seek_is_dropped() -> None:
     assignments = assigned(A)
     state = assignments.states[A]
     version = state.version
-    state.place(100)
+    state.move_to(100)
     assignments.put(state, version, fetched(A, 0, 3))
     assert not state.buffers
-    assert not assignments.positioned(state, version, 7, -1)
+    assert not assignments.set_position(state, version, 7, -1)
     assert (state.offset, state.fetch_offset) == (100, 100)
 
 
-def test_a_partition_that_was_taken_away_gets_nothing() -> None:
+def test_a_revoked_partition_gets_no_data() -> None:
     assignments = assigned(A)
     state = assignments.states[A]
     assignments.replace([])
@@ -61,32 +61,32 @@ def test_a_partition_that_was_taken_away_gets_nothing() -> None:
     assert not state.buffers
 
 
-def test_taking_moves_the_position_and_honours_the_limit() -> None:
+def test_taking_records_moves_the_position_and_respects_the_limit() -> None:
     assignments = assigned(A, B)
     put(assignments, A, 0, 3)
     put(assignments, B, 0, 3)
-    taking = Taking(assignments)
-    assert {each: len(found) for each, found in taking.records(4).items()} == {A: 3, B: 1}
+    reader = BufferReader(assignments)
+    assert {each: len(records) for each, records in reader.records(4).items()} == {A: 3, B: 1}
     assert [state.offset for state in (assignments.states[A], assignments.states[B])] == [3, 1]
     assert assignments.states[A].epoch == 2
-    assert {each: len(found) for each, found in taking.records(4).items()} == {B: 2}
-    assert not taking.is_ready()
+    assert {each: len(records) for each, records in reader.records(4).items()} == {B: 2}
+    assert not reader.is_ready()
 
 
-def test_paused_partitions_keep_what_was_fetched() -> None:
+def test_paused_partitions_keep_their_fetched_data() -> None:
     assignments = assigned(A)
     put(assignments, A, 0, 3)
     assignments.states[A].paused = True
-    taking = Taking(assignments)
-    assert taking.records(10) == {}
+    reader = BufferReader(assignments)
+    assert reader.records(10) == {}
     assignments.states[A].paused = False
-    assert len(taking.records(10)[A]) == 3
+    assert len(reader.records(10)[A]) == 3
 
 
 def test_lag_and_lead() -> None:
     assignments = assigned(A, B)
-    taking = Taking(assignments)
-    assert taking.metrics(False)["records-lag-max"] is None
+    reader = BufferReader(assignments)
+    assert reader.metrics(False)["records-lag-max"] is None
     for partition, offset in ((A, 4), (B, 9)):
         state = assignments.states[partition]
         state.offset, state.high_watermark, state.last_stable_offset, state.log_start_offset = (
@@ -95,17 +95,17 @@ def test_lag_and_lead() -> None:
             9,
             2,
         )
-    metrics = taking.metrics(False)
+    metrics = reader.metrics(False)
     assert (metrics["records-lag-max"], metrics["records-lead-min"]) == (6, 2)
     assert metrics["partitions"][B] == {"records-lag": 1, "records-lead": 7}
-    assert taking.metrics(True)["records-lag-max"] == 5
+    assert reader.metrics(True)["records-lag-max"] == 5
 
 
-def test_asking_for_a_place_forgets_the_old_one() -> None:
+def test_a_lookup_forgets_the_old_position() -> None:
     state = PartitionState(A)
-    state.place(5)
-    state.ask(RESET, -2)
-    assert (state.offset, state.fetch_offset, state.wants, state.reset_timestamp) == (None, -1, RESET, -2)
+    state.move_to(5)
+    state.look_up(RESET, -2)
+    assert (state.offset, state.fetch_offset, state.lookup, state.reset_timestamp) == (None, -1, RESET, -2)
 
 
 def test_the_same_error_is_raised_once() -> None:
@@ -155,12 +155,12 @@ def test_a_wakeup_does_not_disturb_closing() -> None:
     assert access.wait(signal, lambda: True, 0.0)
 
 
-def test_event_loops_are_told_as_threads_are() -> None:
+def test_listeners_are_called_when_threads_are_notified() -> None:
     assignments = assigned(A)
-    told: list[str] = []
-    assignments.signal.listeners.append(lambda: told.append("something"))
+    calls: list[str] = []
+    assignments.signal.listeners.append(lambda: calls.append("notified"))
     put(assignments, A, 0, 3)
-    assert told == ["something"]
+    assert calls == ["notified"]
 
 
 def test_records_by_partition_and_topic() -> None:

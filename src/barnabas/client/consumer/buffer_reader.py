@@ -1,16 +1,19 @@
-"""Takes what was fetched, on the polling thread: as records or as columns, partition after partition."""
+"""Reads the fetched data on the polling thread: as records or as an Arrow table, one partition after
+another."""
 
+from functools import cache
 from typing import Any
 
-from barnabas.client.consumer.arrow import POLLED
 from barnabas.client.consumer.fetched import Fetched
 from barnabas.client.consumer.records import ConsumerRecord
 from barnabas.client.consumer.state import BUFFERS_MAX, Assignments, PartitionState
 from barnabas.client.types import TopicPartition
-from barnabas.records.arrow import RecordColumns
+from barnabas.records.arrow import RecordColumns, pyarrow
+
+ARROW_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 
 
-class Taking:
+class BufferReader:
     def __init__(self, assignments: Assignments) -> None:
         self._assignments = assignments
         self._records_total = 0
@@ -20,7 +23,7 @@ class Taking:
         return any(state.buffers and not state.paused for state in list(self._assignments.states.values()))
 
     def records(self, room: int) -> dict[TopicPartition, list[ConsumerRecord]]:
-        found: dict[TopicPartition, list[ConsumerRecord]] = {}
+        taken: dict[TopicPartition, list[ConsumerRecord]] = {}
         for state in self._ready():
             out: list[ConsumerRecord] = []
             version = state.version
@@ -29,22 +32,22 @@ class Taking:
                 try:
                     fetched.take(out, room - len(out))
                 except Exception:
-                    # What came before it is handed out; the next poll meets the same record first.
-                    if not (out or found):
+                    # Return the records before the bad one; the next poll raises the error.
+                    if not (out or taken):
                         raise
                     break
                 finally:
                     self._moved(state, version, fetched)
             if out:
-                found[state.partition] = out
+                taken[state.partition] = out
                 room -= len(out)
             if room <= 0:
                 break
-        self._records_total += sum(map(len, found.values()))
-        return found
+        self._records_total += sum(map(len, taken.values()))
+        return taken
 
     def columns(self, room: int) -> RecordColumns | None:
-        columns = RecordColumns(POLLED, rows_max=room)
+        columns = RecordColumns(ARROW_COLUMNS, rows_max=room)
         for state in self._ready():
             version = state.version
             while not columns.is_full and state.buffers and state.version == version:
@@ -66,7 +69,7 @@ class Taking:
         ]
 
     def _moved(self, state: PartitionState, version: int, fetched: Fetched) -> None:
-        """Stand where the reading of `fetched` has come to, unless the place was changed meanwhile."""
+        """Set the position to the next record of `fetched`, unless the user has changed the position."""
         with self._assignments.signal:
             if state.version != version:
                 return
@@ -79,11 +82,12 @@ class Taking:
             state.buffers.popleft()
             self._bytes_total += fetched.size
             states = self._assignments.states
-            # Its turn is over: the others come first now.
+            # Move the partition to the end: the others are read first now.
             if states.get(state.partition) is state:
                 states[state.partition] = states.pop(state.partition)
         if was_full:
-            # Otherwise a fetch is under way, or will be begun by the one that is.
+            # If the buffers were not full, a fetch is in flight already, or the one in flight starts the
+            # next.
             self._assignments.wake()
 
     def metrics(self, read_committed: bool) -> dict[str, Any]:
@@ -102,3 +106,26 @@ class Taking:
             "assigned-partitions": len(states),
             "partitions": partitions,
         }
+
+
+@cache
+def _schema() -> Any:
+    arrow = pyarrow()
+    pair = arrow.struct([("key", arrow.string()), ("value", arrow.binary())])
+    return arrow.schema(
+        [
+            ("topic", arrow.dictionary(arrow.int32(), arrow.string())),
+            ("partition", arrow.int32()),
+            ("offset", arrow.int64()),
+            ("timestamp", arrow.timestamp("ms")),
+            ("key", arrow.binary()),
+            ("value", arrow.binary()),
+            arrow.field("headers", arrow.list_(pair), nullable=False),
+        ]
+    )
+
+
+def table_of(columns: RecordColumns | None) -> Any:
+    """The pyarrow.Table that poll_arrow returns; it has no rows if there are no columns."""
+    columns = RecordColumns(ARROW_COLUMNS) if columns is None else columns
+    return pyarrow().Table.from_batches([columns.finish(schema=_schema())])
