@@ -1,7 +1,7 @@
-"""Where Spark looks for data sources by itself: a module named pyspark_* that exports DefaultSource.
+"""Spark looks for data sources in modules named pyspark_* that export DefaultSource; this is ours.
 
-A module that fails to import would hide every other source too, so this one never does: without a PySpark
-that has data sources there is simply no source here."""
+A module that fails to import would hide all other sources, so this one never fails: if PySpark is missing or
+too old for data sources, it exports nothing."""
 
 from importlib.util import find_spec
 

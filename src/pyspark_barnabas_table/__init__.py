@@ -1,6 +1,6 @@
-"""Where Spark looks for data sources by itself: the sink into tables, `barnabas_table`.
+"""Here Spark finds the data source `barnabas_table`, the sink for tables.
 
-As pyspark_barnabas: an import that fails would hide every other source, so this one never does."""
+Like pyspark_barnabas it never fails to import, because a failure would hide all other sources."""
 
 from importlib.util import find_spec
 

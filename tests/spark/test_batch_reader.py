@@ -77,7 +77,7 @@ def test_columns_are_chosen_by_option_or_schema(topics: Topics, topic: str, opti
     ("schema", "told"),
     [
         (columns(values=BinaryType()), "no column values to read; did you mean value?"),
-        (columns(value=StringType()), "value is binary here, and cannot be read as string"),
+        (columns(value=StringType()), "value has the type binary and cannot be read as string"),
         (StructType([StructField("offset", LongType(), False)]), "offset is NOT NULL"),
         (StructType([]), "no columns"),
     ],
@@ -120,9 +120,9 @@ def test_offsets_where_a_query_begins_and_ends(topics: Topics, topic: str, optio
     assert values(read(options | {"startingOffsets": "-2"})) == [8, 9, 13, 14]
     assert values(read(options | {"endingOffsets": "-9"})) == [0]
     assert len(read(options | {"startingOffsets": "-1000"})) == 15
-    with pytest.raises(OptionError, match="must name each partition"):
+    with pytest.raises(OptionError, match="must name exactly the partitions"):
         read(options | {"startingOffsets": json.dumps({topic: {"0": 7}})})
-    with pytest.raises(OptionError, match=r"endingOffsets has 99 .* ends at 10"):
+    with pytest.raises(OptionError, match=r"endingOffsets has offset 99 .* ends at offset 10"):
         read(options | {"endingOffsets": json.dumps({topic: {"0": 99, "1": 1}})})
 
 
@@ -134,7 +134,7 @@ def test_times_where_a_query_begins_and_ends(topics: Topics, topic: str, options
     assert values(read(options | {"startingTimestamp": "2000", "endingTimestamp": "4000"})) == [1, 2]
     by_partition = {"startingOffsetsByTimestamp": json.dumps({topic: {"0": 5000, "1": 0}})}
     assert values(read(options | by_partition)) == [4, 9]
-    with pytest.raises(OptionError, match="as young as the starting time"):
+    with pytest.raises(OptionError, match="no record at or after the starting time"):
         read(options | {"startingTimestamp": "6000"})
     lenient = {"startingTimestamp": "6000", "startingOffsetsByTimestampStrategy": "latest"}
     assert values(read(options | lenient)) == [9]
@@ -200,11 +200,13 @@ def test_records_that_go_before_they_are_read(topics: Topics, topic: str, option
     strict, lenient = batch_reader(options), batch_reader(options | {"failOnDataLoss": "false"})
     planned, planned_too = strict.partitions(), lenient.partitions()
     topics.cut(topic, 6)
-    with pytest.raises(DataLossError, match=r"does not hold offset 0 .* its first record is 6: retention"):
+    with pytest.raises(
+        DataLossError, match=r"Offset 0 of .* was deleted .* the first record is now at offset 6"
+    ):
         rows_of(strict, planned)
     assert values(rows_of(lenient, planned_too)) == [6, 7, 8, 9]
     begins_early = options | {"startingOffsets": json.dumps({topic: {"0": 3, "1": 0}})}
-    with pytest.raises(DataLossError, match=r"Retention overtook the query: .* from offset 3 on"):
+    with pytest.raises(DataLossError, match=r"The records of .* from offset 3 to 5 were deleted before"):
         read(begins_early)
     assert values(read(begins_early | {"failOnDataLoss": "false"})) == [6, 7, 8, 9]
 
@@ -236,7 +238,7 @@ def test_a_broker_that_is_not_there_is_named(topic: str) -> None:
         "subscribe": topic,
         "kafka.default.api.timeout.ms": "300",
     }
-    with pytest.raises(TimeoutError, match=r"127\.0\.0\.1:9 gave no answer within 0\.3 s; the last failure"):
+    with pytest.raises(TimeoutError, match=r"127\.0\.0\.1:9 did not answer within 0\.3 s; the last error"):
         read(away)
 
 

@@ -142,7 +142,7 @@ def test_a_group_that_others_use_is_refused(topics: Topics, topic: str, options:
         consumer.subscribe([topic])
         while not consumer.assignment():
             consumer.poll(0.2)
-        with pytest.raises(KafkaError, match="has members of its own"):
+        with pytest.raises(KafkaError, match="because the group has members"):
             Query(options | {"commitOffsets": group}).reader.initialOffset()
 
 
@@ -236,7 +236,7 @@ def test_retention_that_overtakes_a_query(topics: Topics, topic: str, options: O
     assert lenient.plan()
     topics.cut(topic, 7)
     strict.plan()
-    with pytest.raises(DataLossError, match=rf"Retention overtook .* {topic}-0 from offset 2 on") as caught:
+    with pytest.raises(DataLossError, match=rf"The records of {topic}-0 from offset 2 to") as caught:
         strict.run()
     assert "failOnDataLoss=false" in str(caught.value)
     assert values(lenient.run()) == [7, 8, 9]

@@ -2,4 +2,5 @@
 
 spark.read.format("barnabas").option("kafka.bootstrap.servers", ...).option("subscribe", "orders").load()
 
-Speaks to brokers through barnabas.client. Nothing is imported here: Spark imports the source to find it."""
+It talks to brokers through barnabas.client. Nothing is imported here, so that Spark finds the source
+quickly."""

@@ -1,7 +1,7 @@
-"""The brokers as the data source asks them: partitions, offsets, groups, fetches. One client per process.
+"""What the data source asks of brokers: partitions, offsets, groups, fetches. One client per process.
 
-Spark reuses its Python workers, so connections are kept in this module for as long as the process lives. What
-is asked is waited for here; the I/O happens in a thread of its own, which a fetch uses to run ahead."""
+Spark reuses its Python workers, so this module keeps connections until the process ends. Calls wait for their
+answer; the I/O happens in another thread, so that the next fetch can run while rows are made."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ from barnabas.spark.settings import Topics
 from barnabas.spark.starts import EARLIEST, LATEST
 from barnabas.wire.messages import fetch
 
-# A topic just made may not be known everywhere yet.
+# Some brokers may not know a new topic yet.
 UNKNOWN_TOPIC_ATTEMPTS = 3
 SAMPLE_BYTES = 256 * 1024
 FETCH_WAIT_MS = 500
@@ -36,15 +36,15 @@ _T = TypeVar("_T")
 
 
 class Fetched(NamedTuple):
-    """What a fetch answers for one partition: batches, and the aborted (producer id, first offset) in
-    them."""
+    """The answer to a fetch of one partition: batches, and the aborted transactions in them as (producer id,
+    first offset)."""
 
     records: memoryview
     aborted: list[tuple[int, int]]
 
 
 class OffsetsGoneError(Exception):
-    """The log does not hold the offset that was fetched."""
+    """The requested offset is not in the log."""
 
 
 class Brokers:
@@ -68,8 +68,8 @@ class Brokers:
     # ---- topics
 
     def partitions(self, topics: Topics, *, missing_allowed: bool = False) -> frozenset[TopicPartition]:
-        """The partitions there are of the topics. One that is named and does not exist is an error, or is
-        left out if that is allowed."""
+        """The existing partitions of the topics. A missing topic or partition is an error, unless
+        `missing_allowed`."""
         return self._call(lambda: self._partitions(topics, missing_allowed))
 
     async def _partitions(self, topics: Topics, missing_allowed: bool) -> frozenset[TopicPartition]:
@@ -86,45 +86,48 @@ class Brokers:
             if not missing:
                 break
         if missing and not missing_allowed:
-            raise OptionError(f"There is no topic {', '.join(missing)} at {self.servers}.")
-        found = frozenset(
+            raise OptionError(
+                f"There is no topic {', '.join(missing)} at {self.servers}: check the name, or create it."
+            )
+        existing = frozenset(
             TopicPartition(name, info.partition)
             for name in names
             if name not in missing
             for info in self._cluster.metadata.topics[name].partitions
         )
         if not topics.assigned:
-            return found
-        absent = sorted(topics.assigned - found)
+            return existing
+        absent = sorted(topics.assigned - existing)
         if absent and not missing_allowed:
             raise OptionError(f"There is no partition {', '.join(map(str, absent))} at {self.servers}.")
-        return topics.assigned & found
+        return topics.assigned & existing
 
     async def _matching(self, pattern: str) -> tuple[str, ...]:
         answer = await self._cluster.fetch_metadata(None)
-        wanted = re.compile(pattern)
+        expression = re.compile(pattern)
         return tuple(
             topic.name
             for topic in answer.topics
-            if topic.name and not topic.is_internal and wanted.fullmatch(topic.name)
+            if topic.name and not topic.is_internal and expression.fullmatch(topic.name)
         )
 
     # ---- offsets
 
     def ends(self, partitions: Iterable[TopicPartition], *, read_committed: bool) -> Offsets:
-        """Behind the last record that may be read."""
+        """The offsets after the last record that may be read."""
         return self._offsets(dict.fromkeys(partitions, LATEST), read_committed)
 
     def starts(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        """The first record there is."""
+        """The offsets of the first records."""
         return self._offsets(dict.fromkeys(partitions, EARLIEST), False)
 
     def at_times(self, times_ms: Mapping[TopicPartition, int]) -> Offsets:
-        """The first record at or after a time; absent where there is none."""
+        """The offsets of the first records at or after a time. A partition without such a record is left
+        out."""
         return self._offsets(times_ms, False)
 
     def _offsets(self, times: Mapping[TopicPartition, int], read_committed: bool) -> Offsets:
-        """Absent, too, where a partition was deleted meanwhile: nobody could answer for it."""
+        """Partitions that were deleted meanwhile are left out."""
         return self._call(self._living_offsets, times, read_committed) if times else {}
 
     async def _living_offsets(self, times: Mapping[TopicPartition, int], read_committed: bool) -> Offsets:
@@ -136,8 +139,8 @@ class Brokers:
             await asyncio.sleep(self._cluster.backoff.seconds(attempt))
             self._cluster.track({topic for topic, _ in times})
             await self._cluster.refresh()
-        found = await offsets_by_time(self._network, living, int(read_committed))
-        return {partition: each.offset for partition, each in found.items()}
+        offsets = await offsets_by_time(self._network, living, int(read_committed))
+        return {partition: each.offset for partition, each in offsets.items()}
 
     def _exists(self, partition: TopicPartition) -> bool:
         topic = self._cluster.metadata.topics.get(partition.topic)
@@ -148,10 +151,10 @@ class Brokers:
     def committed(
         self, group: str, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What the group has committed; absent where it has nothing."""
-        wanted = list(partitions)
+        """The committed offsets of the group; partitions without one are left out."""
+        requested = list(partitions)
         network = Network(self._cluster, group)
-        return self._call(lambda: committed_offsets(network, wanted, Identity())) if wanted else {}
+        return self._call(lambda: committed_offsets(network, requested, Identity())) if requested else {}
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         if offsets:
@@ -162,28 +165,28 @@ class Brokers:
     def fetch(
         self, partition: TopicPartition, offset: int, bytes_max: int, *, read_committed: bool, seconds: float
     ) -> Future[Fetched]:
-        """Batches from an offset on, as they come: the future is done when there are some, or with
-        OffsetsGoneError, or after `seconds` with an error."""
+        """Batches from an offset on. The future ends with the first batches, with OffsetsGoneError, or after
+        `seconds` with a timeout."""
         request = (partition, offset, bytes_max, read_committed)
 
         async def ask() -> Fetched:
             while True:
-                found = await self._fetch(*request)
-                if len(found.records):
-                    return found
+                fetched = await self._fetch(*request)
+                if len(fetched.records):
+                    return fetched
 
         return self._io.run(self._persist(ask, seconds))
 
     def sample(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
-        """About how many bytes a record takes in the log, from the first batches at the offsets."""
+        """About how many bytes a record takes in the log, measured on the first batches at the offsets."""
         return self._call(self._samples, offsets)
 
     async def _samples(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
-        found = await asyncio.gather(*(self._sample(*each) for each in offsets.items()))
-        return {partition: size for partition, size in zip(offsets, found, strict=True) if size > 0}
+        sizes = await asyncio.gather(*(self._sample(*each) for each in offsets.items()))
+        return {partition: size for partition, size in zip(offsets, sizes, strict=True) if size > 0}
 
     async def _sample(self, partition: TopicPartition, offset: int) -> float:
-        """0 where nothing can be told."""
+        """0 if it is not known."""
         try:
             fetched = await self._fetch(partition, offset, SAMPLE_BYTES, False)
         except OffsetsGoneError:
@@ -221,7 +224,7 @@ class Brokers:
         answer: fetch.FetchResponse = await self._network.ask(leader.node_id, fetch.API_KEY, request)
         for number in (answer.error_code, *(d.error_code for t in answer.responses for d in t.partitions)):
             if number == ErrorCode.OFFSET_OUT_OF_RANGE:
-                raise OffsetsGoneError(f"{partition} does not hold offset {offset}")
+                raise OffsetsGoneError(f"offset {offset} is not in {partition}")
             if number:
                 raise error_from(number, f"{partition} cannot be read: {error_from(number).message}")
         data = answer.responses[0].partitions[0]
@@ -235,7 +238,7 @@ class Brokers:
         return self._io.call(self._persist(lambda: ask(*arguments), self._api_seconds))
 
     async def _persist(self, ask: Callable[[], Awaitable[_T]], seconds: float) -> _T:
-        """Ask until there is an answer; what cannot be helped by waiting is raised."""
+        """Ask until there is an answer. Errors that waiting cannot fix are raised."""
         failure: KafkaError | None = None
         bound = asyncio.timeout(seconds)
         try:
@@ -251,8 +254,8 @@ class Brokers:
         except TimeoutError:
             if not bound.expired():
                 raise
-            why = f"; the last failure was {failure}" if failure is not None else ""
-            raise KafkaTimeoutError(f"{self.servers} gave no answer within {seconds:g} s{why}") from failure
+            why = f"; the last error was: {failure}" if failure is not None else ""
+            raise KafkaTimeoutError(f"{self.servers} did not answer within {seconds:g} s{why}") from failure
 
 
 _BROKERS: dict[tuple[int, frozenset[tuple[str, str]]], Brokers] = {}
@@ -260,7 +263,7 @@ _LOCK = threading.Lock()
 
 
 def brokers_of(client: Mapping[str, str]) -> Brokers:
-    """The brokers of these settings: one for all who ask in this process, and a new one after a fork."""
+    """The brokers for these settings: one object per process, and a new one after a fork."""
     key = (os.getpid(), frozenset(client.items()))
     with _LOCK:
         if key not in _BROKERS:
@@ -269,7 +272,7 @@ def brokers_of(client: Mapping[str, str]) -> Brokers:
 
 
 def close_all() -> None:
-    """Close the connections of this process: for tests."""
+    """Close the connections of this process; for tests."""
     with _LOCK:
         while _BROKERS:
             _BROKERS.popitem()[1].close()

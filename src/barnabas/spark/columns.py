@@ -1,4 +1,4 @@
-"""The columns of a query: the stock connector's, those of decoded values, and how a schema is checked."""
+"""The columns of a query: those of Spark's Kafka connector, those of decoded values, and schema checks."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
@@ -30,23 +30,23 @@ KAFKA_COLUMNS: dict[str, DataType] = {
     "headers": ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
 }
 ERROR = "error"
-# What stands beside decoded columns where no schema is given.
+# The columns beside decoded ones if no schema is given.
 _BESIDE_DECODED = ("topic", "partition", "offset", "timestamp")
 
 
 class Projection(Protocol):
-    """Makes batches of the query's schema from batches of `kafka_columns`."""
+    """Turns batches with `kafka_columns` into batches with the schema of the query."""
 
     kafka_columns: tuple[str, ...]
 
     def apply(self, batch: Any) -> Iterator[Any]: ...
 
     def finish(self) -> None:
-        """The range was read to its end."""
+        """Called when the whole range was read."""
 
 
 class AsRead:
-    """The records' own columns: the kernel makes them as they are wanted."""
+    """The columns of records as they are: the kernel makes only those that are needed."""
 
     def __init__(self, kafka_columns: tuple[str, ...]) -> None:
         self.kafka_columns = kafka_columns
@@ -67,20 +67,20 @@ def projection_of(settings: ReadSettings, schema: StructType) -> Projection:
 
 
 def metadata_columns(decoding: Decoding) -> dict[str, str]:
-    """The names that a record's own columns have beside decoded ones: {"_offset": "offset"}; `_error` is
-    ""."""
+    """The names of the record's own columns beside decoded ones, such as {"_offset": "offset"}. The value for
+    `_error` is ""."""
     names = {decoding.prefix + name: name for name in KAFKA_COLUMNS}
     return {**names, decoding.prefix + ERROR: ""}
 
 
 def payload_of(decoding: Decoding, schema: StructType) -> StructType:
-    """The columns of a schema that are in the value."""
+    """The columns of a schema that come from the value."""
     own = metadata_columns(decoding)
     return StructType([field for field in schema.fields if field.name not in own])
 
 
 def default_schema(given: Mapping[str, str]) -> StructType:
-    """The schema of a query whose user gives none."""
+    """The schema of a query if the user gives none."""
     values = read_options(given)
     decoding, topics = decoding_of(values), topics_of(values)
     if decoding.format == "none":
@@ -88,8 +88,7 @@ def default_schema(given: Mapping[str, str]) -> StructType:
         return StructType([_own(name) for name in values["columns"] or names])
     if decoding.format == "json":
         raise OptionError(
-            'decode=json needs to know the columns: give them, as in .schema("id long, name string, _offset'
-            ' long").'
+            'decode=json needs a schema: give it, for example .schema("id long, name string, _offset long").'
         )
     return _avro_schema(decoding, topics, values["columns"])
 
@@ -116,9 +115,9 @@ def _avro_schema(decoding: Decoding, topics: Topics, columns: tuple[str, ...] | 
 
 
 def check_schema(settings: ReadSettings, schema: StructType) -> None:
-    """OptionError where a schema has columns that cannot be read, or not as the type it wants."""
+    """Raise OptionError if a schema has a column that cannot be read, or cannot be read as its type."""
     if not schema.fields:
-        raise OptionError("The schema has no columns.")
+        raise OptionError("The schema has no columns; name at least one.")
     decoding = settings.decoding
     names = (
         metadata_columns(decoding) if decoding.format != "none" else {name: name for name in KAFKA_COLUMNS}
@@ -138,17 +137,19 @@ def check_schema(settings: ReadSettings, schema: StructType) -> None:
 def _check_type(field: StructField, wanted: DataType) -> None:
     if field.dataType != wanted:
         raise OptionError(
-            f"The column {field.name} is {wanted.simpleString()} here, and cannot be read as"
+            f"The column {field.name} has the type {wanted.simpleString()} and cannot be read as"
             f" {field.dataType.simpleString()}: cast it in the DataFrame."
         )
 
 
 def _check_nullable(field: StructField) -> None:
     if not field.nullable:
-        raise OptionError(f"The column {field.name} is NOT NULL in the schema; what is read may be null.")
+        raise OptionError(
+            f"The column {field.name} is NOT NULL in the schema, but values may be null: remove NOT NULL."
+        )
 
 
 def _no_column(name: str, known: Iterable[str]) -> OptionError:
     near = get_close_matches(name, list(known), n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}."
+    hint = f"did you mean {near[0]}?" if near else f"the columns are {', '.join(known)}."
     return OptionError(f"There is no column {name} to read; {hint}")

@@ -1,4 +1,4 @@
-"""The headers of a dead letter: what is wrong with it, where it is from. Pipelines add the last two."""
+"""The headers of a dead letter: what is wrong with it and where it came from. Pipelines add the last two."""
 
 ERROR_HEADER = "barnabas.error"
 TOPIC_HEADER = "barnabas.topic"

@@ -1,4 +1,5 @@
-"""Reads one range of offsets in a task: fetches run ahead in the client's thread while rows are made here."""
+"""Reads one range of offsets in a task: the next fetch runs in the client's thread while rows are made
+here."""
 
 import logging
 from collections.abc import Iterator
@@ -12,12 +13,12 @@ from barnabas.spark.planning import Range
 
 LOGGER = logging.getLogger(__name__)
 FETCH_BYTES_MIN = 64 * 1024
-# A fetch asks for a little more than its records seem to need, lest a short one be left for another fetch.
+# A fetch requests a little more than its records seem to need, so that a few records do not need another one.
 SPARE = 1.25
 
 
 class DataLossError(RuntimeError):
-    """Records that should have been read are not there any more; says which, and what can be done."""
+    """Records that should have been read are gone; the text says which, and what to do."""
 
 
 class Fetching(NamedTuple):
@@ -34,7 +35,7 @@ class Fetching(NamedTuple):
 
 
 class RangeReader:
-    """`batches()` of one range, as pyarrow.RecordBatch with the columns asked for."""
+    """Reads one range; `batches()` yields pyarrow.RecordBatch with the requested columns."""
 
     def __init__(self, brokers: Brokers, wanted: Range, fetching: Fetching) -> None:
         self._brokers = brokers
@@ -51,15 +52,15 @@ class RangeReader:
             bytes_max=fetching.bytes_max,
             check_crcs=fetching.check_crcs,
         )
-        for records, behind in self._record_sets():
-            # Again with the same set while the columns have no room for all of it.
-            while append_records(columns, records, self._range.end) < min(behind, self._range.end):
+        for records, next_offset in self._record_sets():
+            # Repeat with the same set until the columns had room for all of it.
+            while append_records(columns, records, self._range.end) < min(next_offset, self._range.end):
                 yield columns.finish(topic, partition)
         if columns.count:
             yield columns.finish(topic, partition)
 
     def _record_sets(self) -> Iterator[tuple[RecordSet, int]]:
-        """What the fetches answer, and the offset behind each; the next one is under way meanwhile."""
+        """The fetched records, and the offset after them; the next fetch runs meanwhile."""
         offset, end = self._range.start, self._range.end
         pending = self._fetch(offset)
         try:
@@ -78,7 +79,7 @@ class RangeReader:
                 pending = self._fetch(offset)
                 yield records, offset
         finally:
-            # Spark may stop reading early: a limit, a failed task.
+            # Spark may stop reading early, for example because of a limit or a failed task.
             pending.cancel()
 
     def _fetch(self, offset: int) -> Future[Fetched]:
@@ -110,18 +111,17 @@ class RangeReader:
         )
 
     def _after_loss(self, offset: int, error: OffsetsGoneError) -> int:
-        """Where to read on: the first record there still is, if the query is to go on at all."""
+        """Where to go on after records were lost: the first record that exists, if the query may go on."""
         partition, _, end = self._range
         first = self._brokers.starts([partition]).get(partition, end)
-        told = (
-            f"{partition} does not hold offset {offset} any more, its first record is {first}: retention or a"
-            " deletion overtook the query before it had read it."
+        text = (
+            f"Offset {offset} of {partition} was deleted before the query had read it; the first record is"
+            f" now at offset {first}."
         )
         if self._fetching.fail_on_data_loss:
             raise DataLossError(
-                f"{told} Keep records for longer (retention.ms, retention.bytes), or read on without them"
-                " with"
-                " failOnDataLoss=false."
+                f"{text} Keep records for longer (retention.ms, retention.bytes), or set failOnDataLoss=false"
+                " to go on without them."
             ) from error
-        LOGGER.warning("%s It is left out, because failOnDataLoss is false.", told)
+        LOGGER.warning("%s The query goes on without it, because failOnDataLoss is false.", text)
         return end if first < offset else min(first, end)

@@ -1,4 +1,5 @@
-"""Where a query begins and ends, looked up at the brokers from what the options say. Runs on the driver."""
+"""Where a query begins and ends: the options are turned into offsets with the help of the brokers. Runs on
+the driver."""
 
 import logging
 import time
@@ -26,7 +27,7 @@ class Lookups:
     # ---- partitions and their ends
 
     def partitions(self, *, missing_allowed: bool = False) -> frozenset[TopicPartition]:
-        """The partitions to read; a list that is young enough is used again."""
+        """The partitions to read; a list that is recent enough is used again."""
         age_max = self._settings["partition.metadata.cache.ttl.ms"] / 1000
         if self._partitions is None or time.monotonic() - self._listed_at >= age_max:
             topics = self._settings.topics
@@ -38,15 +39,15 @@ class Lookups:
         return self._brokers.starts(partitions)
 
     def ends(self, partitions: Iterable[TopicPartition], known: Mapping[TopicPartition, int]) -> Offsets:
-        """The ends of partitions; those that lie before what is known are asked for again, since a leader
-        that was just elected may not know its end yet."""
-        wanted = list(partitions)
+        """The ends of partitions. If an end is before a known offset, all are looked up again: a new leader
+        may not know its end yet."""
+        requested = list(partitions)
         for _ in range(self._settings["fetchOffset.numRetries"]):
-            found = self._ends(wanted)
-            if all(found[partition] >= offset for partition, offset in known.items() if partition in found):
-                return found
+            ends = self._ends(requested)
+            if all(ends[partition] >= offset for partition, offset in known.items() if partition in ends):
+                return ends
             time.sleep(self._settings["fetchOffset.retryIntervalMs"] / 1000)
-        return self._ends(wanted)
+        return self._ends(requested)
 
     def _ends(self, partitions: Iterable[TopicPartition]) -> Offsets:
         return self._brokers.ends(partitions, read_committed=self._settings.read_committed)
@@ -54,7 +55,7 @@ class Lookups:
     # ---- places
 
     def offsets_at(self, place: Place, partitions: frozenset[TopicPartition], name: str) -> Offsets:
-        """The offsets that a place stands for; `name` is the option that the place was given by."""
+        """The offsets of a place; `name` is the option in which it was given."""
         if isinstance(place, AtEnd):
             return self._at_ends(dict.fromkeys(partitions, place.which))
         if isinstance(place, AtOffsets):
@@ -73,84 +74,81 @@ class Lookups:
         return self._at_group(place, partitions)
 
     def _at_ends(self, offsets: Mapping[TopicPartition, int]) -> Offsets:
-        """With the marks for earliest and latest replaced by what they stand for."""
+        """The offsets with EARLIEST and LATEST replaced by real ones."""
         first = self.starts([each for each, offset in offsets.items() if offset == EARLIEST])
         last = self._ends([each for each, offset in offsets.items() if offset == LATEST])
-        found = {**offsets, **first, **last}
-        return {each: offset for each, offset in found.items() if offset >= 0}
+        resolved = {**offsets, **first, **last}
+        return {each: offset for each, offset in resolved.items() if offset >= 0}
 
     def _at_times(self, place: AtTimes, partitions: frozenset[TopicPartition], name: str) -> Offsets:
         if place.times_ms is not None:
             _check_same(name, place.times_ms, partitions)
         times = place.times_ms or dict.fromkeys(partitions, place.time_ms)
-        found = self._brokers.at_times(times)
-        missing = sorted(partitions - found.keys())
+        offsets = self._brokers.at_times(times)
+        missing = sorted(partitions - offsets.keys())
         if missing and place.is_strict:
             where = ", ".join(f"{each} ({times[each]} ms)" for each in missing)
             raise OptionError(
-                f"No record of {where} is as young as the starting time. Set an earlier time, or"
+                f"There is no record at or after the starting time in {where}. Set an earlier time, or"
                 " startingOffsetsByTimestampStrategy=latest to begin at the end."
             )
-        return {**found, **self._ends(missing)}
+        return {**offsets, **self._ends(missing)}
 
     def _at_group(self, place: AtGroup, partitions: frozenset[TopicPartition]) -> Offsets:
-        committed = {
-            each: found.offset for each, found in self._brokers.committed(place.group, partitions).items()
-        }
-        return {**self.starts(partitions - committed.keys()), **committed}
+        committed = self._brokers.committed(place.group, partitions)
+        offsets = {each: commit.offset for each, commit in committed.items()}
+        return {**self.starts(partitions - offsets.keys()), **offsets}
 
-    # ---- what is gone
+    # ---- lost records
 
     def ranges(self, begin: Offsets, end: Offsets, *, has_new: bool) -> list[Range]:
-        """What to read between the two. Records that should be there and are not are a DataLossError, or are
-        left out with a warning; `has_new`: partitions without a beginning are new ones."""
+        """What to read between the two. Missing records are a DataLossError or a warning. `has_new`:
+        partitions without a beginning are new."""
         starts = self.starts(self._alive(end))
         ranges = []
         for partition, until in sorted(end.items()):
             first = starts.get(partition)
             if first is None:
-                self.lost(f"{partition} does not exist any more.")
+                self.report_loss(f"{partition} does not exist any more.")
                 continue
             start = begin.get(partition)
             if start is None and has_new:
                 start = 0
             start = first if start is None else start
             if start < first and until > start:
-                self.lost(_overtaken(partition, start, min(first, until), is_new=partition not in begin))
+                self.report_loss(_deleted(partition, start, min(first, until), is_new=partition not in begin))
                 start = first
             if until < start and partition in begin and begin[partition] > until:
-                self.lost(
-                    f"{partition} ends at offset {until}, before offset {start} where the query stands: the"
-                    " topic"
-                    " was deleted and made anew, or its log was cut."
+                self.report_loss(
+                    f"{partition} ends at offset {until}, before offset {start} where the query goes on: the"
+                    " topic was deleted and created again, or its log was truncated."
                 )
             ranges.append(Range(partition, start, until))
         return ranges
 
     def _alive(self, end: Offsets) -> list[TopicPartition]:
-        found = self.partitions(missing_allowed=True)
-        return [partition for partition in end if partition in found]
+        existing = self.partitions(missing_allowed=True)
+        return [partition for partition in end if partition in existing]
 
     def check_gone(self, begin: Offsets, partitions: frozenset[TopicPartition]) -> None:
         gone = sorted(begin.keys() - partitions)
         if gone:
-            self.lost(f"{', '.join(map(str, gone))} does not exist any more.")
+            self.report_loss(f"{', '.join(map(str, gone))} does not exist any more.")
 
-    def lost(self, told: str) -> None:
+    def report_loss(self, text: str) -> None:
         if self._settings["failOnDataLoss"]:
             raise DataLossError(
-                f"{told} Records may be lost to this query. Set failOnDataLoss=false to read on with what"
-                " there is."
+                f"{text} The query may miss records. Set failOnDataLoss=false to go on without them."
             )
-        LOGGER.warning("%s The query reads on, because failOnDataLoss is false.", told)
+        LOGGER.warning("%s The query goes on, because failOnDataLoss is false.", text)
 
 
-def _overtaken(partition: TopicPartition, start: int, first: int, *, is_new: bool) -> str:
+def _deleted(partition: TopicPartition, start: int, first: int, *, is_new: bool) -> str:
     if is_new:
-        return f"{partition} is new to the query, and its records 0 to {first - 1} are gone already."
+        return f"{partition} is new to the query, and its records 0 to {first - 1} are already deleted."
     return (
-        f"Retention overtook the query: it would read {partition} from offset {start} on, and the log holds"
-        f" nothing before offset {first} any more."
+        f"The records of {partition} from offset {start} to {first - 1} were deleted before the query had"
+        " read them."
     )
 
 
@@ -159,7 +157,6 @@ def _check_same(
 ) -> None:
     if given.keys() != partitions:
         raise OptionError(
-            f"{name} must name each partition that is read, and no other: it has {as_text(given)}, and there"
-            " are"
-            f" {', '.join(map(str, sorted(partitions)))}."
+            f"{name} must name exactly the partitions that are read: it has {as_text(given)}, but the"
+            f" partitions are {', '.join(map(str, sorted(partitions)))}."
         )

@@ -1,9 +1,10 @@
-"""Offsets of many partitions, as the stock connector writes them in checkpoints: {"orders":{"0":110}}.
+"""Offsets of many partitions, as Spark's Kafka connector writes them in checkpoints: {"orders":{"0":110}}.
 
-Beside the topics, an offset may have the key `#initial`, which is no name of a topic. Spark asks a restarted
-query anew where it begins when its first batch was not finished, and the answer may differ by then. So the
-end of the first batch carries its own beginning: {"orders":{"0":110},"#initial":{"orders":{"0":100}}}, and
-the offset where a query begins is marked {"#initial":true}. Pure values."""
+Beside the topics, an offset may have the key `#initial`, which cannot be the name of a topic. If the first
+batch of a query was not finished, Spark asks again where the restarted query begins, and the answer may be
+different then. So the end of the first batch contains its beginning:
+{"orders":{"0":110},"#initial":{"orders":{"0":100}}}, and the offset where a query begins is marked
+{"#initial":true}. Pure values."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ Offsets = dict[TopicPartition, int]
 
 
 def offsets_to_json(offsets: Mapping[TopicPartition, int]) -> dict[str, Any]:
-    """Sorted, so that equal offsets have equal texts: Spark compares those."""
+    """Sorted, so that equal offsets have equal texts: Spark compares the texts."""
     topics: dict[str, Any] = {}
     for (topic, partition), offset in sorted(offsets.items()):
         topics.setdefault(topic, {})[str(partition)] = offset
@@ -35,7 +36,7 @@ def offsets_from_json(document: Mapping[str, Any]) -> Offsets:
 
 
 def beginning(offsets: Mapping[TopicPartition, int]) -> dict[str, Any]:
-    """Where a query begins, marked so that the end of its first batch can be told to remember it."""
+    """The offset where a query begins, marked so that batch_end() can store it."""
     return {**offsets_to_json(offsets), INITIAL: True}
 
 
@@ -52,9 +53,9 @@ def batch_end(start: Mapping[str, Any], end: Mapping[TopicPartition, int]) -> di
 
 
 def batch_start(start: Mapping[str, Any], end: Mapping[str, Any]) -> Offsets:
-    """Where a batch begins: what its end remembers, else what Spark says."""
-    remembered = end.get(INITIAL)
-    return offsets_from_json(remembered if isinstance(remembered, dict) else start)
+    """Where a batch begins: the beginning that its end contains, otherwise what Spark says."""
+    stored = end.get(INITIAL)
+    return offsets_from_json(stored if isinstance(stored, dict) else start)
 
 
 def as_text(offsets: Mapping[TopicPartition, int]) -> str:

@@ -1,4 +1,4 @@
-"""What the text of an option may be: flags, counts, sizes, times, choices. Pure values, no Spark."""
+"""The kinds of options: flags, counts, sizes, durations, choices. Pure values, no Spark."""
 
 import re
 from collections.abc import Callable
@@ -19,7 +19,8 @@ _SIZE = re.compile(r"(\d{1,15})\s*([bkmgt]?)b?")
 
 
 class Kind(NamedTuple):
-    """`parse` gives the value of a text, and raises ValueError where it has none; `allowed` says what has."""
+    """`parse` turns a text into a value and raises ValueError if it cannot; `allowed` describes the texts
+    that it takes."""
 
     name: str
     allowed: str
@@ -27,7 +28,7 @@ class Kind(NamedTuple):
 
 
 def duration_ms(text: str) -> int:
-    """90s, 15m, 2h: the milliseconds; a bare number is milliseconds already."""
+    """The milliseconds of a text such as 90s, 15m or 2h; a number without a unit is milliseconds."""
     match = _TIME.fullmatch(text.strip().lower())
     unit = _TIME_UNITS_MS.get(match[2] or "ms") if match else None
     if match is None or unit is None:
@@ -36,7 +37,7 @@ def duration_ms(text: str) -> int:
 
 
 def size_bytes(text: str) -> int:
-    """1048576, 64k, 8m, 1g: the bytes."""
+    """The bytes of a text such as 1048576, 64k, 8m or 1g."""
     match = _SIZE.fullmatch(text.strip().lower())
     if match is None or int(match[1]) == 0:
         raise ValueError(text)
@@ -84,13 +85,13 @@ def _names(text: str) -> tuple[str, ...]:
     return names
 
 
-TEXT = Kind("text", "some text", _given)
+TEXT = Kind("text", "a text that is not empty", _given)
 FLAG = Kind("flag", "true or false", _flag)
 COUNT = Kind("number", "a whole number above 0", _count)
 WHOLE = Kind("number", "a whole number, 0 or more", _whole)
 WHOLE_OR_NONE = Kind("number", "a whole number, or -1 for none", _any_number)
-NAMES = Kind("names", "different names with commas between them", _names)
-DURATION = Kind("time", "a time such as 500ms, 90s, 15m or 2h", duration_ms)
+NAMES = Kind("names", "a list of different names, separated by commas", _names)
+DURATION = Kind("duration", "a duration such as 500ms, 90s, 15m or 2h", duration_ms)
 SIZE = Kind("size", "a number of bytes such as 1048576, 64k, 8m or 1g", size_bytes)
 
 

@@ -1,8 +1,8 @@
-"""The options of the data source: one table, from which they are checked and docs/spark-options.md is
-written.
+"""The options of the data source in one table. It is used to check options and to write
+docs/spark-options.md.
 
-Names are Spark's stock Kafka connector's, and are compared without regard to case, as Spark does. Options
-that begin with `kafka.` are settings of the client and are checked by it. Touches no Spark."""
+Options have the names of Spark's own Kafka connector, and case does not matter, as in Spark. Options that
+begin with `kafka.` are settings of the client, which checks them. Touches no Spark."""
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -24,13 +24,13 @@ from barnabas.spark.option_kinds import (
 CLIENT_PREFIX = "kafka."
 BOTH, BATCH, STREAM = "batch, stream", "batch", "stream"
 
-# Settings of the client that the source decides itself, with the reason that its user is told.
+# Settings of the client that the source decides itself, with the reason for the user.
 REFUSED_SETTINGS = {
-    "auto.offset.reset": "where reading begins is said by startingOffsets",
+    "auto.offset.reset": "use startingOffsets to say where reading begins",
     "key.deserializer": "keys are read as bytes; cast them in the DataFrame",
     "value.deserializer": "values are read as bytes; cast them in the DataFrame, or use decode",
-    "enable.auto.commit": "the source commits offsets itself where commitOffsets names a group",
-    "interceptor.classes": "interceptors are not called here",
+    "enable.auto.commit": "the source itself commits offsets if commitOffsets names a group",
+    "interceptor.classes": "the source does not call interceptors",
     "bootstrap.servers": "write it as kafka.bootstrap.servers",
     "group.id": "write it as kafka.group.id",
 }
@@ -49,42 +49,48 @@ class Option(NamedTuple):
 
 
 SOURCE_OPTIONS = (
-    Option("kafka.bootstrap.servers", TEXT, None, BOTH, "host:port of some brokers. Must be given."),
+    Option("kafka.bootstrap.servers", TEXT, None, BOTH, "host:port of some brokers. Required."),
     Option("assign", TEXT, None, BOTH, 'The partitions to read: `{"orders":[0,1]}`.'),
     Option("subscribe", NAMES, None, BOTH, "The topics to read."),
-    Option("subscribePattern", TEXT, None, BOTH, "A regular expression; topics that match it as a whole."),
+    Option(
+        "subscribePattern",
+        TEXT,
+        None,
+        BOTH,
+        "A regular expression: read the topics whose whole name matches.",
+    ),
     Option(
         "startingOffsets",
         TEXT,
         None,
         BOTH,
         "Where a new query begins (default: `earliest` for batch, `latest` for stream): `earliest`, `latest`"
-        " (stream only), `group` (what the group of commitOffsets or kafka.group.id committed, else"
-        " earliest),"
-        " `now-10m` (the first record of the last ten minutes), `-100` (a hundred records before the end of"
-        " each"
-        ' partition), or `{"orders":{"0":23,"1":-2}}`, where -2 is earliest and -1 latest.',
+        " (stream only), `group` (the offsets that the group of commitOffsets or kafka.group.id committed,"
+        " otherwise earliest), `now-10m` (the first record of the last ten minutes), `-100` (a hundred"
+        ' records before the end of each partition), or `{"orders":{"0":23,"1":-2}}`, where -2 is earliest'
+        " and -1 latest.",
     ),
     Option(
         "startingOffsetsByTimestamp",
         TEXT,
         None,
         BOTH,
-        'A time per partition, in milliseconds: `{"orders":{"0":1700000000000}}`. Wins over startingOffsets.',
+        'A time for each partition, in milliseconds since 1970: `{"orders":{"0":1700000000000}}`. Overrides'
+        " startingOffsets.",
     ),
     Option(
         "startingTimestamp",
         WHOLE,
         None,
         BOTH,
-        "One time for all partitions, in milliseconds. Wins over the two others.",
+        "One time for all partitions, in milliseconds since 1970. Overrides the two options above.",
     ),
     Option(
         "startingOffsetsByTimestampStrategy",
         one_of("error", "latest"),
         "error",
         BOTH,
-        "What to do where no record is as young as the time asked for.",
+        "What to do if a partition has no record at or after the time: fail, or begin at the end.",
     ),
     Option(
         "endingOffsets",
@@ -93,84 +99,128 @@ SOURCE_OPTIONS = (
         BATCH,
         "Where a batch ends: `latest`, `now-10m`, `-100`, or JSON as in startingOffsets (without -2).",
     ),
-    Option("endingOffsetsByTimestamp", TEXT, None, BATCH, "As its sibling; no such record means latest."),
-    Option("endingTimestamp", WHOLE, None, BATCH, "As its sibling; no such record means latest."),
+    Option(
+        "endingOffsetsByTimestamp",
+        TEXT,
+        None,
+        BATCH,
+        "Like startingOffsetsByTimestamp. A partition without such a record is read to its end.",
+    ),
+    Option(
+        "endingTimestamp",
+        WHOLE,
+        None,
+        BATCH,
+        "Like startingTimestamp. A partition without such a record is read to its end.",
+    ),
     Option(
         "failOnDataLoss",
         FLAG,
         True,
         BOTH,
-        "Whether a query fails when records that it should have read are gone, because retention overtook it"
-        " or"
-        " a topic was deleted. `false` reads on with what there is, and says so in the log.",
+        "Whether a query fails if records were deleted before it had read them, by retention or with their"
+        " topic. `false`: the query goes on without them and logs a warning.",
     ),
     Option(
-        "maxOffsetsPerTrigger", COUNT, None, STREAM, "At most so many offsets per batch, over all partitions."
+        "maxOffsetsPerTrigger",
+        COUNT,
+        None,
+        STREAM,
+        "The highest number of offsets in a batch, in all partitions.",
     ),
     Option(
         "maxBytesPerTrigger",
         SIZE,
         None,
         STREAM,
-        "At most about so many bytes as stored (compressed) per batch, judged by a sample of each partition.",
+        "The highest number of bytes in a batch, as stored (compressed): an estimate from a sample of each"
+        " partition.",
     ),
-    Option("minOffsetsPerTrigger", COUNT, None, STREAM, "Wait until there are so many offsets to read ..."),
-    Option("maxTriggerDelay", DURATION, 900_000, STREAM, "... but no longer than this (default 15m)."),
-    Option("minPartitions", COUNT, None, BOTH, "Split large ranges until there are about so many tasks."),
-    Option("maxRecordsPerPartition", COUNT, None, BOTH, "Split ranges so that no task has more offsets."),
+    Option(
+        "minOffsetsPerTrigger",
+        COUNT,
+        None,
+        STREAM,
+        "Do not start a batch before there are this many offsets to read, or maxTriggerDelay has passed.",
+    ),
+    Option(
+        "maxTriggerDelay",
+        DURATION,
+        900_000,
+        STREAM,
+        "How long minOffsetsPerTrigger may delay a batch (default 15m).",
+    ),
+    Option("minPartitions", COUNT, None, BOTH, "Split large ranges so that there are about this many tasks."),
+    Option(
+        "maxRecordsPerPartition",
+        COUNT,
+        None,
+        BOTH,
+        "Split ranges so that no task reads more offsets than this.",
+    ),
     Option("includeHeaders", FLAG, False, BOTH, "Whether the schema has the column `headers`."),
     Option(
         "commitOffsets",
         TEXT,
         None,
         STREAM,
-        "A group under which the query commits what it has finished, so that lag tools see it. It also keeps"
-        " where a new query began, until its first batch is done. Use one group per query.",
+        "A group for which the query commits the offsets that it has finished, so that tools can show its"
+        " lag. Until the first batch is done, the group also stores where the query began. Use one group per"
+        " query.",
     ),
     Option(
         "columns",
         NAMES,
         None,
         BOTH,
-        "Read these columns only, in this order: faster. A schema given with `.schema()` does the same.",
+        "Read only these columns, in this order; this is faster. A schema given with `.schema()` does the"
+        " same.",
     ),
     Option(
         "isolation.level",
         one_of("read_committed", "read_uncommitted"),
         "read_uncommitted",
         BOTH,
-        "Whether records of open and aborted transactions are left out. Same as kafka.isolation.level.",
+        "`read_committed` leaves out records of open and aborted transactions. Same as"
+        " kafka.isolation.level.",
     ),
-    Option("decode", one_of("none", "json", "avro"), "none", BOTH, "Make columns of the value."),
+    Option(
+        "decode",
+        one_of("none", "json", "avro"),
+        "none",
+        BOTH,
+        "The format of values to be decoded into columns.",
+    ),
     Option(
         "metadataPrefix",
         TEXT,
         "_",
         BOTH,
-        "With decode: what stands before the names of the record's own columns, as in `_offset`.",
+        "With decode: the prefix of the record's own columns, as in `_offset`.",
     ),
     Option(
         "avroSchema",
         TEXT,
         None,
         BOTH,
-        "The Avro schema, as JSON, into which values are read. Without a registry they were written with it"
-        " too.",
+        "The Avro schema, as JSON, with which values are read. Without a registry it must also be the schema"
+        " with which they were written.",
     ),
     Option(
         "avroFraming",
         one_of("confluent", "none"),
         "confluent",
         BOTH,
-        "What stands before the Avro data: `confluent` is a zero byte and a schema id in four bytes.",
+        "The bytes before the Avro data: `confluent` is a zero byte and a schema id in four bytes.",
     ),
-    Option("schema.registry.url", TEXT, None, BOTH, "Where the schemas of Avro values are looked up by id."),
+    Option("schema.registry.url", TEXT, None, BOTH, "The schema registry for Avro values."),
     Option(
         "schema.registry.subject",
         TEXT,
         None,
         BOTH,
-        "Whose latest schema gives the columns (default: `<topic>-value` of the only topic).",
+        "The subject whose latest schema gives the columns (default: `<topic>-value`, if only one topic is"
+        " read).",
     ),
     Option("schema.registry.basic.auth.user.info", TEXT, None, BOTH, "`user:password` for the registry."),
     Option(
@@ -178,90 +228,95 @@ SOURCE_OPTIONS = (
         TEXT,
         "fail",
         BOTH,
-        "What to do with a value that cannot be decoded: `fail`, `null` (its columns are null, and `_error`"
-        " says"
-        " why), or `dlq:<topic>` (it goes there, with error and origin in headers, and not into the result).",
+        "What to do with a value that cannot be decoded: `fail`; `null` (its columns are null, and `_error`"
+        " says why); or `dlq:<topic>` (the record is written to that topic, with the error and its origin in"
+        " headers, and is not in the result).",
     ),
-    Option("batchRows", COUNT, 20_000, BOTH, "At most so many rows in an Arrow batch that Spark is handed."),
+    Option("batchRows", COUNT, 20_000, BOTH, "The highest number of rows in an Arrow batch for Spark."),
     Option(
-        "batchBytes", SIZE, 4 << 20, BOTH, "A batch is handed over once its keys and values are so large."
+        "batchBytes",
+        SIZE,
+        4 << 20,
+        BOTH,
+        "An Arrow batch ends when its keys and values have this many bytes.",
     ),
     Option(
         "fetchBytes",
         SIZE,
         None,
         BOTH,
-        "What one fetch asks for (default: kafka.max.partition.fetch.bytes where that is given, else 8m).",
+        "The size of one fetch (default: kafka.max.partition.fetch.bytes if given, otherwise 8m).",
     ),
     Option(
         "pushFilters",
         FLAG,
         False,
         BATCH,
-        "Whether filters on topic, partition, offset and timestamp narrow what is read. Needs"
+        "Whether filters on topic, partition, offset and timestamp reduce what is read. Needs"
         " `spark.sql.python.filterPushdown.enabled=true` in the session.",
     ),
-    Option("groupIdPrefix", TEXT, "barnabas-spark", BOTH, "The client.id under which brokers see the query."),
+    Option("groupIdPrefix", TEXT, "barnabas-spark", BOTH, "The client.id of the query."),
     Option("kafkaConsumer.pollTimeoutMs", COUNT, 120_000, BOTH, "How long a task waits for records."),
     Option(
         "fetchOffset.numRetries",
         WHOLE,
         3,
         BOTH,
-        "How often ends of partitions are looked up again that lie before what was read.",
+        "How often the end of a partition is looked up again if it is before the offset that was read last.",
     ),
-    Option("fetchOffset.retryIntervalMs", WHOLE, 10, BOTH, "The pause before it is."),
+    Option("fetchOffset.retryIntervalMs", WHOLE, 10, BOTH, "The pause before each of these lookups."),
     Option(
         "partition.metadata.cache.ttl.ms",
         WHOLE_OR_NONE,
         -1,
         BOTH,
-        "For how long a list of partitions is used before it is asked for again; new partitions are seen"
-        " then.",
+        "How long the list of partitions is used before it is read again; new partitions are found then.",
     ),
 )
 
 
 SINK_OPTIONS = (
-    Option("kafka.bootstrap.servers", TEXT, None, BOTH, "host:port of some brokers. Must be given."),
-    Option("topic", TEXT, None, BOTH, "Where all rows go; wins over the column `topic`."),
+    Option("kafka.bootstrap.servers", TEXT, None, BOTH, "host:port of some brokers. Required."),
+    Option("topic", TEXT, None, BOTH, "The topic for all rows; overrides the column `topic`."),
     Option(
         "includeHeaders",
         FLAG,
         None,
         BOTH,
-        "Whether the column `headers` is written (default: if there is one).",
+        "Whether the column `headers` is written (default: yes, if the DataFrame has it).",
     ),
     Option(
         "includeTimestamp",
         FLAG,
         False,
         BOTH,
-        "Whether the column `timestamp` is the time of the records; else it is the time of writing.",
+        "Whether the column `timestamp` becomes the timestamp of records; otherwise it is the time of"
+        " writing.",
     ),
     Option(
         "delivery",
         one_of("at-least-once", "exactly-once"),
         "at-least-once",
         BOTH,
-        "`at-least-once`: tasks write at once, and a task or batch that is tried again writes again."
-        " `exactly-once`: the rows of a batch become visible together, once, under `read_committed`.",
+        "`at-least-once`: tasks write immediately, and a task or batch that is tried again writes again."
+        " `exactly-once`: the rows of a batch become visible together and once, to consumers with"
+        " `read_committed`.",
     ),
     Option(
         "transactional.id",
         TEXT,
         None,
         BOTH,
-        "With exactly-once: the name of the query over restarts, and of the group that keeps its marker. Two"
-        " queries never share one. Must be given.",
+        "With exactly-once: a name for the query that stays the same over restarts. It is also the group that"
+        " stores the query's marker. Two queries must not share it. Required.",
     ),
     Option(
         "runId",
         TEXT,
         None,
         BATCH,
-        "With exactly-once: the name of a job's run, remembered in its transaction. The last run that was"
-        " written under a transactional.id is not written again, so that it may be tried again. Needs the"
+        "With exactly-once: a name for this run of the job, stored in its transaction. If the last run of"
+        " the transactional.id has the same name, nothing is written, so a job may be tried again. Needs the"
         " option topic.",
     ),
     Option(
@@ -269,31 +324,31 @@ SINK_OPTIONS = (
         TEXT,
         None,
         STREAM,
-        "With exactly-once and topics from a column: an existing topic under which the marker is kept"
-        " (default: the option topic). Nothing is written to it.",
+        "With exactly-once and topics from a column: an existing topic for the marker, which is an offset of"
+        " its partition 0 (default: the option topic). Nothing is written to it.",
     ),
     Option(
         "onMissingMarker",
         one_of("fail", "continue"),
         "fail",
         STREAM,
-        "What to do when the marker of the batch before is not there: it expired (offsets.retention.minutes),"
-        " or the query was not exactly-once before. `continue` takes the batch as not yet written.",
+        "What to do if the marker of the previous batch is missing: it expired (offsets.retention.minutes),"
+        " or the query was not exactly-once before. `continue` writes the batch.",
     ),
     Option(
         "onForeignMarker",
         one_of("fail", "replace"),
         "fail",
         STREAM,
-        "What to do when the marker is another query's: the checkpoint is new, or the id is used twice."
-        " `replace` begins anew.",
+        "What to do if the marker belongs to another query: the checkpoint is new, or two queries share the"
+        " id. `replace` replaces the marker.",
     ),
     Option(
         "stagingBytes",
         SIZE,
         16 << 20,
         BOTH,
-        "With exactly-once: a task with more than this, encoded, hands it to the driver in a file.",
+        "With exactly-once: a task with more encoded bytes than this passes them to the driver in a file.",
     ),
     Option(
         "stagingDir",
@@ -311,8 +366,8 @@ SINK_OPTIONS = (
 
 
 def read_options(given: Mapping[str, str], table: Iterable[Option] = SOURCE_OPTIONS) -> dict[str, Any]:
-    """The value of every option of a table by its name, from what the user wrote; OptionError says what is
-    wrong. Options with `kafka.` in front of them are left out, except those that the table has."""
+    """The value of every option of a table, by name; OptionError if one is wrong. Options that begin with
+    `kafka.` are left out, except those in the table."""
     rows = {option.name.lower(): option for option in table}
     values = {option.name: option.default for option in rows.values()}
     for name, text in given.items():
@@ -325,7 +380,8 @@ def read_options(given: Mapping[str, str], table: Iterable[Option] = SOURCE_OPTI
 
 
 def client_settings(given: Mapping[str, str]) -> dict[str, str]:
-    """The settings of the client: what stands behind `kafka.`; those that the source decides are refused."""
+    """The settings of the client: the options that begin with `kafka.`. Those that the source decides itself
+    are refused."""
     settings = {
         name.lower().removeprefix(CLIENT_PREFIX): text
         for name, text in given.items()
@@ -342,7 +398,7 @@ def _value(option: Option, text: str) -> Any:
         return option.kind.parse(text)
     except ValueError:
         raise OptionError(
-            f"The option {option.name} has the value {text!r}, and must be {option.kind.allowed}."
+            f"The option {option.name} has the value {text!r}, but must be {option.kind.allowed}."
         ) from None
 
 
@@ -351,7 +407,7 @@ def _unknown(name: str, rows: Mapping[str, Option]) -> OptionError:
     if reason is not None:
         return OptionError(f"The option {name} cannot be used: {reason}.")
     if name.lower() == "path":
-        return OptionError("load() takes no path here: name topics with the option subscribe.")
+        return OptionError("load() takes no path: name the topics with the option subscribe.")
     near = get_close_matches(name.lower(), rows, n=1, cutoff=0.6)
-    hint = f"; did you mean {rows[near[0]].name}?" if near else "; docs/spark-options.md lists them."
+    hint = f"; did you mean {rows[near[0]].name}?" if near else "; docs/spark-options.md lists all options."
     return OptionError(f"The data source barnabas has no option {name}{hint}")

@@ -1,7 +1,7 @@
-"""How much a batch reads and how it is cut into tasks: pure functions over offsets.
+"""How much a batch reads and how it is split into tasks: pure functions on offsets.
 
-The rules are the stock connector's: a cap is split in proportion to what each partition has to read, and a
-range is split into equal parts, first by maxRecordsPerPartition and then by minPartitions."""
+The rules are those of Spark's Kafka connector: a limit is shared in proportion to what each partition has to
+read, and a range is split into equal parts, first by maxRecordsPerPartition and then by minPartitions."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -23,8 +23,7 @@ class Range(NamedTuple):
 
 
 def capped(begin: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], most: int) -> Offsets:
-    """The ends of a batch of at most `most` offsets (and one for each partition that has any: all move
-    on)."""
+    """The ends of a batch of at most `most` offsets, but at least one for each partition that has any."""
     backlog = {partition: max(0, end[partition] - begin.get(partition, 0)) for partition in end}
     total = sum(backlog.values())
     if total <= most:
@@ -33,7 +32,7 @@ def capped(begin: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int
     for partition, until in end.items():
         start = begin.get(partition, 0)
         share = backlog[partition] * most // total
-        # As in the stock connector: a small partition beside a large one must not wait for ever.
+        # As in Spark's Kafka connector: a small partition beside a large one must not wait for ever.
         step = max(share, 1) if backlog[partition] else 0
         capped_ends[partition] = until if until < start else min(start + step, until)
     return capped_ends
@@ -45,7 +44,8 @@ def capped_by_bytes(
     bytes_per_offset: Mapping[TopicPartition, float],
     most: int,
 ) -> Offsets:
-    """The ends of a batch of about `most` bytes, shared by what each partition has to read in bytes."""
+    """The ends of a batch of about `most` bytes, shared in proportion to the bytes that each partition has to
+    read."""
     backlog = {
         partition: max(0, end[partition] - begin.get(partition, 0)) * bytes_per_offset.get(partition, 0.0)
         for partition in end
@@ -75,7 +75,7 @@ def split(ranges: Iterable[Range], records_max: int | None, partitions_min: int 
         return parts
     total = sum(each.size for each in parts)
     whole = {each for each in parts if _share(each.size, total, partitions_min) == 1}
-    # Small ranges stay whole, and are left out of the sum by which the large ones are split.
+    # Small ranges are not split, and do not count when the large ones are split.
     rest = total - sum(each.size for each in whole)
     wanted = max(partitions_min - len(whole), 1)
     return [

@@ -1,7 +1,7 @@
-"""What a streaming query tells its group (commitOffsets): where it began, and what it has finished.
+"""What a streaming query commits for its group (commitOffsets): where it began, and what it has finished.
 
-The beginning is committed with a mark in the metadata of the commit. A query that is started again before its
-first batch was planned finds it there and begins at the same place; what is finished later has no mark."""
+The beginning is committed with a mark in the metadata of the commit. A query that is restarted before its
+first batch was planned finds it there and begins at the same offsets. Later commits have no mark."""
 
 import hashlib
 import json
@@ -22,28 +22,28 @@ class Progress:
     def __init__(self, brokers: Brokers, settings: ReadSettings) -> None:
         self._brokers = brokers
         self._group: str | None = settings["commitOffsets"]
-        # Whoever restarts with other options wants to begin elsewhere.
+        # A query that is restarted with other starting options does not use the stored beginning.
         place = hashlib.sha256(str(settings.start).encode()).hexdigest()[:16]
         self._mark = json.dumps({MARK: place})
         self._committed: Offsets = {}
 
     def kept_beginning(self, partitions: frozenset[TopicPartition]) -> Offsets | None:
-        """Where an earlier start of this query began, if it got no further."""
+        """Where an earlier start of this query began, if it has not finished a batch."""
         if self._group is None:
             return None
         kept = {
-            partition: found.offset
-            for partition, found in self._brokers.committed(self._group, partitions).items()
-            if found.metadata == self._mark
+            partition: commit.offset
+            for partition, commit in self._brokers.committed(self._group, partitions).items()
+            if commit.metadata == self._mark
         }
-        # Partitions that came in the meantime are new to the query, and are read from their first record on.
+        # Partitions that were added meanwhile are read from their first record on.
         return kept or None
 
     def keep_beginning(self, offsets: Offsets) -> None:
         self._commit(offsets, self._mark)
 
     def done(self, offsets: Offsets) -> None:
-        """The query has finished all before these offsets."""
+        """The query has finished everything before these offsets."""
         if offsets != self._committed:
             self._commit(offsets, "")
             self._committed = dict(offsets)
@@ -59,7 +59,6 @@ class Progress:
         except CommitFailedError as error:
             raise KafkaError(
                 ErrorCode.UNKNOWN_MEMBER_ID,
-                f"The query cannot commit its offsets as the group {self._group!r}: the group has members of"
-                " its"
-                " own. Name a group in commitOffsets that nobody else uses.",
+                f"The query cannot commit offsets for the group {self._group!r}, because the group has"
+                " members. Name a group in commitOffsets that no consumer uses.",
             ) from error

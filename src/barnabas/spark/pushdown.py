@@ -1,6 +1,6 @@
-"""What filters on topic, partition, offset and timestamp say about the offsets to read.
+"""Filters on topic, partition, offset and timestamp as bounds of the offsets to read.
 
-A filter that is not understood narrows nothing. Times bound from below only: records may be out of order."""
+Other filters change nothing. Timestamps are only lower bounds, because records may be out of order."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -42,9 +42,9 @@ class Bounds:
         left = [partition for partition in end if partition in begin and self._has(partition)]
         first = dict.fromkeys(left, self.first)
         if self.since_ms is not None:
-            found = at_times(dict.fromkeys(left, self.since_ms))
-            # Where no record is as young, there is nothing to read.
-            first = {each: max(self.first, found.get(each, end[each])) for each in left}
+            offsets = at_times(dict.fromkeys(left, self.since_ms))
+            # A partition without a record at or after the time has nothing to read.
+            first = {each: max(self.first, offsets.get(each, end[each])) for each in left}
         ends = {each: min(end[each], self.last + 1) for each in left}
         return {each: min(max(begin[each], first[each]), max(ends[each], begin[each])) for each in left}, ends
 
@@ -69,10 +69,10 @@ def bounds_of(filters: list[Filter]) -> Bounds:
 
 
 def _one_of(bounds: Bounds, name: str, values: tuple[Any, ...]) -> Bounds:
-    found = frozenset(values)
+    allowed = frozenset(values)
     if name == "topic":
-        return replace(bounds, topics=found if bounds.topics is None else bounds.topics & found)
-    return replace(bounds, partitions=found if bounds.partitions is None else bounds.partitions & found)
+        return replace(bounds, topics=allowed if bounds.topics is None else bounds.topics & allowed)
+    return replace(bounds, partitions=allowed if bounds.partitions is None else bounds.partitions & allowed)
 
 
 def _between(bounds: Bounds, each: Filter) -> Bounds:

@@ -1,12 +1,12 @@
-"""What jobs and pipelines need to know of Spark's queries: their reports, why they failed, whether it was
-only a process that was late. Reads what Spark says; starts and stops nothing."""
+"""What jobs and pipelines need to know about Spark's queries: their reports, and why they failed. Starts and
+stops nothing."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
-# Spark gives a Python process ten seconds to answer, which are not enough on a busy machine. A query whose
-# process was late may be started again: it goes on from its checkpoint, as after any stop.
+# Spark waits ten seconds for a Python process to connect, which is not enough on a busy machine. A query that
+# failed for this reason may be started again: it goes on from its checkpoint.
 LATE = "failed to connect back"
 STARTS_MAX = 5
 
@@ -16,7 +16,8 @@ def was_late(error: BaseException) -> bool:
 
 
 def cause_of(error: BaseException) -> str:
-    """Spark's errors carry the traces of two languages; the cause stands in the last line that names one."""
+    """The cause of a Spark error. Its text holds the stack traces of two languages; the last line that names
+    an error is the cause."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     named = [line for line in lines if ("Error: " in line or "Exception: " in line) and " at " not in line]
     return (named[-1] if named else lines[0] if lines else repr(error))[:500]
@@ -28,5 +29,5 @@ def reports_of(query: Any) -> list[dict[str, Any]]:
 
 
 def rows_of(report: Mapping[str, Any]) -> int:
-    """The rows that a batch read. Spark Connect leaves the sum over all sources out of its reports."""
+    """The rows that a batch read. Reports of Spark Connect do not have the sum over all sources."""
     return sum(max(int(source["numInputRows"]), 0) for source in report["sources"])

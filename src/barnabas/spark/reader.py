@@ -1,4 +1,4 @@
-"""Batch queries: the ranges are found when Spark plans, and are read by tasks."""
+"""Batch queries: the driver finds the ranges when Spark plans the query, and tasks read them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -10,12 +10,11 @@ from barnabas.spark.brokers import brokers_of
 from barnabas.spark.lookups import Lookups
 from barnabas.spark.offsets import Offsets
 from barnabas.spark.options import OptionError
-from barnabas.spark.partition import RangePartition
 from barnabas.spark.planning import Range, split
 from barnabas.spark.pushdown import Bounds, bounds_of
 from barnabas.spark.settings import ReadSettings
 from barnabas.spark.starts import AtOffsets
-from barnabas.spark.tasks import read_range
+from barnabas.spark.tasks import RangePartition, read_range
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -28,11 +27,11 @@ class TopicReader(DataSourceReader):
         self._bounds = Bounds()
 
     def partitions(self) -> Sequence[InputPartition]:
-        found = split(
+        ranges = split(
             self._ranges(), self._settings["maxRecordsPerPartition"], self._settings["minPartitions"]
         )
-        # Spark makes a partition of its own where there is none, and would hand that to read().
-        return [RangePartition.of(each) for each in found] or [RangePartition()]
+        # If there is no partition, Spark makes one of its own and passes it to read().
+        return [RangePartition.of(each) for each in ranges] or [RangePartition()]
 
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
         assert isinstance(partition, RangePartition)
@@ -52,11 +51,11 @@ class TopicReader(DataSourceReader):
 
 
 class PushdownReader(TopicReader):
-    """With filters: a class of its own, since Spark refuses a reader that could take filters while taking
-    them is switched off."""
+    """A reader that takes filters. It is another class because Spark refuses a reader with pushFilters if
+    filter pushdown is disabled in the session."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """All filters are given back: they narrow what is read, and Spark checks each row all the same."""
+        """All filters are returned: they reduce what is read, and Spark still applies them to each row."""
         self._bounds = bounds_of(filters)
         return filters
 
@@ -65,5 +64,6 @@ def _check_ends(wanted: Offsets, ends: Offsets) -> None:
     for partition, offset in sorted(wanted.items()):
         if offset > ends[partition]:
             raise OptionError(
-                f"endingOffsets has {offset} for {partition}, which ends at {ends[partition]} as yet."
+                f"endingOffsets has offset {offset} for {partition}, but the partition ends at offset"
+                f" {ends[partition]}."
             )

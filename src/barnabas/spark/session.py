@@ -37,8 +37,8 @@ def session_of(
     except ImportError as error:
         raise SparkMissing("Pipelines run on Spark: pip install 'barnabas[spark]'.") from error
     if remote is None and shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
-        raise SparkMissing("Spark needs Java 17 or newer: install it, and have `java` on the path.")
-    # Workers must be the Python that this package is installed in.
+        raise SparkMissing("Spark needs Java 17 or newer: install it, and put `java` on the PATH.")
+    # Workers must run the Python in which this package is installed.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
     if remote is not None:
@@ -49,7 +49,7 @@ def session_of(
     for key, value in {**SETTINGS, **(LOCAL_SETTINGS if is_local else {}), **(settings or {})}.items():
         builder = builder.config(key, value)
     with warnings.catch_warnings():
-        # Spark tells settings that a running server cannot take; they are wishes here.
+        # Spark warns about settings that a running server cannot change; they are optional here.
         warnings.simplefilter("ignore")
         session = builder.getOrCreate()
     if remote is None:

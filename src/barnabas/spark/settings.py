@@ -1,5 +1,4 @@
-"""The options of one query, checked and made values that can be pickled and sent to tasks. Touches no
-Spark."""
+"""The checked options of one query, as values that can be pickled and sent to tasks. Touches no Spark."""
 
 import re
 from collections.abc import Mapping
@@ -27,7 +26,7 @@ class Topics:
 
     @property
     def known_names(self) -> tuple[str, ...]:
-        """The topics by name, as far as the options name them."""
+        """The names of topics in the options; empty for a pattern."""
         return self.names or tuple(sorted({topic for topic, _ in self.assigned}))
 
 
@@ -62,7 +61,7 @@ class ReadSettings:
 
     @property
     def group(self) -> str | None:
-        """The group whose offsets startingOffsets=group means."""
+        """The group for startingOffsets=group."""
         return self.values["commitOffsets"] or self.client.get("group.id")
 
     @property
@@ -71,7 +70,7 @@ class ReadSettings:
 
     @property
     def fetch_bytes(self) -> int:
-        """What one fetch asks for: a size that was given to the client counts where fetchBytes is not."""
+        """The size of one fetch: fetchBytes, otherwise the setting of the client if it is given."""
         given = self.client.get("max.partition.fetch.bytes")
         size: int = self.values["fetchBytes"] or (int(given) if given is not None else FETCH_BYTES)
         return size
@@ -81,7 +80,7 @@ class ReadSettings:
 
 
 def read_settings(given: Mapping[str, str], *, is_stream: bool) -> ReadSettings:
-    """All that the options say; OptionError where they are wrong or contradict each other."""
+    """The settings of a query; OptionError if options are wrong or contradict each other."""
     values = read_options(given)
     client = _client(given, values)
     settings = ReadSettings(
@@ -108,7 +107,7 @@ def _client(given: Mapping[str, str], values: dict[str, Any]) -> dict[str, str]:
     if level is not None:
         is_given = any(name.lower() == "isolation.level" for name in given)
         if is_given and values["isolation.level"] != level:
-            raise OptionError("isolation.level and kafka.isolation.level contradict each other; give one.")
+            raise OptionError("isolation.level and kafka.isolation.level are different: give only one.")
         values["isolation.level"] = level
     try:
         consumer_config(client)
@@ -120,8 +119,10 @@ def _client(given: Mapping[str, str], values: dict[str, Any]) -> dict[str, str]:
 def topics_of(values: Mapping[str, Any]) -> Topics:
     given = [name for name in ("assign", "subscribe", "subscribePattern") if values[name] is not None]
     if len(given) != 1:
-        found = f" ({' and '.join(given)} are given)" if given else ""
-        raise OptionError(f"One of the options assign, subscribe and subscribePattern must be given{found}.")
+        detail = f", but there are {' and '.join(given)}" if given else ""
+        raise OptionError(
+            f"Exactly one of the options assign, subscribe and subscribePattern must be given{detail}."
+        )
     if values["subscribe"] is not None:
         return Topics(names=values["subscribe"])
     if values["assign"] is not None:
@@ -129,7 +130,7 @@ def topics_of(values: Mapping[str, Any]) -> Topics:
     try:
         re.compile(values["subscribePattern"])
     except re.error as error:
-        raise OptionError(f"subscribePattern is no regular expression: {error}.") from None
+        raise OptionError(f"subscribePattern is not a valid regular expression: {error}.") from None
     return Topics(pattern=values["subscribePattern"])
 
 
@@ -139,7 +140,7 @@ def decoding_of(values: Mapping[str, Any]) -> Decoding:
         policy, topic = DEAD_LETTER, policy[len(DEAD_LETTER_PREFIX) :].strip()
     policy = policy.lower()
     if policy not in (FAIL, NULL, DEAD_LETTER) or (policy == DEAD_LETTER and not topic):
-        raise OptionError(f"badRecords is {values['badRecords']!r}, and must be fail, null or dlq:<topic>.")
+        raise OptionError(f"badRecords is {values['badRecords']!r}, but must be fail, null or dlq:<topic>.")
     decoding = Decoding(
         format=values["decode"],
         prefix=values["metadataPrefix"],
@@ -157,20 +158,22 @@ def decoding_of(values: Mapping[str, Any]) -> Decoding:
 
 def _check_decoding(decoding: Decoding) -> None:
     if decoding.format == "none" and decoding.bad_records != FAIL:
-        raise OptionError("badRecords has no meaning without decode: set decode to json or avro.")
+        raise OptionError("badRecords needs decode: set decode to json or avro, or remove badRecords.")
     if decoding.format != "avro":
         return
     if decoding.avro_schema is None and decoding.registry_url is None:
         raise OptionError("decode=avro needs a schema: give schema.registry.url or avroSchema.")
     if decoding.framing == "none" and decoding.avro_schema is None:
-        raise OptionError("avroFraming=none has no schema id in the values: give avroSchema.")
+        raise OptionError("With avroFraming=none values have no schema id: give avroSchema.")
 
 
 def _check_stream(given: Mapping[str, str], values: Mapping[str, Any]) -> None:
     names = {name.lower() for name in given}
     for name in ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"):
         if name.lower() in names:
-            raise OptionError(f"{name} is for batch queries: a stream has no end.")
+            raise OptionError(f"{name} is only for batch queries, because a stream has no end: remove it.")
     least, most = values["minOffsetsPerTrigger"], values["maxOffsetsPerTrigger"]
     if least is not None and most is not None and least > most:
-        raise OptionError(f"minOffsetsPerTrigger ({least}) is above maxOffsetsPerTrigger ({most}).")
+        raise OptionError(
+            f"minOffsetsPerTrigger ({least}) must not be greater than maxOffsetsPerTrigger ({most})."
+        )

@@ -1,5 +1,5 @@
-"""The data source as Spark finds it: format `barnabas`. Cheap to import; readers and writers are imported
-when asked for."""
+"""The data source as Spark finds it: format `barnabas`. Fast to import: readers and writers are imported when
+they are needed."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Where reading begins and ends, as the options say it: parsed here, looked up by `lookups`. Pure values."""
+"""Where reading begins and ends according to the options. Parsed here; lookups.py finds the offsets."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from barnabas.spark.offsets import Offsets
 from barnabas.spark.option_kinds import duration_ms
 from barnabas.spark.options import OptionError
 
-# What ListOffsets calls the ends of a log, and the stock connector too.
+# The numbers for the ends of a log in ListOffsets and in Spark's Kafka connector.
 LATEST, EARLIEST = -1, -2
 
 _BEFORE_END = re.compile(r"-(\d{1,18})")
@@ -23,14 +23,14 @@ class AtEnd(NamedTuple):
 
 
 class AtOffsets(NamedTuple):
-    """An offset per partition; EARLIEST and LATEST stand for the ends."""
+    """An offset for each partition; EARLIEST and LATEST mean its ends."""
 
     offsets: Offsets
 
 
 class AtTimes(NamedTuple):
-    """The first record at or after a time: `times_ms` per partition, or `time_ms` for all of them. Where
-    there is none: the end of the partition, or an error if `is_strict`."""
+    """The first record at or after a time: `times_ms` for each partition, or `time_ms` for all. If there is
+    no such record: the end of the partition, or an error if `is_strict`."""
 
     times_ms: Offsets | None
     time_ms: int
@@ -38,19 +38,19 @@ class AtTimes(NamedTuple):
 
 
 class Ago(NamedTuple):
-    """The first record of the last so many milliseconds; the end where there is none."""
+    """The first record of the last `milliseconds`; the end of the partition if there is none."""
 
     milliseconds: int
 
 
 class BeforeEnd(NamedTuple):
-    """So many records before the end of each partition."""
+    """This many records before the end of each partition."""
 
     records: int
 
 
 class AtGroup(NamedTuple):
-    """What a group has committed, else EARLIEST."""
+    """The committed offsets of a group, otherwise EARLIEST."""
 
     group: str
 
@@ -59,7 +59,7 @@ Place = AtEnd | AtOffsets | AtTimes | Ago | BeforeEnd | AtGroup
 
 
 def start_of(options: dict[str, Any], default: int, group: str | None) -> Place:
-    """Where reading begins; a timestamp wins over timestamps per partition, and those over offsets."""
+    """Where reading begins. One timestamp overrides timestamps per partition, and those override offsets."""
     is_strict = options["startingOffsetsByTimestampStrategy"] == "error"
     times = _times(options, "starting", is_strict)
     if times is not None:
@@ -69,17 +69,15 @@ def start_of(options: dict[str, Any], default: int, group: str | None) -> Place:
         return AtEnd(default)
     if text.lower() == "group":
         if group is None:
-            raise OptionError(
-                "startingOffsets=group needs the group: name it with commitOffsets or kafka.group.id."
-            )
+            raise OptionError("startingOffsets=group needs a group: set commitOffsets or kafka.group.id.")
         return AtGroup(group)
     place = _place("startingOffsets", text)
     if default == EARLIEST and (
         place == AtEnd(LATEST) or (isinstance(place, AtOffsets) and LATEST in place.offsets.values())
     ):
         raise OptionError(
-            "startingOffsets of a batch query cannot be latest, nor have an offset of -1: nothing would be"
-            " read."
+            "startingOffsets of a batch query must not be latest and must not contain -1, because nothing"
+            " would be read."
         )
     return place
 
@@ -92,7 +90,7 @@ def end_of(options: dict[str, Any]) -> Place:
     place = _place("endingOffsets", options["endingOffsets"])
     if place == AtEnd(EARLIEST) or (isinstance(place, AtOffsets) and EARLIEST in place.offsets.values()):
         raise OptionError(
-            "endingOffsets cannot be earliest, nor have an offset of -2: nothing would be read."
+            "endingOffsets must not be earliest and must not contain -2, because nothing would be read."
         )
     return place
 
@@ -107,7 +105,7 @@ def _times(options: dict[str, Any], side: str, is_strict: bool) -> AtTimes | Non
         return None
     times = partitions_of(name, text)
     if any(each < 0 for each in times.values()):
-        raise OptionError(f"{name} has a negative time; times are milliseconds since 1970.")
+        raise OptionError(f"{name} has a negative time; give milliseconds since 1970.")
     return AtTimes(times, 0, is_strict)
 
 
@@ -122,23 +120,22 @@ def _place(name: str, text: str) -> Place:
             return Ago(duration_ms(match[1]))
         except ValueError:
             raise OptionError(
-                f"{name} is {text!r}: behind now- stands a time such as 90s, 10m, 2h or 1d."
+                f'{name} is {text!r}, but "now-" must be followed by a duration such as 90s, 10m, 2h or 1d.'
             ) from None
     if not word.startswith("{"):
         raise OptionError(
-            f"{name} is {text!r}, and must be earliest, latest, now-<time>, -<records>, group (for a start),"
-            " or"
-            ' JSON such as {"orders":{"0":23}}.'
+            f"{name} is {text!r}, but must be earliest, latest, now-<duration>, -<records>, group (only for"
+            ' startingOffsets), or JSON such as {"orders":{"0":23}}.'
         )
     offsets = partitions_of(name, text)
     if any(offset < EARLIEST for offset in offsets.values()):
-        raise OptionError(f"{name} has an offset below -2; -2 stands for earliest and -1 for latest.")
+        raise OptionError(f"{name} has an offset below -2; use -2 for earliest and -1 for latest.")
     return AtOffsets(offsets)
 
 
 def partitions_of(name: str, text: str) -> Offsets:
-    """{"topic":{"0":1}} as partitions and numbers; OptionError where it is anything else."""
-    wrong = OptionError(f'{name} is {text!r}, and must be JSON such as {{"orders":{{"0":23,"1":345}}}}.')
+    """{"topic":{"0":1}} as partitions and numbers; OptionError if it is anything else."""
+    wrong = OptionError(f'{name} is {text!r}, but must be JSON such as {{"orders":{{"0":23,"1":345}}}}.')
     try:
         document = json.loads(text)
         if not isinstance(document, dict):
@@ -157,7 +154,7 @@ def partitions_of(name: str, text: str) -> Offsets:
 
 def assigned_of(text: str) -> frozenset[TopicPartition]:
     """{"topic":[0,1]} as partitions."""
-    wrong = OptionError(f'assign is {text!r}, and must be JSON such as {{"orders":[0,1]}}.')
+    wrong = OptionError(f'assign is {text!r}, but must be JSON such as {{"orders":[0,1]}}.')
     try:
         document = json.loads(text)
         partitions = frozenset(

@@ -1,9 +1,9 @@
-"""Streaming queries: one reader lives in a process of its own on the driver and is asked for each batch.
+"""Streaming queries: one reader runs in its own process on the driver and plans each batch.
 
-Spark asks `latestOffset(start)` once `start`, the end of the batch before, is safely done: that is when the
-group of commitOffsets learns of it. `initialOffset` may be asked for again by a restarted query whose first
-batch was not finished: see `offsets` for how that batch stays the same, and `progress` for what the group
-keeps."""
+Spark calls `latestOffset(start)` after the previous batch, which ended at `start`, is finished. That is when
+the offsets are committed for the group of commitOffsets. If the first batch was not finished, a restarted
+query calls `initialOffset` again: offsets.py explains how that batch stays the same, and progress.py what the
+group stores."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -31,18 +31,17 @@ from barnabas.spark.offsets import (
     offsets_from_json,
     offsets_to_json,
 )
-from barnabas.spark.partition import RangePartition
 from barnabas.spark.planning import capped, capped_by_bytes, split
 from barnabas.spark.progress import Progress
 from barnabas.spark.settings import ReadSettings
-from barnabas.spark.tasks import read_range
+from barnabas.spark.tasks import RangePartition, read_range
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
 
 class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Pickled and sent to tasks for its `read`; what it knows of brokers stays on the driver."""
+    """Pickled and sent to tasks, which call `read`; the connections to brokers stay on the driver."""
 
     def __init__(self, settings: ReadSettings, schema: StructType) -> None:
         self._settings = settings
@@ -64,7 +63,8 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._on_driver().latest_offset(start, has_limits=not isinstance(limit, ReadAllAvailable))
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Any limit but ReadAllAvailable says that the options' limits hold: Spark knows no set of them."""
+        """Any limit but ReadAllAvailable means that the limits of the options apply: Spark cannot pass
+        several of them."""
         if self._settings["maxBytesPerTrigger"] is not None:
             return ReadMaxBytes(self._settings["maxBytesPerTrigger"])
         if self._settings["maxOffsetsPerTrigger"] is not None:
@@ -101,7 +101,7 @@ class _Driver:
         self._last_trigger = time.monotonic()
 
     def initial_offset(self) -> dict[str, Any]:
-        """The same whenever it is asked for."""
+        """The same answer for every call."""
         if self._beginning is None:
             partitions = self._lookups.partitions()
             kept = self._progress.kept_beginning(partitions)
@@ -112,7 +112,7 @@ class _Driver:
         return beginning(self._beginning)
 
     def freeze(self) -> None:
-        """Nothing that comes after this is read (AvailableNow)."""
+        """Read nothing that is written after this call (AvailableNow)."""
         self._target = self._lookups.ends(self._lookups.partitions(missing_allowed=True), {})
         self._seen = self._target
 
@@ -124,7 +124,7 @@ class _Driver:
         if not is_beginning(start):
             self._progress.done(begin)
         ends = self._ends(begin)
-        # Partitions that are new are read from their first record on.
+        # New partitions are read from their first record on.
         news = self._lookups.starts(ends.keys() - begin.keys())
         known = {**begin, **news}
         ends = {each: offset for each, offset in ends.items() if each in known}
@@ -163,5 +163,5 @@ class _Driver:
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[RangePartition]:
         begin, until = batch_start(start, end), offsets_from_json(end)
         ranges = self._lookups.ranges(begin, until, has_new=True)
-        found = split(ranges, self._settings["maxRecordsPerPartition"], self._settings["minPartitions"])
-        return [RangePartition.of(each) for each in found]
+        parts = split(ranges, self._settings["maxRecordsPerPartition"], self._settings["minPartitions"])
+        return [RangePartition.of(each) for each in parts]

@@ -1,16 +1,38 @@
-"""What a task does: reads its range, decodes it if told to, and yields Arrow batches in the query's
-schema."""
+"""A task of a query that reads: it gets a range of one partition, reads and decodes it, and yields Arrow
+batches with the schema of the query."""
 
 from collections.abc import Iterator
 from typing import Any
 
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
+from barnabas.ids import TopicPartition
 from barnabas.spark.brokers import brokers_of
 from barnabas.spark.columns import projection_of
 from barnabas.spark.fetching import Fetching, RangeReader
 from barnabas.spark.planning import Range
 from barnabas.spark.settings import ReadSettings
+
+
+class RangePartition(InputPartition):
+    """Offsets `start` to `end` (exclusive) of one partition. The driver pickles it for a task. Without a
+    topic there is nothing to read."""
+
+    def __init__(self, topic: str = "", partition: int = 0, start: int = 0, end: int = 0) -> None:
+        super().__init__(None)
+        self.topic = topic
+        self.partition = partition
+        self.start = start
+        self.end = end
+
+    @classmethod
+    def of(cls, part: Range) -> "RangePartition":
+        return cls(*part.partition, part.start, part.end)
+
+    @property
+    def range(self) -> Range:
+        return Range(TopicPartition(self.topic, self.partition), self.start, self.end)
 
 
 def read_range(settings: ReadSettings, schema: StructType, wanted: Range) -> Iterator[Any]:
