@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from tests.support.compaction import COMPACTED, CompactionBench
+from tests.support.faulty_disk import FaultyDisk
 
 from barnabas.log.compaction.job import CleaningJob, CleaningResult
 from barnabas.log.compaction.rewriting import clean
 from barnabas.log.disk import Data, Disk, FileHandle, RealDisk
 from barnabas.log.log import Log
 from barnabas.records.builder import ABORT_MARKER, COMMIT_MARKER, read_records
-from barnabas.testing.disk import FaultyDisk
 
 CONFIG = replace(COMPACTED, segment_bytes=600)
 # With larger segments than it was written with, segments of a log are joined.

@@ -5,6 +5,7 @@ import errno
 from pathlib import Path
 
 import pytest
+from tests.support.faulty_disk import FaultyDisk
 from tests.support.logs import SMALL, LogBench
 
 from barnabas.clock import FakeClock
@@ -12,7 +13,6 @@ from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import TopicPartition
 from barnabas.log.manager import LogManager, LogSettings
-from barnabas.testing.disk import FaultyDisk
 
 LARGE = dataclasses.replace(SMALL, segment_bytes=1 << 20)
 SETTINGS = LogSettings("cluster", 1)

@@ -1,8 +1,8 @@
-"""Runs the client suites against Apache Kafka from Maven: the same tests, which must give the same results.
+"""Runs the client suites against Apache Kafka from Maven: the same tests must pass there.
 
     python -m tests.java.against_kafka [pytest's arguments]
 
-One Kafka serves all tests, with coordinators as quick as those of our broker in these tests; tests that kill
+One Kafka serves all tests, with the same quick coordinators as our broker in these tests. Tests that kill
 their broker get a Kafka of their own."""
 
 import os

@@ -1,6 +1,6 @@
-"""The broker that the Java client and Kafka's tools judge.
+"""The broker that the Java client and Kafka's tools test.
 
-BARNABAS_TEST_PEER=kafka puts a real Apache Kafka in its place, to see that the tests themselves are right."""
+BARNABAS_TEST_PEER=kafka tests a real Apache Kafka instead, to see that the tests themselves are right."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ from barnabas.testing.broker import KEEPING
 Server = BrokerProcess | KafkaServer
 MakeServer = Callable[..., Server]
 JAVA_TESTS_PEER = os.environ.get("BARNABAS_TEST_PEER", "barnabas")
-# Coordinators that do not keep the tests waiting.
+# Settings with which coordinators do not make the tests wait.
 SWIFT = {
     "group.initial.rebalance.delay.ms": "300",
     "group.consumer.heartbeat.interval.ms": "200",
@@ -36,7 +36,7 @@ SWIFT = {
 
 @pytest.fixture(scope="session", autouse=True)
 def jars() -> str:
-    """Kafka's class path, or one clear sentence on what is missing."""
+    """Kafka's class path; fails with one sentence that says what is missing."""
     try:
         return class_path()
     except JavaMissing as reason:
@@ -49,8 +49,8 @@ def server_class() -> type[BrokerProcess] | type[KafkaServer]:
 
 @pytest.fixture(scope="session")
 def server(jars: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One broker for all tests that only talk to it."""
-    running = server_class()(tmp_path_factory.mktemp("judged"), KEEPING)
+    """One broker for all tests that do not restart it."""
+    running = server_class()(tmp_path_factory.mktemp("tested"), KEEPING)
     running.start()
     yield running
     running.stop()
@@ -63,7 +63,7 @@ def bootstrap(server: Server) -> str:
 
 @pytest.fixture(scope="session")
 def coordinator(jars: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One broker for all tests of groups and transactions: defaults, but for the pace."""
+    """One broker for all tests of groups and transactions, with the settings of SWIFT."""
     running = server_class()(tmp_path_factory.mktemp("coordinator"), SWIFT)
     running.start()
     yield running
@@ -72,7 +72,7 @@ def coordinator(jars: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture(scope="session")
 def shell(jars: str) -> Iterator[Shell]:
-    """One JVM in which tools are run."""
+    """One JVM that runs all tools."""
     running = Shell()
     yield running
     running.close()
@@ -80,7 +80,7 @@ def shell(jars: str) -> Iterator[Shell]:
 
 @pytest.fixture
 def make_server(jars: str, tmp_path: Path) -> Iterator[MakeServer]:
-    """Start a broker of this test alone: make_server(overrides) -> server; whatever still runs is killed."""
+    """make_server(overrides) starts a broker for this test alone; it is killed at the end of the test."""
     started: list[Server] = []
 
     def make(overrides: Mapping[str, str] | None = None, kind: type[Server] | None = None) -> Server:
@@ -102,6 +102,6 @@ def scenarios(bootstrap: str) -> Scenarios:
 
 @pytest.fixture(scope="session")
 def scenarios_of_kafka(jars: str, tmp_path_factory: pytest.TempPathFactory) -> Scenarios:
-    """The same scenarios told to Apache Kafka, for answers too long to be written down here."""
+    """What the Java program saw on Apache Kafka: results that are too long to write down here."""
     with running_kafka(tmp_path_factory.mktemp("kafka"), KEEPING) as kafka:
         return run_scenarios(kafka.bootstrap, "basics")

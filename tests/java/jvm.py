@@ -1,6 +1,6 @@
-"""Apache Kafka's classes from Maven: the class path, and how a class of it is run.
+"""Apache Kafka's classes from Maven: their class path, and how to run one of them.
 
-Touches target/ beside this file and Maven's own cache; starts mvn, javac and java."""
+Writes to target/ next to this file and to Maven's own cache; starts mvn, javac and java."""
 
 import functools
 import shutil
@@ -16,7 +16,7 @@ SOURCES = HERE / "src"
 # Clients that every release since 2.8 can run.
 CLIENTS = HERE / "clients"
 NEEDS = "need Java 17 or newer (java, javac) and Maven (mvn) with access to Maven Central"
-# Short-lived tools: one compiler tier and the serial collector start twice as fast on a busy machine.
+# For short-lived tools: with one compiler tier and the serial collector they start twice as fast.
 TOOL_OPTIONS = (
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
@@ -26,7 +26,7 @@ TOOL_OPTIONS = (
 
 
 class JavaMissing(Exception):
-    """Java, Maven or the jars are not there; the text says what is needed."""
+    """Java, Maven or the jars are missing; the text says what is needed."""
 
 
 def missing_programs() -> list[str]:
@@ -107,7 +107,7 @@ def run_client(version: str, classes: Path, *arguments: str) -> subprocess.Compl
 def run_java(
     main_class: str, *arguments: str, stdin: str | None = None, timeout: float = 120
 ) -> subprocess.CompletedProcess[str]:
-    """Run one class to its end and keep what it printed; the caller judges the exit status."""
+    """Run one class to its end and return what it printed; the caller checks the exit status."""
     command = java_command(main_class, arguments)
     return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=timeout)
 

@@ -1,6 +1,6 @@
-"""A single-node Apache Kafka (KRaft, broker and controller in one) from Maven's jars, for comparison.
+"""A single-node Apache Kafka (KRaft, broker and controller in one process) from Maven's jars, for comparison.
 
-Loopback only, ports chosen by the system, every file below the directory it is given."""
+It listens on loopback only, on free ports, and writes only below the directory it is given."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.java.jvm import java_command, run_java
 
 CLUSTER_ID = "QmFybmFiYXNKdWRnZXMxMg"
-# Heap and collector are those of Kafka's own start script.
+# Heap and collector as in Kafka's own start script.
 SERVER_OPTIONS = (
     "-Xmx1g",
     "-Xms1g",
@@ -31,7 +31,7 @@ START_SECONDS_MAX = 90.0
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports nobody listens on; all are held until the last is known so that they differ."""
+    """Ports that nobody listens on; all are bound before the first is released, so that they differ."""
     with contextlib.ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:
@@ -40,7 +40,7 @@ def free_ports(count: int) -> list[int]:
 
 
 class KafkaServer:
-    """Formats its directory at the first start; may be stopped and started again on the same data."""
+    """Formats its directory at the first start; can be stopped and started again with the same data."""
 
     start_seconds_max = START_SECONDS_MAX
 
@@ -59,7 +59,7 @@ class KafkaServer:
         return self.process.pid
 
     def start(self) -> None:
-        """Return once the broker takes connections (the advertised listener opens last)."""
+        """Return when the broker accepts connections (the advertised listener opens last)."""
         self.format_once()
         with (self.directory / "server.err").open("ab") as errors:
             command = java_command("kafka.Kafka", [str(self.properties)], SERVER_OPTIONS)
@@ -112,7 +112,7 @@ class KafkaServer:
         raise AssertionError(f"Kafka did not listen within {self.start_seconds_max:.0f} s")
 
     def stop(self, with_signal: int = signal.SIGTERM) -> None:
-        """End the process and wait for it; SIGTERM is a clean shutdown."""
+        """End the process and wait for its end; SIGTERM is a clean shutdown."""
         if self.process is None:
             return
         self.process.send_signal(with_signal)
@@ -145,9 +145,9 @@ def running_kafka(directory: Path, overrides: Mapping[str, str] | None = None) -
 
 
 def main() -> None:
-    """Run a Kafka in the foreground until interrupted: `python -m tests.java.kafka_server DIRECTORY`."""
+    """Run Kafka in the foreground until interrupted: `python -m tests.java.kafka_server DIRECTORY`."""
     with running_kafka(Path(sys.argv[1]), dict(pair.split("=", 1) for pair in sys.argv[2:])) as server:
-        # Blocked only now: Kafka's own process must not inherit the mask.
+        # Not before Kafka is started: its process must not inherit the mask.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         print(server.bootstrap, flush=True)
         signal.sigwait({signal.SIGINT, signal.SIGTERM})

@@ -1,4 +1,4 @@
-"""The Java program of src/judge: run one family of its scenarios, and look at what it saw."""
+"""The Java program in src/judge: runs one family of its scenarios and reads what it saw."""
 
 import json
 from typing import Any

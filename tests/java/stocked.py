@@ -1,4 +1,4 @@
-"""Fill topics of a broker with every kind of batch there is, and find their directories."""
+"""Fill topics of a broker with every kind of batch, and find their directories."""
 
 import time
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.clients.members import PATIENCE_SECONDS, Member, places_of, settle
 SEGMENTED = "segmented"
 IDEMPOTENT = "idempotent"
 TIMED = "log-append-time"
-SEGMENT_BYTES = 1_048_576  # the smallest that Kafka takes
+SEGMENT_BYTES = 1_048_576  # the smallest that Kafka accepts
 
 
 def codec_topic(codec: str) -> str:
@@ -55,7 +55,7 @@ def read_all(bootstrap: str) -> dict[str, list[Message]]:
 
 
 def read_and_leave(bootstrap: str, joining: Joining, count: int) -> list[bytes]:
-    """A member of a group reads so many records of partition 0, commits and leaves: the values."""
+    """Let a member of a group read `count` records of partition 0, commit and leave; the values it read."""
     member = Member("confluent-kafka", bootstrap, joining)
     settle([member], places_of(joining.topics[0], 1))
     wait_until(lambda: len(member.received) >= count, f"{count} records are read", PATIENCE_SECONDS)
@@ -65,6 +65,6 @@ def read_and_leave(bootstrap: str, joining: Joining, count: int) -> list[bytes]:
 
 
 def partition_directory(below: Path, topic: str) -> Path:
-    """Where the broker keeps partition 0 of the topic, whatever its layout of log directories."""
-    (found,) = [path for path in below.rglob(f"{topic}-0") if path.is_dir()]
-    return found
+    """The directory of partition 0 of the topic, in any layout of log directories."""
+    (directory,) = [path for path in below.rglob(f"{topic}-0") if path.is_dir()]
+    return directory

@@ -26,13 +26,13 @@ PROTOCOLS = ("classic", "consumer")
 
 def _log_directory(below: Path) -> Path:
     """The log directory of a broker: the one with meta.properties."""
-    found = sorted(below.rglob("meta.properties"))
-    assert found, f"no meta.properties below {below}"
-    return found[0].parent
+    files = sorted(below.rglob("meta.properties"))
+    assert files, f"no meta.properties below {below}"
+    return files[0].parent
 
 
 def _adopted(make_server: MakeServer, sources: Iterable[Path]) -> BrokerProcess:
-    """A broker of ours that was started once, was given Kafka's partitions and was started again."""
+    """A broker of ours: started once, then stopped, given Kafka's partitions and started again."""
     ours = make_server(ADOPT, kind=BrokerProcess)
     assert isinstance(ours, BrokerProcess)
     ours.stop()
@@ -55,7 +55,7 @@ def _stocked_kafka(make_server: MakeServer) -> tuple[KafkaServer, dict[str, list
 
 @pytest.mark.parametrize("with_signal", [signal.SIGTERM, signal.SIGKILL])
 def test_records_of_kafka_are_read(make_server: MakeServer, with_signal: int) -> None:
-    """Cleanly stopped or killed: then Kafka's indexes are still at their full length, unflushed."""
+    """After a clean stop and after a kill, which leaves Kafka's indexes at their full length, not flushed."""
     kafka, written = _stocked_kafka(make_server)
     kafka.stop(with_signal)
     ours = _adopted(make_server, _stocked_partitions(kafka))
@@ -85,7 +85,7 @@ def _is_topic(path: Path) -> bool:
 
 
 def test_groups_and_transactions_of_kafka_go_on(make_server: MakeServer) -> None:
-    """Groups of both kinds keep their offsets; a transaction that was open ends with its next owner."""
+    """Groups of both kinds keep their offsets; the next producer of the id ends an open transaction."""
     kafka = make_server(SWIFT, kind=KafkaServer)
     assert isinstance(kafka, KafkaServer)
     ConfluentAdmin(kafka.bootstrap).create_topic("read")

@@ -1,4 +1,4 @@
-"""Kafka's dump-log reads the files that our broker wrote, and finds nothing wrong with them."""
+"""Kafka's dump-log reads the files that our broker wrote and finds no errors in them."""
 
 import re
 import signal
@@ -22,7 +22,7 @@ def dump_log(files: list[Path], *options: str) -> str:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory, jars: str) -> Path:
-    """The directory of a broker that was stocked and stopped."""
+    """The directory of a stopped broker whose topics were filled."""
     directory = tmp_path_factory.mktemp("dumped")
     server = server_class()(directory)
     server.start()
@@ -65,7 +65,7 @@ def test_indexes_agree_with_the_log(files: Path, kind: str) -> None:
         assert "Mismatches" not in output
         assert "mismatch" not in output
         assert "Exception" not in output
-        # Without the check the entries themselves are shown; a log of megabytes must have some.
+        # Without the check the tool prints the entries; a log of megabytes must have some.
         entries = re.findall(r"^(?:offset|timestamp): \d+", dump_log(indexes), re.MULTILINE)
         assert len(entries) > (100 if topic == SEGMENTED else 3)
 

@@ -24,7 +24,7 @@ HEADS = {"GROUP", "TOPIC", "TransactionalId", "CoordinatorId", "ProducerId", "To
 
 
 def table(output: str) -> list[Row]:
-    """The rows of the (last) table that a tool printed, by column; tabs or spaces part them."""
+    """The rows of the last table that a tool printed, by column; tabs or spaces separate the columns."""
     lines = [line.rstrip() for line in output.splitlines() if line.strip()]
     tabbed = "\t" in lines[0]
     cells = [line.split("\t") if tabbed else re.split(r" +", line.strip()) for line in lines]
@@ -64,7 +64,7 @@ def members(coordinator: Server, topic: str) -> Iterator[dict[str, Member]]:
 
 
 def reset(tools: Tools, group: str, topic: str, *how: str) -> dict[str, str]:
-    """New offsets by partition, as the tool tells them."""
+    """The new offset of each partition, as the tool prints it."""
     output = tools(GROUPS, "--reset-offsets", "--group", group, "--topic", topic, *how)
     return {row["PARTITION"]: row["NEW-OFFSET"] for row in table(output)}
 
@@ -108,14 +108,14 @@ def test_describe_offsets(tools: Tools, topic: str, members: dict[str, Member]) 
 
 def test_describe_members(tools: Tools, topic: str, members: dict[str, Member]) -> None:
     describe = ("--describe", "--members", "--verbose", "--group")
-    (old,) = table(tools(GROUPS, *describe, f"{topic}-classic"))
-    assert old["CONSUMER-ID"].startswith("fixed-")
-    assert (old["GROUP-INSTANCE-ID"], old["#PARTITIONS"]) == ("fixed", "2")
-    assert (old["CURRENT-ASSIGNMENT"], old["TARGET-ASSIGNMENT"]) == (f"{topic}:0,1", "-")
-    (young,) = table(tools(GROUPS, *describe, f"{topic}-consumer"))
-    assert (young["CURRENT-ASSIGNMENT"], young["TARGET-ASSIGNMENT"]) == (f"{topic}:0,1", f"{topic}:0,1")
-    assert young["CURRENT-EPOCH"] == young["TARGET-EPOCH"]
-    assert int(young["CURRENT-EPOCH"]) > 0
+    (classic,) = table(tools(GROUPS, *describe, f"{topic}-classic"))
+    assert classic["CONSUMER-ID"].startswith("fixed-")
+    assert (classic["GROUP-INSTANCE-ID"], classic["#PARTITIONS"]) == ("fixed", "2")
+    assert (classic["CURRENT-ASSIGNMENT"], classic["TARGET-ASSIGNMENT"]) == (f"{topic}:0,1", "-")
+    (modern,) = table(tools(GROUPS, *describe, f"{topic}-consumer"))
+    assert (modern["CURRENT-ASSIGNMENT"], modern["TARGET-ASSIGNMENT"]) == (f"{topic}:0,1", f"{topic}:0,1")
+    assert modern["CURRENT-EPOCH"] == modern["TARGET-EPOCH"]
+    assert int(modern["CURRENT-EPOCH"]) > 0
 
 
 def test_describe_state(tools: Tools, topic: str, members: dict[str, Member], coordinator: Server) -> None:
@@ -168,7 +168,7 @@ def test_delete_offsets_and_group(tools: Tools, topic: str) -> None:
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_console_consumer_with_a_group(tools: Tools, topic: str, protocol: str) -> None:
-    """Each run goes on where the last one stopped: the tool commits what it showed when it closes."""
+    """Each run starts where the last one stopped: when the tool closes, it commits what it printed."""
     command = ("kafka-console-consumer", "--topic", topic, "--group", f"{topic}-console")
     command += ("--command-property", f"group.protocol={protocol}")
     first = tools(*command, "--from-beginning", "--max-messages", "5")

@@ -1,4 +1,4 @@
-"""Kafka's formatters and its dump-log read what our coordinators keep in their topics."""
+"""Kafka's formatters and dump-log read what our coordinators store in their topics."""
 
 import json
 import re
@@ -40,7 +40,7 @@ def tools(coordinator: Server, shell: Shell) -> Tools:
 
 @pytest.fixture(scope="module")
 def topic(coordinator: Server) -> str:
-    """A topic that a classic group (static member), a consumer group and a transaction used, and left."""
+    """A topic that a classic group (static member), a consumer group and a transaction have used."""
     name = f"kept-{uuid.uuid4().hex[:8]}"
     bootstrap = coordinator.bootstrap
     ConfluentAdmin(bootstrap).create_topic(name)
@@ -58,8 +58,10 @@ def topic(coordinator: Server) -> str:
 def formatted(
     tools: Tools, topic: str, formatter: str, is_whole: Callable[[list[Entry]], bool]
 ) -> list[Entry]:
-    """The records of the topic that the formatter shows. The tool ends after a silence, which a busy machine
-    may have in the middle: then it is run again, with more patience."""
+    """The records of the topic that the formatter prints.
+
+    The tool ends when no record arrives for some time. On a busy machine that may be too early: then it is
+    run again with a longer timeout."""
     command = ("kafka-console-consumer", "--topic", topic, "--from-beginning")
     command += ("--formatter", FORMATTERS + formatter)
     for timeout_ms in (3000, 10_000, 30_000):
@@ -90,9 +92,9 @@ def dumped(tools: Tools, below: Path, topic: str, decoder: str) -> list[Entry]:
     assert "isvalid: false" not in output
     entries = []
     for line in output.splitlines():
-        if found := re.search(r" key: (\{.*?\}\}) payload: (.*)$", line):
-            key = json.loads(found[1])
-            value = None if found[2] == "<DELETE>" else json.loads(found[2])["data"]
+        if match := re.search(r" key: (\{.*?\}\}) payload: (.*)$", line):
+            key = json.loads(match[1])
+            value = None if match[2] == "<DELETE>" else json.loads(match[2])["data"]
             entries.append(Entry(key["type"], key["data"], value))
     return entries
 
@@ -194,7 +196,7 @@ def test_dump_log_of_offsets(tools: Tools, topic: str, coordinator: Server) -> N
 
 
 def test_dump_log_of_a_consumer_group(tools: Tools, topic: str, coordinator: Server) -> None:
-    """Kinds 3 to 8: the group's epoch, a member, the target's epoch, a member's target, what it has."""
+    """Kinds 3 to 8: group epoch, member, epoch of the target, a member's target and current assignment."""
     entries = dumped(tools, coordinator.directory, OFFSETS, "--offsets-decoder")
     own = [entry for entry in entries if entry.key.get("groupId") == f"{topic}-consumer"]
     first = {kind: next(entry.value for entry in own if entry.kind == kind) for kind in "35678"}
@@ -202,14 +204,14 @@ def test_dump_log_of_a_consumer_group(tools: Tools, topic: str, coordinator: Ser
     epoch, member, target_epoch, target, current = (first[kind] or {} for kind in "35678")
     assert epoch["epoch"] == target_epoch["assignmentEpoch"] == current["memberEpoch"] > 0
     assert (member["clientId"], member["subscribedTopicNames"]) == ("rdkafka", [topic])
-    # Null and said to be null: to Kafka, a member of which nothing is said speaks the classic protocol.
+    # The null is written out: where the field is absent, Kafka takes the member for a classic one.
     assert member["classicMemberMetadata"] is None
     (share,) = target["topicPartitions"]
     (held,) = current["assignedPartitions"]
     assert share["partitions"] == held["partitions"] == [0]
     assert share["topicId"] == held["topicId"]
     assert held["assignmentEpochs"] == [current["memberEpoch"]]
-    # The member left: what was known of it is gone, and the group has a new epoch.
+    # The member left: its records are deleted, and the group has a new epoch.
     assert (last["5"], last["7"], last["8"]) == (None, None, None)
     assert (last["3"] or {})["epoch"] == epoch["epoch"] + 1
 

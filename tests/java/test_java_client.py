@@ -1,4 +1,4 @@
-"""The Java producer, consumer and admin client: what they saw, scenario by scenario."""
+"""The Java producer, consumer and admin client: what they saw in each scenario."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from tests.java.scenarios import Scenarios, result
 
 pytestmark = pytest.mark.java
 
-# What must come back exactly. The Java side of each is in src/judge/.
+# The exact results. The Java code of each scenario is in src/judge/.
 EXPECTED: dict[str, Any] = {
     "acks": {"offsets": {"0": [-1, -1], "1": [2, 3], "all": [4, 5]}, "read": 6},
     "headers": [

@@ -1,4 +1,4 @@
-"""Java consumers in groups, of both protocols, and what an administrator sees of them and does to them."""
+"""Java consumers in groups of both protocols, and what an administrator sees and changes."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ SIMPLE = "Classic,,Empty,simple"
 CLASSIC = "Classic,consumer,Stable"
 MODERN = "Consumer,consumer,Stable"
 LEFT = "Consumer,consumer,Empty"
-KEPT = {"instances": ["first", "second"], "rounds": 0, "sameGeneration": True, "samePartitions": True}
+KEPT = {"instances": ["first", "second"], "rebalances": 0, "sameGeneration": True, "samePartitions": True}
 GROWN = {"overlaps": [], "read": 60, "shares": [3, 3]}
 COMMITTED = {
     "member": [7, 0, "nöte"],
@@ -36,7 +36,7 @@ DESCRIBED: dict[str, Any] = {
     "simple": False,
     "state": "Stable",
 }
-# What must come back exactly. The Java side of each is in src/judge/.
+# The exact results. The Java code of each scenario is in src/judge/.
 EXPECTED: dict[str, Any] = {
     # Three members hold two partitions each of two topics. Range gives the first of two members more of each.
     "share-Range": BALANCED | {"described": [3, "range", "Classic"], "two": [2, 4]},
@@ -60,7 +60,8 @@ EXPECTED: dict[str, Any] = {
     "removed-classic": {"failure": "CommitFailedException", "again": True},
     "removed-consumer": {"failure": "CommitFailedException", "again": True},
     "too-slow-classic": {"failure": "CommitFailedException", "again": True},
-    # This client forgets its membership when it leaves: it commits as nobody, which an empty group allows.
+    # This client forgets its membership when it leaves. It then commits without one, and an empty group
+    # accepts that.
     "too-slow-consumer": {"failure": "nothing", "again": True},
     "list-groups": {
         "all": {"-simple": SIMPLE, "-classic": CLASSIC, "-consumer": MODERN, "-left": LEFT},

@@ -9,7 +9,7 @@ from tests.java.scenarios import Scenarios, result, run_scenarios
 pytestmark = pytest.mark.java
 
 COPIED = {"copied": 600, "distinct": 600, "offsets": 600}
-# What must come back exactly. The Java side of each is in src/judge/. Markers take offsets of their own.
+# The exact results. The Java code of each scenario is in src/judge/. Each marker takes an offset.
 EXPECTED: dict[str, Any] = {
     "commit-and-abort": {
         "committed": ["0:a", "1:b", "5:c"],
@@ -23,8 +23,8 @@ EXPECTED: dict[str, Any] = {
     },
     # Before and after a commit, before and after an abort.
     "offsets-in-transaction": [None, "4in", "4in", "4in"],
-    # Of an older generation, of a member that left, of the member itself. A member of a consumer group may be
-    # behind as to partitions that it has had all the time (KIP-1251).
+    # Offsets of an older generation, of a member that left, of the member itself. A member of a consumer
+    # group may use an older epoch for partitions that it has kept since then (KIP-1251).
     "strange-offsets": {
         "classic": ["CommitFailedException", "CommitFailedException", "nothing"],
         "consumer": ["nothing", "CommitFailedException", "nothing"],
@@ -43,7 +43,7 @@ EXPECTED: dict[str, Any] = {
     "copy-classic": COPIED,
     "copy-cooperative": COPIED,
     "copy-consumer": COPIED,
-    # State, partitions, timeout, whether it has a start; each transaction has an epoch of its own (KIP-890).
+    # State, partitions, timeout, whether it has a start time; each transaction has its own epoch (KIP-890).
     "describe-transactions": {
         "absent": "TransactionalIdNotFoundException",
         "new": "Empty [] 54321 false",

@@ -1,4 +1,4 @@
-"""Our dump-log prints, of the same files, what Kafka's prints: every kind of file, to the letter."""
+"""Our dump-log prints exactly what Kafka's prints for the same files, for every kind of file."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""APIs that need no security or several brokers to be answered: the same bytes as a running Kafka."""
+"""APIs that are answered without security and with one broker: the same bytes as a running Kafka."""
 
 from pathlib import Path
 
@@ -21,5 +21,5 @@ def test_kafka_and_our_broker_answer_the_same_bytes(jars: str, tmp_path: Path) -
         ours = answers_of(client, str(broker.data_dir.absolute()))
     different = {ident: (ours[ident], theirs[ident]) for ident in theirs if ours[ident] != theirs[ident]}
     assert different == {}
-    # What `make test` compares with is what this Kafka says.
+    # `make test` compares with recorded answers: they must be those of this Kafka.
     assert recorded_answers() == theirs

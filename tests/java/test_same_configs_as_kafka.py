@@ -1,4 +1,4 @@
-"""DescribeConfigs beside a real Kafka: the same keys, types, defaults, sources and synonyms."""
+"""DescribeConfigs compared with a real Kafka: the same keys, types, defaults, sources and synonyms."""
 
 from typing import Any
 
@@ -7,9 +7,9 @@ from tests.java.scenarios import Scenarios
 
 pytestmark = pytest.mark.java
 
-# Kafka 4 has no such keys: our own, and those of the store it gave up.
+# Keys that Kafka 4 does not have: our own, and those of ZooKeeper.
 OURS_ALONE = ("barnabas.", "zookeeper.")
-# Set by the two test beds, each in its own way, or naming the machine and its directories.
+# Set by the two test beds to different values, or naming the machine and its directories.
 SET_BY_THE_TEST_BED = {
     "advertised.listeners",
     "broker.id",
@@ -20,7 +20,7 @@ SET_BY_THE_TEST_BED = {
     "listeners",
     "log.dir",
     "log.dirs",
-    "min.insync.replicas",  # a new Kafka cluster writes its own default for all brokers at birth
+    "min.insync.replicas",  # Kafka's storage tool writes a default for all brokers
     "node.id",
     "offsets.topic.num.partitions",
     "offsets.topic.replication.factor",
@@ -35,7 +35,7 @@ VALUE_FIELDS = {"value", "source", "synonyms"}
 
 
 def _described(scenarios: Scenarios, name: str) -> dict[str, dict[str, Any]]:
-    """Every key with what can be compared: all but the text, and of test-bed keys not the value."""
+    """What can be compared of every key: all but the text, and not the value of a key of the test bed."""
     assert "failure" not in scenarios[name], scenarios[name]["failure"]
     described: dict[str, dict[str, Any]] = scenarios[name]["result"]
     compared = {}

@@ -93,10 +93,10 @@ def test_offsets_and_deletion(tools: Tools, topic: str, tmp_path: Path) -> None:
     partition, end = next(
         (int(name.rsplit(":", 1)[1]), int(end)) for name, end in rows.items() if int(end) > 1
     )
-    wish = tmp_path / "delete.json"
+    request = tmp_path / "delete.json"
     entry = {"topic": topic, "partition": partition, "offset": end - 1}
-    wish.write_text(json.dumps({"partitions": [entry], "version": 1}))
-    assert f"low_watermark: {end - 1}" in tools("kafka-delete-records", "--offset-json-file", str(wish))
+    request.write_text(json.dumps({"partitions": [entry], "version": 1}))
+    assert f"low_watermark: {end - 1}" in tools("kafka-delete-records", "--offset-json-file", str(request))
     only = ("--topic-partitions", f"{topic}:{partition}")
     assert tools("kafka-get-offsets", *only, "--time", "earliest").strip() == f"{topic}:{partition}:{end - 1}"
 
@@ -121,7 +121,7 @@ def test_broker_api_versions(tools: Tools, bootstrap: str) -> None:
         "Metadata(3): 0 to 13",
     ):
         assert row in output
-    # Answered half, telemetry makes clients ask without end: it is not offered at all.
+    # Telemetry is not offered: a broker that does not fully support it would make clients ask without end.
     assert "GetTelemetrySubscriptions(71): UNSUPPORTED" in output
 
 

@@ -1,4 +1,4 @@
-"""Kafka's own command-line tools, run from its jars: a JVM for each call, or one for all of them."""
+"""Kafka's own command-line tools, run from its jars: a JVM for each call, or one JVM for all calls."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ from tests.java.jvm import compiled_sources, java_command, run_java
 
 
 class Runner(Protocol):
-    """Runs a main class to its end; the caller judges the exit status."""
+    """Runs a main class to its end; the caller checks the exit status."""
 
     def __call__(
         self, main_class: str, *arguments: str, stdin: str | None = None
@@ -16,7 +16,8 @@ class Runner(Protocol):
 
 
 class Shell:
-    """One JVM (judge.Shell) for many tools: its start takes longer than most of them. No standard input."""
+    """One JVM (judge.Shell) for many tools, since its start takes longer than most of them. The tools have no
+    standard input."""
 
     def __init__(self) -> None:
         compiled_sources()
@@ -41,7 +42,7 @@ class Shell:
 
 
 class Tools:
-    """Each tool by the name of its script; fails when the tool does."""
+    """Runs a tool by the name of its script, and fails when the tool fails."""
 
     CLASSES = {
         "kafka-topics": "org.apache.kafka.tools.TopicCommand",

@@ -1,6 +1,6 @@
-"""Our tools beside Kafka's own: the same arguments, the same broker, and what each of them prints.
+"""Our tools compared with Kafka's own: the same arguments and the same broker; both must print the same.
 
-BARNABAS_TEST_PEER=kafka puts a real Apache Kafka in the broker's place."""
+BARNABAS_TEST_PEER=kafka uses a real Apache Kafka as the broker."""
 
 import io
 import uuid
@@ -68,7 +68,7 @@ def topic_name() -> str:
 
 @pytest.fixture
 def topic(bootstrap: str, topic_name: str) -> str:
-    """Three partitions, of which two hold records, and a setting."""
+    """A topic with three partitions, two of which have records, and one setting."""
     with barnabas.Admin(bootstrap_servers=bootstrap) as admin:
         admin.create_topics([NewTopic(topic_name, 3, 1, {"segment.ms": "7777777"})])
     producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap})
@@ -81,8 +81,9 @@ def topic(bootstrap: str, topic_name: str) -> str:
 
 @pytest.fixture
 def same(bootstrap: str, topic_name: str, shell: Shell) -> Compare:
-    """same("topics", "--list") runs both tools and asserts that they print the same and end alike; gives what
-    was printed. NAME in an argument becomes a topic of each tool's own: some commands cannot run twice."""
+    """same("topics", "--list") runs both tools; output and exit status must be equal, and are returned.
+
+    NAME in an argument becomes a different topic for each tool, since some commands cannot run twice."""
 
     def same(command: str, *arguments: str, ordered: bool = True) -> Printed:
         words = [*arguments, "--bootstrap-server", bootstrap]
@@ -95,7 +96,7 @@ def same(bootstrap: str, topic_name: str, shell: Shell) -> Compare:
         theirs = Printed(java.returncode, normalised(java.stdout, f"{topic_name}-java"))
         ours = Printed(code, normalised(out, f"{topic_name}-ours"))
         if not ordered:
-            # The order of a hash map's entries.
+            # Kafka's tool prints the entries of a hash map.
             ours, theirs = (each._replace(lines=sorted(each.lines)) for each in (ours, theirs))
         assert ours == theirs, f"{err}\n{java.stderr}"
         return ours

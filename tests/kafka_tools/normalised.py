@@ -1,4 +1,4 @@
-"""What is left of an output once ids, and the order of what Kafka keeps in hash maps, are out of it."""
+"""Removes from an output what may differ: ids, and the order of what Kafka keeps in hash maps."""
 
 import json
 import re
@@ -15,9 +15,9 @@ class Printed(NamedTuple):
 def normalised(output: str, own_topic: str) -> list[str]:
     text = output.replace(own_topic, NAME)
     text = re.sub(r"TopicId: \S{22}", "TopicId: ID", text)
-    # Kafka's tool warns in its own words of names with dots and underscores.
+    # Kafka's tool has its own text for the warning about names with dots and underscores.
     lines = [_line(line) for line in text.splitlines() if not line.startswith("WARNING: ")]
-    # Topics are described in any order, each with its partitions behind it.
+    # Topics are described in any order, each followed by its partitions.
     return sorted(lines, key=_topic_of) if any(line.startswith("Topic: ") for line in lines) else lines
 
 
@@ -28,12 +28,12 @@ def _topic_of(line: str) -> str:
 def _line(line: str) -> str:
     if line.startswith("{"):
         return json.dumps(_ordered(json.loads(line)))
-    head, found, configs = line.partition("\tConfigs: ")
-    return head + found + ",".join(sorted(configs.split(",")))
+    head, separator, configs = line.partition("\tConfigs: ")
+    return head + separator + ",".join(sorted(configs.split(",")))
 
 
 def _ordered(value: Any) -> Any:
-    """Lists by their text: the brokers, directories and partitions of a document have no order."""
+    """Sort all lists by their text: brokers, directories and partitions come in any order."""
     if isinstance(value, dict):
         return {key: _ordered(each) for key, each in value.items()}
     if isinstance(value, list):

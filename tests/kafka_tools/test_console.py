@@ -1,4 +1,4 @@
-"""console-producer and console-consumer beside Kafka's: what one writes the other reads, shown alike."""
+"""console-producer and console-consumer compared with Kafka's: each reads what the other one writes."""
 
 import json
 import subprocess
@@ -72,19 +72,19 @@ def test_what_one_writes_both_read(
 
 
 def documents(output: str) -> list[Any]:
-    """JSON documents, with or without anything between them."""
-    decoder, found, at = json.JSONDecoder(), [], 0
+    """The JSON documents of an output, with or without whitespace between them."""
+    decoder, parsed = json.JSONDecoder(), []
     text = output.strip()
-    while at < len(text):
-        document, at = decoder.raw_decode(text, at)
-        found.append(document)
-        at += len(text[at:]) - len(text[at:].lstrip())
-    return found
+    while text:
+        document, end = decoder.raw_decode(text)
+        parsed.append(document)
+        text = text[end:].lstrip()
+    return parsed
 
 
 @pytest.fixture
 def busy(bootstrap: str, topic: str) -> str:
-    """The name of a group that had a member, has offsets and lost one; and of a transaction that is over."""
+    """The name of a group that had a member and has offsets, and of a transaction that is complete."""
     name = f"busy-{uuid.uuid4().hex[:8]}"
     settings = {"bootstrap.servers": bootstrap, "group.id": name, "auto.offset.reset": "earliest"}
     with barnabas.Consumer(settings) as reader:
@@ -120,9 +120,9 @@ def test_internal_topics(bootstrap: str, busy: str, internal_topic: str, formatt
     words += ["--partition", str(partition.partition), "--max-messages", str(end)]
     words += ["--formatter", f"org.apache.kafka.tools.consumer.{formatter}"]
 
-    def of_mine(output: str) -> list[Any]:
+    def about_it(output: str) -> list[Any]:
         return [each for each in documents(output) if each["key"]["data"][key] == busy]
 
-    shown = of_mine(ours("console-consumer", *words))
-    assert shown == of_mine(theirs(CONSUMER, *words))
+    shown = about_it(ours("console-consumer", *words))
+    assert shown == about_it(theirs(CONSUMER, *words))
     assert shown

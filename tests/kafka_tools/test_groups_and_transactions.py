@@ -30,7 +30,7 @@ def shell(jars: str) -> Iterator[Shell]:
 
 @pytest.fixture
 def same_groups(bootstrap: str, shell: Shell) -> Same:
-    """Runs both tools and asserts that standard output is the same; gives its lines. Kafka's tool shows some
+    """Runs both tools, checks that standard output is equal, and returns its lines. Kafka's tool prints some
     rows in any order."""
 
     def same(*arguments: str, in_order: bool = True) -> list[str]:
@@ -154,7 +154,7 @@ def test_deletions(same_groups: Same, bootstrap: str, shell: Shell, topic: str) 
 
 @pytest.mark.parametrize("expression", ["orders.*", "orders(", "[a-", "a{2}"])
 def test_regular_expressions(shell: Shell, expression: str) -> None:
-    """Why one is wrong is told in other words."""
+    """The two tools explain in different words why an expression is wrong."""
     ours = subprocess.run(
         [PROGRAM, "consumer-groups", "--validate-regex", expression], capture_output=True, text=True
     )
@@ -201,7 +201,7 @@ def test_transactions(
 
 
 def _without_durations(output: str) -> list[list[str]]:
-    """Cells by line; how long a transaction has been open differs from one look to the next."""
+    """The cells of each line, without the time for which a transaction has been open: it changes."""
     lines = [[cell.strip() for cell in line.split("\t")] for line in output.splitlines()]
     if "TransactionDurationMs" in lines[0]:
         column = lines[0].index("TransactionDurationMs")

@@ -34,18 +34,20 @@ def test_offsets(same: Compare, topic: str, arguments: str) -> None:
 
 
 def test_deleting_records(same: Compare, topic: str, tmp_path: Path) -> None:
-    wish = tmp_path / "before.json"
-    wish.write_text(json.dumps({"partitions": [{"topic": topic, "partition": 0, "offset": 4}], "version": 1}))
-    deleted = same("delete-records", "--offset-json-file", str(wish))
+    request = tmp_path / "before.json"
+    request.write_text(
+        json.dumps({"partitions": [{"topic": topic, "partition": 0, "offset": 4}], "version": 1})
+    )
+    deleted = same("delete-records", "--offset-json-file", str(request))
     assert deleted.lines[2] == f"partition: {topic}-0\tlow_watermark: 4"
     same("get-offsets", "--topic", topic, "--time", "earliest")
 
 
 @pytest.mark.parametrize("text", ["{", '{"partitions": [], "version": 2}'])
 def test_deleting_records_by_a_wrong_file(same: Compare, tmp_path: Path, text: str) -> None:
-    wish = tmp_path / "before.json"
-    wish.write_text(text)
-    assert same("delete-records", "--offset-json-file", str(wish)).code == 1
+    request = tmp_path / "before.json"
+    request.write_text(text)
+    assert same("delete-records", "--offset-json-file", str(request)).code == 1
 
 
 @pytest.mark.parametrize("arguments", ["--topic-list {topic}", "", "--broker-list 1,7"])

@@ -25,7 +25,7 @@ def test_a_topic_from_its_creation_to_its_end(same: Compare, bootstrap: str, top
     assert len(same("topics", "--describe", "--topic", NAME).lines) == 5
     assert same("topics", "--delete", "--topic", NAME).code == 0
     with Admin(bootstrap_servers=bootstrap) as admin:
-        # Kafka answers before all of it knows.
+        # Kafka answers before the deletion is visible everywhere.
         wait_until(lambda: not any(topic_name in name for name in admin.list_topics()), "both are gone")
     assert same("topics", "--describe", "--topic", NAME).code == 1
     assert same("topics", "--delete", "--topic", NAME, "--if-exists").code == 0

@@ -1,4 +1,4 @@
-"""Brokers, clocks and disks for tests, ours and our users': `with barnabas.testing.Broker() as broker:`."""
+"""A broker for tests, ours and our users': `with barnabas.testing.Broker() as broker:`."""
 
 from barnabas.testing.broker import Broker
 

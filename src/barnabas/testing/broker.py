@@ -1,5 +1,6 @@
-"""A broker for a test: in this process (a thread with its own loop) or as a subprocess, on an ephemeral
-port, in a temporary directory, and gone without a trace when the `with` block ends.
+"""A broker for a test: in this process (a thread with its own event loop) or in a process of its own.
+
+It has a free port and a temporary directory, which is removed when the `with` block ends.
 
     with Broker() as broker:
         producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap})
@@ -22,15 +23,17 @@ from typing import Self
 from barnabas.clock import Clock
 
 START_SECONDS_MAX = 30.0
-# Records with timestamps of long ago stay, however long the tests take.
+# Retention does not run while tests run, so that records with old timestamps stay.
 KEEPING = {"log.retention.check.interval.ms": "86400000"}
-# A group in a test is complete when its first member is there; in production three seconds are waited.
+# The first rebalance of a group starts at once; in production it waits three seconds for more members.
 TEST_DEFAULTS = {"group.initial.rebalance.delay.ms": "0", **KEEPING}
 
 
 class Broker:
-    """`overrides` are Kafka's config keys. `data_dir` keeps the data of a broker that is started again.
-    `clock` says what time it is to a broker in this process, as a `barnabas.clock.FakeClock` does."""
+    """`overrides` are Kafka's config keys. `subprocess` starts a process instead of a thread.
+
+    `data_dir` is where the data stays when the `with` block ends. `clock` is what a broker in this process
+    reads the time from, for example a `barnabas.clock.FakeClock`."""
 
     def __init__(
         self,
@@ -42,7 +45,9 @@ class Broker:
         clock: Clock | None = None,
     ) -> None:
         if subprocess and clock is not None:
-            raise ValueError("a broker in a process of its own has the system's clock")
+            raise ValueError(
+                "clock needs a broker in this process: Broker(subprocess=True) uses the system's clock"
+            )
         self._overrides = {**TEST_DEFAULTS, **(overrides or {})}
         self._is_subprocess = subprocess
         self._clock = clock
@@ -58,7 +63,7 @@ class Broker:
 
     @property
     def pid(self) -> int:
-        """The process the broker runs in."""
+        """The id of the process that the broker runs in."""
         return os.getpid() if self._process is None else self._process.pid
 
     def start(self) -> Self:
@@ -70,7 +75,7 @@ class Broker:
         return self
 
     def stop(self) -> None:
-        """A clean shutdown; the data stays until the `with` block ends."""
+        """Shut down cleanly; the data stays until the `with` block ends."""
         if self._process is not None:
             self._process.send_signal(signal.SIGTERM)
             self._process.wait(START_SECONDS_MAX)
@@ -80,15 +85,15 @@ class Broker:
             self._thread = None
 
     def kill(self) -> None:
-        """kill -9: only for a broker in a process of its own."""
+        """Send SIGKILL; only for a broker in a process of its own."""
         if self._process is None:
-            raise RuntimeError("only a running Broker(subprocess=True) can be killed")
+            raise RuntimeError("kill() needs a running Broker(subprocess=True)")
         self._process.kill()
         self._process.wait()
         self._process = None
 
     def restart(self) -> None:
-        """Start again on the same port and data, after stop() or kill()."""
+        """Start again with the same port and data; stops a running broker first."""
         if self._process is not None or self._thread is not None:
             self.stop()
         self.start()
@@ -136,7 +141,7 @@ class Broker:
         self.port = int(ready.read_text().strip().rpartition(":")[2])
 
     def output(self) -> str:
-        """What a broker in a process of its own has printed so far."""
+        """What a broker in a process of its own printed so far."""
         return (self.data_dir / ".server.log").read_text()
 
 
@@ -144,7 +149,7 @@ subprocess_Popen = subprocess.Popen[bytes]
 
 
 class _BrokerThread:
-    """A broker with an event loop of its own, in a thread beside the test."""
+    """A broker with an event loop of its own, in a thread of the test's process."""
 
     def __init__(self, data_dir: Path, port: int, overrides: Mapping[str, str], clock: Clock | None) -> None:
         self._thread = threading.Thread(target=self._run, name="barnabas-broker", daemon=True)
@@ -173,7 +178,7 @@ class _BrokerThread:
     def _run(self) -> None:
         try:
             asyncio.run(self._serve())
-        except BaseException as error:  # handed to the test, which raises it
+        except BaseException as error:  # raised again in the test's thread
             self._failure = error
         finally:
             self._ready.set()

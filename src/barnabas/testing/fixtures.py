@@ -1,4 +1,4 @@
-"""The pytest plugin: a `barnabas_broker` fixture, one broker per test session, nothing left behind."""
+"""The pytest plugin: the fixture `barnabas_broker`, one broker for the whole test session."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def barnabas_broker() -> "Iterator[Broker]":
-    """A broker in this process on a port of its own; `barnabas_broker.bootstrap` is its host:port."""
+    """A broker in this process; `barnabas_broker.bootstrap` is its host:port."""
     from barnabas.testing.broker import Broker
 
     with Broker() as broker:

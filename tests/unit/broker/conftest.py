@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.faulty_disk import FaultyDisk
 
 from barnabas.broker.apis import ROWS
 from barnabas.broker.call import Call
@@ -38,7 +39,6 @@ from barnabas.records.builder import build_batch
 from barnabas.records.validation import validate
 from barnabas.replication.partition import Partition, RequestCounts
 from barnabas.replication.replicas import Replicas
-from barnabas.testing.disk import FaultyDisk
 from barnabas.wire.codec import (
     RequestHeader,
     decode_request,

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.faulty_disk import FaultyDisk
 
 from barnabas.clock import FakeClock
 from barnabas.config.topic import TopicConfig
@@ -17,7 +18,6 @@ from barnabas.log.errors import LogDirError
 from barnabas.log.manager import LogManager, LogSettings
 from barnabas.records.builder import build_batch
 from barnabas.records.validation import BatchRules, validate
-from barnabas.testing.disk import FaultyDisk
 
 CONFIG = TopicConfig(segment_bytes=1000, file_delete_delay_ms=1000)
 SETTINGS = LogSettings("cluster-a", 1)

@@ -6,11 +6,11 @@ import errno
 from pathlib import Path
 
 import pytest
+from tests.support.faulty_disk import FaultyDisk
 from tests.support.logs import SMALL, LogBench, open_files_below
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.log.open_files import OpenFiles
-from barnabas.testing.disk import FaultyDisk
 
 
 class Holder:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import crc32c
 import pytest
+from tests.support.faulty_disk import FaultyDisk
 from tests.support.logs import SMALL, LogBench
 
 from barnabas.errors import ErrorCode, KafkaError
@@ -15,7 +16,6 @@ from barnabas.log.producer_snapshot import decode_snapshot, encode_snapshot
 from barnabas.log.producers import BatchMetadata, Origin, ProducerEntry
 from barnabas.records.builder import ABORT_MARKER, COMMIT_MARKER, build_batch
 from barnabas.records.validation import trusted
-from barnabas.testing.disk import FaultyDisk
 
 INT_MAX = 2**31 - 1
 

@@ -72,7 +72,7 @@ final class Clients implements AutoCloseable {
         return offsets;
     }
 
-    /** Poll until there are enough records or patience ends. */
+    /** Poll until there are enough records or the time is over. */
     static List<ConsumerRecord<byte[], byte[]>> poll(KafkaConsumer<byte[], byte[]> consumer, int count) {
         List<ConsumerRecord<byte[], byte[]>> received = new ArrayList<>();
         long deadline = System.nanoTime() + PATIENCE.toNanos();

@@ -79,7 +79,7 @@ final class ConfigScenarios {
         clients.admin.incrementalAlterConfigs(Map.of(resource, all)).all().get();
     }
 
-    /** What the broker shows once the change has reached it: it may lag its answer by a moment. */
+    /** What the broker describes when the change has arrived, which may be shortly after its answer. */
     private static String eventually(Clients clients, ConfigResource resource, String key, String value) throws Exception {
         String shown = null;
         for (int turn = 0; turn < 100 && !value.equals(shown); turn++) {
@@ -144,10 +144,10 @@ final class ConfigScenarios {
     private static Object configResources(Clients clients, String topic) throws Exception {
         clients.create(topic, 1, Map.of("retention.ms", "4242"));
         Set<ConfigResource.Type> wanted = Set.of(ConfigResource.Type.TOPIC, ConfigResource.Type.BROKER);
-        Collection<ConfigResource> found =
+        Collection<ConfigResource> resources =
             clients.admin.listConfigResources(wanted, new ListConfigResourcesOptions()).all().get();
         Set<String> kinds = new TreeSet<>();
-        found.forEach(each -> kinds.add(each.type().name()));
-        return Map.of("topic", found.contains(topicResource(topic)), "kinds", kinds);
+        resources.forEach(each -> kinds.add(each.type().name()));
+        return Map.of("topic", resources.contains(topicResource(topic)), "kinds", kinds);
     }
 }

@@ -67,8 +67,8 @@ final class CopyScenarios {
             threads.shutdown();
         }
         List<String> values = new ArrayList<>();
-        for (String found : TransactionScenarios.read(clients, "read_committed", target, 0)) {
-            values.add(found.substring(found.indexOf(':') + 1));
+        for (String line : TransactionScenarios.read(clients, "read_committed", target, 0)) {
+            values.add(line.substring(line.indexOf(':') + 1));
         }
         Map<String, Object> seen = new LinkedHashMap<>();
         seen.put("copied", values.size());
@@ -106,7 +106,7 @@ final class CopyScenarios {
         };
     }
 
-    /** One transaction; false when it was aborted, be it by choice (every third) or after a rebalance. */
+    /** One transaction; false when it was aborted, on purpose (every third) or after a rebalance. */
     private static boolean copyOnce(
         KafkaConsumer<byte[], byte[]> consumer,
         KafkaProducer<byte[], byte[]> producer,
@@ -125,7 +125,7 @@ final class CopyScenarios {
                 return true;
             }
         } catch (CommitFailedException stale) {
-            // The generation is over: its partitions are somebody else's now, who reads them again.
+            // The generation is over: another member has its partitions now and reads them again.
         }
         producer.abortTransaction();
         return false;

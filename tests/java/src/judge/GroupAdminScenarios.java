@@ -47,22 +47,22 @@ final class GroupAdminScenarios {
         return clients.admin.alterConsumerGroupOffsets(group, wanted).all();
     }
 
-    /** Offsets without members; a broker may hear of the topic a little later than its creator. */
+    /** A group with offsets and without members; the broker may know the topic shortly after its creation. */
     private static void simple(Clients clients, String group, String topic) throws Exception {
         Waiting.until("the offset is taken", () -> Clients.failureOf(alter(clients, group, topic, 1)).equals("nothing"));
     }
 
     private static Map<String, String> listed(Clients clients, String prefix, ListGroupsOptions options)
         throws Exception {
-        Map<String, String> found = new TreeMap<>();
+        Map<String, String> groups = new TreeMap<>();
         for (GroupListing each : clients.admin.listGroups(options).all().get()) {
             if (each.groupId().startsWith(prefix)) {
-                found.put(each.groupId().substring(prefix.length()),
+                groups.put(each.groupId().substring(prefix.length()),
                     each.type().orElseThrow() + "," + each.protocol() + "," + each.groupState().orElseThrow()
                         + (each.isSimpleConsumerGroup() ? ",simple" : ""));
             }
         }
-        return found;
+        return groups;
     }
 
     private static Object listGroups(Clients clients, String topic) throws Exception {

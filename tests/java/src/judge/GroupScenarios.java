@@ -14,10 +14,10 @@ import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.GroupState;
 
-/** Members of a group share its partitions, whoever comes, goes or appears. */
+/** Members of a group share its partitions when members and topics come and go. */
 final class GroupScenarios {
     private static final String ASSIGNORS = "org.apache.kafka.clients.consumer.";
-    /** Two members and two topics of three partitions: by topic, or over all of them. */
+    /** Two members and two topics of three partitions: shares by topic, or over all partitions. */
     private static final List<Integer> UNEVEN = List.of(2, 4);
     private static final List<Integer> EVEN = List.of(3, 3);
 
@@ -81,7 +81,7 @@ final class GroupScenarios {
         return clients.admin.describeConsumerGroups(List.of(group)).all().get().get(group);
     }
 
-    /** Wait until the members share so many partitions evenly and the group has come to rest. */
+    /** Wait until the members share so many partitions evenly and the group is stable. */
     static void settle(Clients clients, String group, List<Member> members, int partitions) throws Exception {
         List<Integer> even = new ArrayList<>();
         for (int number = 0; number < members.size(); number++) {
@@ -90,7 +90,7 @@ final class GroupScenarios {
         settle(clients, group, members, even);
     }
 
-    /** The same with shares that are told, fewest first: a group may rest for a moment on its way there. */
+    /** The same with given shares, smallest first: the group may be stable with others before. */
     private static void settle(Clients clients, String group, List<Member> members, List<Integer> shares)
         throws Exception {
         int partitions = shares.stream().mapToInt(Integer::intValue).sum();
@@ -102,7 +102,7 @@ final class GroupScenarios {
         });
     }
 
-    /** Three members of one group read two topics; one goes, and the other two carry on. */
+    /** Three members of one group read two topics; one leaves, and the other two go on. */
     private static Object share(
         Clients clients, String topic, Map<String, Object> settings, List<Integer> sharesOfTwo
     ) throws Exception {
@@ -176,7 +176,7 @@ final class GroupScenarios {
         return member.assigned().stream().map(name -> name.substring(topic.length())).toList();
     }
 
-    /** More partitions: the group is balanced anew and reads them from their beginning. */
+    /** More partitions: the group rebalances and reads them from their beginning. */
     private static Object grow(Clients clients, String topic, Map<String, Object> settings) throws Exception {
         clients.create(topic, 2, Map.of());
         Owners owners = new Owners();

@@ -14,7 +14,7 @@ import java.util.concurrent.Future;
 /** Runs the scenarios of one family (second argument) against a broker (first), one line of JSON for each. */
 public final class Main {
     private static final ObjectMapper JSON = new ObjectMapper();
-    /** Scenarios of coordinators mostly wait; those of the basics change what others would see. */
+    /** Scenarios of coordinators mostly wait. Basic ones run alone, since they change what others would see. */
     private static final int AT_ONCE = 6;
 
     private Main() { }
@@ -23,9 +23,9 @@ public final class Main {
         Map<String, Scenario> scenarios = scenariosOf(arguments[1]);
         ExecutorService workers = Executors.newFixedThreadPool(arguments[1].equals("basics") ? 1 : AT_ONCE);
         try (Clients clients = new Clients(arguments[0])) {
-            List<Future<?>> told = new ArrayList<>();
-            scenarios.forEach((name, scenario) -> told.add(workers.submit(() -> tell(name, scenario, clients))));
-            for (Future<?> each : told) {
+            List<Future<?>> running = new ArrayList<>();
+            scenarios.forEach((name, scenario) -> running.add(workers.submit(() -> report(name, scenario, clients))));
+            for (Future<?> each : running) {
                 each.get();
             }
         } finally {
@@ -57,7 +57,7 @@ public final class Main {
         return scenarios;
     }
 
-    private static void tell(String name, Scenario scenario, Clients clients) {
+    private static void report(String name, Scenario scenario, Clients clients) {
         try {
             String line = JSON.writeValueAsString(outcome(name, scenario, clients));
             System.out.println(line);

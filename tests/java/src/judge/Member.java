@@ -25,7 +25,7 @@ final class Member implements AutoCloseable, ConsumerRebalanceListener {
     /** Values read, in order. */
     final List<String> read = new CopyOnWriteArrayList<>();
     /** Calls of onPartitionsAssigned so far. */
-    final AtomicInteger rounds = new AtomicInteger();
+    final AtomicInteger rebalances = new AtomicInteger();
     /** Completed by the end of the thread: null, or what the consumer failed with. */
     final CompletableFuture<String> ended = new CompletableFuture<>();
     private final KafkaConsumer<byte[], byte[]> consumer;
@@ -90,7 +90,7 @@ final class Member implements AutoCloseable, ConsumerRebalanceListener {
 
     @Override
     public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
-        rounds.incrementAndGet();
+        rebalances.incrementAndGet();
         partitions.forEach(partition -> owners.take(partition, this));
     }
 

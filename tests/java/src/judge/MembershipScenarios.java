@@ -13,7 +13,7 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 
-/** Who is a member: static members, those who were put out, and what they may commit. */
+/** Static members, removed members, and what they may commit. */
 final class MembershipScenarios {
     private MembershipScenarios() { }
 
@@ -46,7 +46,7 @@ final class MembershipScenarios {
         return member.call(consumer -> consumer.groupMetadata().generationId());
     }
 
-    /** A static member that is restarted finds its partitions again, and nobody else notices. */
+    /** A static member that restarts gets its partitions again, without a rebalance. */
     private static Object staticMember(Clients clients, String topic, Protocol protocol) throws Exception {
         clients.create(topic, 4, Map.of());
         Owners owners = new Owners();
@@ -59,20 +59,20 @@ final class MembershipScenarios {
                 before = restarted.assigned();
                 generation = generation(staying);
             }
-            int rounds = staying.rounds.get();
+            int rebalances = staying.rebalances.get();
             try (Member again = Member.of(clients, owners, first, topic)) {
                 GroupScenarios.settle(clients, topic, List.of(staying, again), 4);
                 return Map.of(
                     "samePartitions", again.assigned().equals(before),
                     "sameGeneration", generation(staying) == generation,
-                    "rounds", staying.rounds.get() - rounds,
+                    "rebalances", staying.rebalances.get() - rebalances,
                     "instances", GroupScenarios.describe(clients, topic).members().stream()
                         .map(member -> member.groupInstanceId().orElse("")).sorted().toList());
             }
         }
     }
 
-    /** Two members of one instance id: the old protocol fences the older, the new one refuses the newer. */
+    /** Two members with one instance id: the classic protocol fences the first, the new one refuses the second. */
     private static Object sameInstance(Clients clients, String topic, Protocol protocol) throws Exception {
         clients.create(topic, 2, Map.of());
         Map<String, Object> settings = protocol.with(topic, "group.instance.id", "only");
@@ -88,7 +88,7 @@ final class MembershipScenarios {
         }
     }
 
-    /** What is committed comes back whole, to the member, to a stranger and to the admin client. */
+    /** The member, a client outside the group and the admin client read exactly what was committed. */
     private static Object committed(Clients clients, String topic, Protocol protocol) throws Exception {
         clients.create(topic, 2, Map.of());
         GroupScenarios.fill(clients, topic, 2, 0, 20);

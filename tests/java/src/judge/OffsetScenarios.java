@@ -65,14 +65,14 @@ final class OffsetScenarios {
         clients.create(topic, 1, Map.of());
         clients.send(Map.of("linger.ms", 50, "compression.type", "lz4"), timed(topic, 0, 10, 20, 30));
         TopicPartition where = new TopicPartition(topic, 0);
-        Map<String, Object> found = new LinkedHashMap<>();
+        Map<String, Object> offsets = new LinkedHashMap<>();
         try (KafkaConsumer<byte[], byte[]> consumer = clients.consumer(Map.of())) {
             for (long step : new long[] {-1, 10, 11, 31}) {
                 OffsetAndTimestamp at = consumer.offsetsForTimes(Map.of(where, BASE_MS + step)).get(where);
-                found.put("" + step, at == null ? null : List.of(at.offset(), at.timestamp() - BASE_MS));
+                offsets.put("" + step, at == null ? null : List.of(at.offset(), at.timestamp() - BASE_MS));
             }
         }
-        return found;
+        return offsets;
     }
 
     private static Object listOffsets(Clients clients, String topic) throws Exception {
@@ -85,14 +85,14 @@ final class OffsetScenarios {
         specs.put("maxTimestamp", OffsetSpec.maxTimestamp());
         specs.put("forTimestamp", OffsetSpec.forTimestamp(BASE_MS + 6));
         specs.put("earliestLocal", OffsetSpec.earliestLocal());
-        Map<String, Object> found = new LinkedHashMap<>();
+        Map<String, Object> offsets = new LinkedHashMap<>();
         for (Map.Entry<String, OffsetSpec> each : specs.entrySet()) {
             ListOffsetsResultInfo at =
                 clients.admin.listOffsets(Map.of(where, each.getValue())).partitionResult(where).get();
             long step = at.timestamp() < 0 ? at.timestamp() : at.timestamp() - BASE_MS;
-            found.put(each.getKey(), List.of(at.offset(), step, at.leaderEpoch().orElse(-1)));
+            offsets.put(each.getKey(), List.of(at.offset(), step, at.leaderEpoch().orElse(-1)));
         }
-        return found;
+        return offsets;
     }
 
     private static Object outOfRange(Clients clients, String topic) throws Exception {
@@ -105,8 +105,8 @@ final class OffsetScenarios {
             consumer.seek(where, 100);
             Clients.poll(consumer, 1);
             seen.put("none", "nothing");
-        } catch (RuntimeException told) {
-            seen.put("none", told.getClass().getSimpleName());
+        } catch (RuntimeException failure) {
+            seen.put("none", failure.getClass().getSimpleName());
         }
         try (KafkaConsumer<byte[], byte[]> consumer = clients.consumer(Map.of("auto.offset.reset", "earliest"))) {
             consumer.assign(List.of(where));
@@ -164,7 +164,7 @@ final class OffsetScenarios {
             later.join();
             return received;
         } finally {
-            // Its next fetch waits already: a patient close would wait with it.
+            // Its next fetch is already waiting at the broker, and close() with a timeout would wait for it.
             consumer.close(CloseOptions.timeout(Duration.ZERO));
         }
     }

@@ -6,9 +6,9 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.apache.kafka.common.TopicPartition;
 
-/** Who holds each partition of a group at this moment, and every time that two did. */
+/** Which member has each partition of a group now, and every time that two had the same one. */
 final class Owners {
-    /** Partitions that were assigned to a member while another still had them. */
+    /** Partitions that were assigned to a member while another member still had them. */
     final List<String> overlaps = new CopyOnWriteArrayList<>();
     private final Map<TopicPartition, Member> owners = new ConcurrentHashMap<>();
 

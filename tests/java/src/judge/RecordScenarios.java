@@ -13,7 +13,7 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.Header;
 
-/** What is sent is what comes back. */
+/** Consumers read what producers sent. */
 final class RecordScenarios {
     private RecordScenarios() { }
 

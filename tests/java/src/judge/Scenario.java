@@ -1,6 +1,6 @@
 package judge;
 
-/** One story told to a broker: what it gives back is printed as JSON and judged by the Python test. */
+/** One test against a broker: its result is printed as JSON and checked by the Python test. */
 @FunctionalInterface
 interface Scenario {
     Object run(Clients clients, String topic) throws Exception;

@@ -24,7 +24,7 @@ public final class Shell {
 
     private Shell() { }
 
-    /** Ends a tool where it wanted to end the process. */
+    /** Ends a tool that calls exit, without ending the process. */
     private static final class Exited extends Error {
         private static final long serialVersionUID = 1L;
     }

@@ -96,9 +96,9 @@ final class TransactionAdminScenarios {
         }
     }
 
-    private static Map<String, String> names(String prefix, Collection<TransactionListing> found) {
+    private static Map<String, String> names(String prefix, Collection<TransactionListing> listings) {
         Map<String, String> names = new TreeMap<>();
-        for (TransactionListing each : found) {
+        for (TransactionListing each : listings) {
             if (each.transactionalId().startsWith(prefix)) {
                 names.put(each.transactionalId().substring(prefix.length()), each.state().toString());
             }
@@ -168,7 +168,7 @@ final class TransactionAdminScenarios {
         return seen;
     }
 
-    /** A marker written by hand for one partition: what an administrator does to a hanging transaction. */
+    /** An administrator ends a hanging transaction by a marker for one partition. */
     private static Object abortTransaction(Clients clients, String topic) throws Exception {
         clients.create(topic, 1, Map.of());
         TopicPartition where = new TopicPartition(topic, 0);

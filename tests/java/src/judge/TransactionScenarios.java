@@ -17,7 +17,7 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
 
-/** The transactional producer: all or nothing, and one owner of a transactional id. */
+/** The transactional producer: all or nothing, and one producer for a transactional id. */
 final class TransactionScenarios {
     private TransactionScenarios() { }
 
@@ -35,7 +35,7 @@ final class TransactionScenarios {
         return transactional(clients, id, Map.of());
     }
 
-    /** A producer that has fenced whoever had the id before. */
+    /** A producer that has fenced the earlier one of the same id. */
     static KafkaProducer<byte[], byte[]> transactional(Clients clients, String id, Map<String, ?> more) {
         Map<String, Object> settings = new HashMap<>(more);
         settings.put("transactional.id", id);
@@ -81,20 +81,20 @@ final class TransactionScenarios {
         return reader;
     }
 
-    /** Everything up to the end that this isolation level sees: values with their offsets. */
+    /** All records that this isolation level shows, as offset:value. */
     static List<String> read(Clients clients, String isolation, String topic, int partition) throws Exception {
         TopicPartition where = new TopicPartition(topic, partition);
-        List<String> found = new ArrayList<>();
+        List<String> records = new ArrayList<>();
         try (KafkaConsumer<byte[], byte[]> reader = reader(clients, isolation, where)) {
             long end = reader.endOffsets(List.of(where)).get(where);
             Waiting.until("the end of " + where + " is read", () -> {
                 for (ConsumerRecord<byte[], byte[]> record : reader.poll(Duration.ofMillis(50))) {
-                    found.add(record.offset() + ":" + RecordScenarios.text(record.value()));
+                    records.add(record.offset() + ":" + RecordScenarios.text(record.value()));
                 }
                 return reader.position(where) >= end;
             });
         }
-        return found;
+        return records;
     }
 
     private static Object commitAndAbort(Clients clients, String topic) throws Exception {
@@ -119,7 +119,7 @@ final class TransactionScenarios {
             "other", read(clients, "read_committed", topic, 1));
     }
 
-    /** What is open holds back the readers of what is committed, and only them. */
+    /** An open transaction stops readers of committed records, and no others. */
     private static Object openTransaction(Clients clients, String topic) throws Exception {
         clients.create(topic, 1, Map.of());
         Map<String, Object> seen = new LinkedHashMap<>();
@@ -136,7 +136,7 @@ final class TransactionScenarios {
         return seen;
     }
 
-    /** Offsets of a group that go into a transaction are seen once it commits, and never if it aborts. */
+    /** Offsets of a group in a transaction are visible when it commits, and never when it aborts. */
     private static Object offsetsInTransaction(Clients clients, String topic) throws Exception {
         clients.create(topic, 1, Map.of());
         GroupScenarios.fill(clients, topic, 1, 0, 10);
@@ -204,7 +204,7 @@ final class TransactionScenarios {
         return outcomes;
     }
 
-    /** A second producer of the same id ends the transaction of the first, which can do nothing more. */
+    /** A second producer of the same id ends the transaction of the first, which is fenced. */
     private static Object fenced(Clients clients, String topic) throws Exception {
         clients.create(topic, 1, Map.of());
         Map<String, Object> seen = new LinkedHashMap<>();
@@ -227,7 +227,7 @@ final class TransactionScenarios {
         return seen;
     }
 
-    /** The coordinator aborts what takes too long; its producer is told and can go on with a new start. */
+    /** The coordinator aborts a transaction that takes too long; its producer fails and can start again. */
     private static Object timedOut(Clients clients, String topic) throws Exception {
         clients.create(topic, 1, Map.of());
         Map<String, Object> seen = new LinkedHashMap<>();

@@ -2,7 +2,7 @@ package judge;
 
 import java.util.concurrent.Callable;
 
-/** Conditions are waited for, with a deadline generous enough for a busy machine. */
+/** Waits for a condition, with a deadline that is long enough for a busy machine. */
 final class Waiting {
     static final int SECONDS = 60;
 

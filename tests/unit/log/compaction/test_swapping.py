@@ -6,13 +6,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.support.faulty_disk import FaultyDisk
 from tests.support.logs import SMALL, LogBench
 
 from barnabas.errors import KafkaError
 from barnabas.log import names
 from barnabas.log.compaction.swapping import replace_segments
 from barnabas.log.segment import Segment
-from barnabas.testing.disk import FaultyDisk
 
 
 def _cleaned_copy(bench: LogBench, keep_every: int) -> Segment:

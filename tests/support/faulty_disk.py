@@ -1,6 +1,6 @@
-"""A disk that fails when told to: full, broken, read-only, short of a write, or losing what was never synced.
+"""A disk that fails on request: full, broken, read-only, with short writes, or losing what was not synced.
 
-Stands where `log.disk.RealDisk` stands; real files underneath."""
+Takes the place of `log.disk.RealDisk`, and works on real files."""
 
 import errno
 import os
@@ -12,8 +12,8 @@ from barnabas.log.disk import Data, FileHandle, RealDisk
 
 @dataclass(slots=True)
 class Fault:
-    """Fail `operation` with `code` once `after` calls have passed. With `keep`, a write stores that many
-    bytes."""
+    """Fail `operation` with `code`, after `after` calls that succeed, `times` times (None: always), for files
+    below the directory `below`. With `keep`, a write stores that many bytes instead of failing."""
 
     operation: str
     code: int
@@ -22,7 +22,7 @@ class Fault:
     keep: int | None = None
     below: Path | None = None
 
-    def strikes(self, path: Path | None) -> bool:
+    def applies_to(self, path: Path | None) -> bool:
         if self.times == 0 or (self.below and path and self.below not in (path, *path.parents)):
             return False
         if self.after > 0:
@@ -39,11 +39,11 @@ class FaultyDisk(RealDisk):
         self.faults: list[Fault] = []
         self.calls: dict[str, int] = {}
         self._paths: dict[int, Path] = {}
-        # Bytes of each file, by inode, that a power failure cannot take.
+        # How many bytes of each file, by inode, survive a power failure.
         self._synced: dict[int, int] = {}
 
     def fail(self, operation: str, code: int = errno.EIO, **limits: int | Path | None) -> Fault:
-        """Let calls of `operation` fail from now on; see Fault for the limits."""
+        """Make calls of `operation` fail from now on; the limits are the fields of Fault."""
         fault = Fault(operation, code, **limits)  # type: ignore[arg-type]
         self.faults.append(fault)
         return fault
@@ -52,7 +52,7 @@ class FaultyDisk(RealDisk):
         self.faults.clear()
 
     def lose_power(self, root: Path) -> None:
-        """Cut every file below `root` to what was synced, as a crash of the machine may do."""
+        """Truncate every file below `root` to what was synced, as a crash of the machine may do."""
         for path in root.rglob("*"):
             if path.is_file():
                 state = path.stat()
@@ -116,6 +116,6 @@ class FaultyDisk(RealDisk):
     def _fault(self, operation: str, path: Path | None) -> Fault | None:
         self.calls[operation] = self.calls.get(operation, 0) + 1
         for fault in self.faults:
-            if fault.operation == operation and fault.strikes(path):
+            if fault.operation == operation and fault.applies_to(path):
                 return fault
         return None
