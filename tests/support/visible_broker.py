@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from barnabas.broker.broker import Broker
 from barnabas.broker.startup import broker_config
+from barnabas.net.spinning import new_event_loop
 
 START_SECONDS_MAX = 30.0
 
@@ -32,7 +33,7 @@ class VisibleBroker:
 
 @contextmanager
 def visible_broker(directory: Path, overrides: Mapping[str, str] | None = None) -> Iterator[VisibleBroker]:
-    loop = asyncio.new_event_loop()
+    loop = new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="visible-broker", daemon=True)
     thread.start()
 

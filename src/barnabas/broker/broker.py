@@ -20,7 +20,7 @@ from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.group_coordinator import GroupCoordinator
 from barnabas.broker.housekeeping import Housekeeping
 from barnabas.broker.metadata_followers import MetadataFollowers
-from barnabas.broker.metrics_server import MetricsServer
+from barnabas.broker.metrics.server import MetricsServer
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.server import Server
 from barnabas.broker.strays import adopt_strays, set_strays_aside

@@ -47,6 +47,7 @@ class SpinningEventLoop(asyncio.SelectorEventLoop):
     """A loop that knows how long it has waited for events."""
 
     def __init__(self, *, spins: bool) -> None:
+        self.started_at = monotonic()
         self._spinning_selector = SpinningSelector(spins=spins)
         super().__init__(self._spinning_selector)
 
