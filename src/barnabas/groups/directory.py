@@ -1,9 +1,9 @@
-"""All groups of a shard with their offsets, and what each record of the journal does to them.
+"""All groups of one machine with their offsets, and what each record of the journal does to them.
 
-A classic group may be here without a record: while its first members join, or for the offsets of consumers
-that are in no group. A consumer group is here because of its records, and only then. When classic members
-come to an empty consumer group, a classic one takes its place at once, and its records go with the
-first record of that one: what is in memory may be ahead of the journal, but loses nothing if it is lost."""
+A classic group may exist without a record: while its first members join, or for the offsets of consumers that
+are in no group. A consumer group exists only if it has records. When classic members join an empty consumer
+group, a classic group replaces it at once. The old group's records are removed together with the first record
+of the new one. So memory may be ahead of the journal, but nothing is lost if the memory is lost."""
 
 import logging
 from collections.abc import Iterator
@@ -34,16 +34,16 @@ class GroupDirectory:
         self._settings = settings
         self._topics = topics
         self._groups: dict[str, AnyGroup] = {}
-        # Empty consumer groups whose place a classic group has taken, and that are still in the journal.
+        # Empty consumer groups that were replaced by a classic group and are still in the journal.
         self._replaced: dict[str, ConsumerGroup] = {}
-        # Record types we have no use for; each is named once in the log.
+        # Record types that are skipped; each is logged once.
         self._unknown_types: set[int] = set()
 
     def __iter__(self) -> Iterator[AnyGroup]:
         return iter(list(self._groups.values()))
 
     def in_journal(self) -> Iterator[AnyGroup]:
-        """Those that a replay would find."""
+        """The groups that a replay of the journal would give."""
         yield from self._replaced.values()
         for group in self._groups.values():
             if isinstance(group, ConsumerGroup) or group.saved is not None:
@@ -53,25 +53,25 @@ class GroupDirectory:
         return self._groups.get(group_id)
 
     def classic(self, group_id: str) -> ClassicGroup:
-        """The classic group of that name; a new one that nobody is in if there is none."""
+        """The classic group with that id; a new empty one if there is none."""
         group = self._groups.get(group_id)
         if not isinstance(group, ClassicGroup):
             group = self._groups[group_id] = ClassicGroup(group_id, self._settings)
         return group
 
     def new_consumer(self, group_id: str) -> ConsumerGroup:
-        """One that is not in the directory: its records will put it there."""
+        """A consumer group that is not in the directory yet: its first record puts it there."""
         return ConsumerGroup(group_id, self._settings, self._topics)
 
     def replace_empty_consumer_group(self, group_id: str) -> None:
-        """Classic members come: a classic group takes the place of a consumer group that nobody is in."""
+        """Classic members join: let a classic group replace a consumer group that has no members."""
         group = self._groups.get(group_id)
         if isinstance(group, ConsumerGroup) and group.is_empty:
             self._replaced[group_id] = group
             del self._groups[group_id]
 
     def drop_if_unused(self, group_id: str) -> None:
-        """Drop a classic group that turned out to be for nothing: no record, no members, no offsets."""
+        """Drop a classic group that has no record, no members and no offsets."""
         group = self._groups.get(group_id)
         if not (isinstance(group, ClassicGroup) and group.is_unused):
             return
@@ -81,15 +81,15 @@ class GroupDirectory:
             del self._groups[group_id]
 
     def tombstones_of_replaced(self, group_id: str) -> list[JournalRecord]:
-        """What must be written before the next record of a group."""
-        succeeded = self._replaced.get(group_id)
-        return [] if succeeded is None else succeeded.tombstones()
+        """What removes the replaced consumer group; must be written before the next record of this group."""
+        replaced = self._replaced.get(group_id)
+        return [] if replaced is None else replaced.tombstones()
 
     def tombstones(self, group: AnyGroup) -> list[JournalRecord]:
         return self.tombstones_of_replaced(group.group_id) + group.tombstones()
 
     def add_groups_of_offsets(self) -> None:
-        """Offsets whose group has no records belong to consumers that are in no group."""
+        """Add a group for offsets that have none: they were committed by consumers that are in no group."""
         for group_id in self.offsets.group_ids():
             if group_id not in self._groups:
                 self.classic(group_id)
@@ -112,7 +112,7 @@ class GroupDirectory:
     def _skip(self, number: int) -> None:
         if number not in self._unknown_types:
             self._unknown_types.add(number)
-            logger.warning("records of type %d in __consumer_offsets are passed over", number)
+            logger.warning("skipping records of unknown type %d in __consumer_offsets", number)
 
     def _apply_offset(
         self, key: OffsetCommitKey, value: OffsetCommitValue | None, producer: Producer | None
@@ -134,7 +134,7 @@ class GroupDirectory:
     def _apply_consumer(self, group_id: str, record: GroupRecord) -> None:
         group = self._groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
-            # What is being removed may be gone already, or a classic group may have taken its place.
+            # A tombstone may be for a group that is removed already or was replaced by a classic group.
             if record.value is None:
                 return
             group = self._groups[group_id] = self.new_consumer(group_id)

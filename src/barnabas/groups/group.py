@@ -1,4 +1,4 @@
-"""What the shard asks of a group, whichever protocol its members speak."""
+"""What the machine needs from a group, whichever protocol its members use."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeAlias
@@ -11,13 +11,12 @@ CommittedTopics: TypeAlias = Sequence[OffsetCommitRequestTopic] | Sequence[TxnOf
 
 
 class Committer(NamedTuple):
-    """Who commits or fetches offsets, as the request says; nobody in particular where it says nothing."""
+    """The member that commits or fetches offsets, and what it commits. All fields may be empty."""
 
     member_id: str = ""
     instance_id: str | None = None
-    # The generation of a classic member, the member epoch of one that speaks KIP-848.
+    # The generation of a classic member, or the epoch of a member of the KIP-848 protocol.
     generation: int = -1
-    # What it commits.
     topics: CommittedTopics = ()
 
     @property
@@ -26,7 +25,7 @@ class Committer(NamedTuple):
 
 
 class Group(Protocol):
-    """Both kinds of groups. The checks raise KafkaError with the error that the client is to see."""
+    """A classic group or a consumer group. The checks raise KafkaError with the client's error code."""
 
     @property
     def group_id(self) -> str: ...
@@ -38,12 +37,12 @@ class Group(Protocol):
 
     @property
     def protocol_type(self) -> str:
-        """ "consumer" for consumers, "" for a group that only holds the offsets of simple consumers."""
+        """ "consumer" for consumers, "" for a group that has only the offsets of consumers in no group."""
         ...
 
     @property
     def is_empty(self) -> bool:
-        """No members: the group may be deleted, its offsets may expire, and it may change its kind."""
+        """Whether there are no members: then the group may be deleted, expire, or change its protocol."""
         ...
 
     def check_commit(self, committer: Committer, *, transactional: bool, version: int) -> None: ...
@@ -57,9 +56,9 @@ class Group(Protocol):
     def is_subscribed_to(self, topic: str) -> bool: ...
 
     def retention_start_ms(self, commit_ms: int) -> int | None:
-        """From when an offset committed at `commit_ms` is kept for offsets.retention; None: it stays."""
+        """When the retention time of an offset begins that was committed at `commit_ms`; None: never."""
         ...
 
     def tombstones(self) -> list[JournalRecord]:
-        """What removes the group from the journal, its offsets apart."""
+        """The records that remove the group from the journal, without its offsets."""
         ...

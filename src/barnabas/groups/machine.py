@@ -1,8 +1,8 @@
-"""All groups of one partition of `__consumer_offsets`: one method per API, for groups of either kind.
+"""All groups of one partition of `__consumer_offsets`: one method per API, for groups of both protocols.
 
-The shard finds the group, or makes it, or changes its kind; the rest is the group's business (classic,
-consumer) or the offsets' (offset_calls). What a topic's existence, an ACL or a missing coordinator have to
-say is for the caller. Errors are in the answers, in the place each API has for them."""
+The machine finds the group, creates it or converts it. Everything else is done by the group (classic/,
+consumer/) or for its offsets (offset_calls). The caller checks whether topics exist and whether the client is
+authorized. Errors are part of the answers."""
 
 from collections.abc import Collection, Hashable, Mapping
 from typing import TypeVar
@@ -44,7 +44,7 @@ __all__ = ["ClientInfo", "GroupMachine"]
 
 _Reply = TypeVar("_Reply")
 
-# The timers each kind of group has, and whether they are a member's or the whole group's.
+# The timers of each kind of group, and whether a timer belongs to a member (True) or to the group.
 _TIMERS: Mapping[type, frozenset[tuple[str, bool]]] = {
     ClassicGroup: frozenset({(SESSION, True), (PENDING, True), (JOIN, False), (SYNC, False)}),
     ConsumerGroup: frozenset(
@@ -57,7 +57,7 @@ class GroupMachine:
     def __init__(self, settings: GroupSettings, topics: TopicsView) -> None:
         self._settings = settings
         self._topics = topics
-        # To look at, not to change.
+        # For reading only.
         self.groups = GroupDirectory(settings, topics)
         self._offsets = OffsetCalls(self.groups, settings, topics)
 
@@ -125,7 +125,7 @@ class GroupMachine:
         return self._with_tombstones_of_replaced(group_id, step)
 
     def _existing(self, group_id: str) -> ClassicGroup | ConsumerGroup:
-        """To its members a group that is gone is one that does not know them."""
+        """UNKNOWN_MEMBER_ID if there is no such group: its members have to join again."""
         group = self.groups.find(group_id)
         if group is None:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -160,8 +160,8 @@ class GroupMachine:
         version: int,
         now_ms: int,
     ) -> Step[ConsumerGroupHeartbeatResponse]:
-        """The classic group ends and a consumer group goes on with its members, in one batch of records."""
-        farewell = group.refuse_waiting(ErrorCode.REBALANCE_IN_PROGRESS, now_ms)
+        """Convert a classic group into a consumer group with the same members, in one batch of records."""
+        refusals = group.refuse_waiting(ErrorCode.REBALANCE_IN_PROGRESS, now_ms)
         if group.is_empty:
             new = self.groups.new_consumer(group.group_id)
             change: Step[None] = Step(None, group.tombstones())
@@ -169,7 +169,7 @@ class GroupMachine:
             export = _with_common_protocol(group.export())
             new, change = ConsumerGroup.upgraded(group.group_id, export, self._settings, self._topics, now_ms)
         heartbeat = new.heartbeat(request, client, version, now_ms)
-        return merged(heartbeat.reply, [farewell, change, heartbeat])
+        return merged(heartbeat.reply, [refusals, change, heartbeat])
 
     # ---- offsets
 
@@ -192,7 +192,7 @@ class GroupMachine:
         return self._offsets.delete(request)
 
     def expire_offsets(self, now_ms: int) -> Step[bool]:
-        """To be called now and then, and again at once while the reply is True."""
+        """Call this from time to time, and again at once while the reply is True."""
         return self._offsets.expire(now_ms)
 
     # ---- groups as a whole
@@ -221,19 +221,20 @@ class GroupMachine:
         records = self.groups.offsets.removal_of_group(group_id) + self.groups.tombstones(group)
         steps: list[Step[None]] = [Step(None, records)]
         if isinstance(group, ClassicGroup):
-            # Somebody may have been given a member id already.
+            # A member id may have been given out, which has a timer.
             steps.append(group.refuse_waiting(ErrorCode.UNKNOWN_MEMBER_ID, now_ms))
         return merged(result, steps)
 
     # ---- topics
 
     def topics_changed(self, now_ms: int) -> Step[None]:
-        """Topics were made or got partitions. Classic members see that for themselves, and join again."""
+        """Topics were created or got partitions. Members of classic groups notice that themselves."""
         consumers = [group for group in self.groups if isinstance(group, ConsumerGroup)]
         return merged(None, [group.topics_changed(now_ms) for group in consumers])
 
     def topic_deleted(self, topic: str, topic_id: Uuid) -> Step[bool]:
-        """Its offsets go; to be called again at once while the reply is True, and `topics_changed` after."""
+        """Remove the offsets of a deleted topic. Call this again while the reply is True, then call
+        `topics_changed`."""
         return self._offsets.forget_topic(topic, topic_id)
 
     # ---- the journal and time
@@ -249,9 +250,9 @@ class GroupMachine:
         return merged(None, [group.loaded(now_ms) for group in self.groups])
 
     def lapse(self, key: Hashable, now_ms: int) -> Step[None]:
-        """A timer of a group ran out; it may have changed its kind or be gone."""
+        """A timer of a group ran out. The group may have been converted or removed since it was set."""
         if not (isinstance(key, tuple) and len(key) in (3, 4) and key[0] == "group"):
-            raise ValueError(f"no group has a timer {key!r}")
+            raise ValueError(f"{key!r} is not the key of a group's timer")
         group_id, timer = key[1], (key[2], len(key) == 4)
         group = self.groups.find(group_id)
         if isinstance(group, ClassicGroup) and timer == (DOWNGRADED, False):
@@ -263,7 +264,7 @@ class GroupMachine:
         return self._with_tombstones_of_replaced(group_id, step)
 
     def moved_away(self, now_ms: int) -> Step[None]:
-        """This broker no longer coordinates these groups: everybody who waits is sent away."""
+        """This broker no longer coordinates these groups: refuse all parked calls."""
         classic = [group for group in self.groups if isinstance(group, ClassicGroup)]
         return merged(None, [group.refuse_waiting(ErrorCode.NOT_COORDINATOR, now_ms) for group in classic])
 
@@ -274,7 +275,7 @@ class GroupMachine:
 
 
 def _with_common_protocol(export: Export) -> Export:
-    """In a round the protocol is that of the last one, or none: take what the members have in common now."""
+    """Take a protocol that all members support now: during a rebalance the group has none or an old one."""
     protocol_name = chosen_protocol(export.members)
     return export._replace(generation=export.generation._replace(protocol_name=protocol_name))
 

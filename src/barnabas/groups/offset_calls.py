@@ -1,6 +1,6 @@
-"""Calls about offsets: who may make them, and what they change.
+"""Calls about offsets: who may make them, what they change, and which offsets expire.
 
-Errors that the answer has room for are in the answer."""
+Errors are part of the answers."""
 
 from typing import NamedTuple
 
@@ -18,9 +18,9 @@ from barnabas.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDele
 from barnabas.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from barnabas.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
-# A step is one batch: what removes many records does it in several.
+# A step is one batch, so many records are removed in several steps.
 REMOVALS_PER_STEP = 1000
-# From here on clients know the error for a group that does not exist.
+# From this version on clients know the error code for a group that does not exist.
 _KNOWS_NOT_FOUND_FROM = 9
 
 
@@ -96,7 +96,7 @@ class OffsetCalls:
         response, records = offset_requests.delete(request, self._groups.offsets, group.is_subscribed_to)
         return Step(response, records)
 
-    # Offsets that nobody needs any more; the reply says whether there is more to remove.
+    # Offsets that are no longer needed; the reply says whether there is more to remove.
 
     def expire(self, now_ms: int) -> Step[bool]:
         records: list[JournalRecord] = []
@@ -111,7 +111,7 @@ class OffsetCalls:
         records, is_everything = expired_offsets(group, self._groups.offsets, retention_ms, now_ms)
         awaits_members = isinstance(group, ClassicGroup) and bool(group.pending_members)
         if is_everything and group.is_empty and not awaits_members:
-            # The group goes last, so that a portion never leaves offsets without their group.
+            # The group is removed last, so that no offsets are left without their group.
             records += self._groups.tombstones(group)
         return records
 
@@ -124,24 +124,24 @@ def _portion(records: list[JournalRecord]) -> Step[bool]:
 
 
 def _check_simple(committer: Committer, missing: ErrorCode) -> None:
-    """Without a group, only consumers that are in none may commit: such a commit makes the group."""
+    """If the group does not exist, only a consumer that is in no group may commit; that creates the group."""
     if committer.generation >= 0:
         raise KafkaError(missing)
 
 
 def _for_producer(code: ErrorCode) -> ErrorCode:
-    """Producers know generations only."""
+    """Producers do not know the error code for a stale member epoch."""
     return ErrorCode.ILLEGAL_GENERATION if code is ErrorCode.STALE_MEMBER_EPOCH else code
 
 
 class Expired(NamedTuple):
     records: list[JournalRecord]
-    # Nothing of the group's stays and no transaction is about to add to it: an empty group may go too.
+    # No offset of the group is left and no open transaction will add one, so an empty group may be removed.
     is_everything: bool
 
 
 def expired_offsets(group: Group, store: OffsetStore, retention_ms: int, now_ms: int) -> Expired:
-    """Offsets of topics that the group still reads stay, and so do those an open transaction is at."""
+    """Offsets are kept while the group reads their topic or an open transaction has committed them."""
     records = []
     stay = 0
     for partition, committed in store.of_group(group.group_id):

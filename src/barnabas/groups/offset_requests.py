@@ -1,6 +1,6 @@
-"""Offset requests of one group: what they write, and what they are answered, partition by partition.
+"""Offset requests of one group: the records they write and their answers, partition by partition.
 
-Whether the caller may ask at all is the group's decision, made before."""
+The group has already decided that the caller may send the request."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -38,13 +38,13 @@ from barnabas.wire.messages.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 
-# What the wire says where an offset is not known.
+# On the wire: there is no committed offset.
 _NO_OFFSET = -1
 _DEFAULT_RETENTION = -1
 
 
 class Commits:
-    """The offsets that one request commits, gathered as records."""
+    """Collects the records of the offsets that one request commits."""
 
     def __init__(self, group_id: str, metadata_max: int, now_ms: int, expire_ms: int = NO_EXPIRY) -> None:
         self.records: list[JournalRecord] = []
@@ -57,20 +57,20 @@ class Commits:
         self,
         topic: str,
         topic_id: Uuid,
-        asked: OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition,
+        requested: OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition,
     ) -> ErrorCode:
-        metadata = asked.committed_metadata or ""
+        metadata = requested.committed_metadata or ""
         if len(metadata) > self._metadata_max:
             return ErrorCode.OFFSET_METADATA_TOO_LARGE
         committed = CommittedOffset(
-            asked.committed_offset,
-            asked.committed_leader_epoch,
+            requested.committed_offset,
+            requested.committed_leader_epoch,
             metadata,
             self._now_ms,
             self._expire_ms,
             topic_id,
         )
-        partition = TopicPartition(topic, asked.partition_index)
+        partition = TopicPartition(topic, requested.partition_index)
         self.records.append(offset_record(self._group_id, partition, committed))
         return ErrorCode.NONE
 
@@ -81,7 +81,7 @@ class Committed(NamedTuple):
 
 
 def commit(request: OffsetCommitRequest, topics: TopicsView, metadata_max: int, now_ms: int) -> Committed:
-    # Clients up to version 4 may say how long their offsets are to be kept.
+    # Clients up to version 4 may choose how long their offsets are kept.
     has_own_retention = request.retention_time_ms != _DEFAULT_RETENTION
     expire_ms = now_ms + request.retention_time_ms if has_own_retention else NO_EXPIRY
     commits = Commits(request.group_id, metadata_max, now_ms, expire_ms)
@@ -101,7 +101,7 @@ def commit(request: OffsetCommitRequest, topics: TopicsView, metadata_max: int, 
 
 
 def refused_commit(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
-    """The whole request fails: the answer has room for that only at each partition."""
+    """The whole request fails. The answer has no error code for that, so every partition gets it."""
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(
@@ -176,7 +176,7 @@ def fetch(
 
 
 def _everything(group_id: str, store: OffsetStore, topics: TopicsView) -> list[OffsetFetchRequestTopics]:
-    """All that the group has committed, in the form of a request for it."""
+    """Everything that the group has committed, as a request for it."""
     asked: dict[str, OffsetFetchRequestTopics] = {}
     for partition, _ in store.of_group(group_id):
         name = partition.topic

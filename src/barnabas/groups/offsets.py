@@ -1,6 +1,6 @@
-"""Committed offsets of the groups of one shard: which, from when, and those that wait for a transaction.
+"""Committed offsets of the groups of one machine, and offsets that wait for the end of a transaction.
 
-A pure state machine. Only `apply` and `end_transaction` change it; everything else looks, or returns the
+A pure state machine. Only `apply` and `end_transaction` change it. Everything else reads, or returns the
 records that would change it."""
 
 from collections.abc import Iterator
@@ -21,18 +21,18 @@ class CommittedOffset(NamedTuple):
     leader_epoch: int = -1
     metadata: str = ""
     commit_ms: int = 0
-    # Chosen by clients of old; NO_EXPIRY leaves it to the group and to offsets.retention.minutes.
+    # Old clients may choose it. With NO_EXPIRY the group and offsets.retention.minutes decide.
     expire_ms: int = NO_EXPIRY
     topic_id: Uuid = ZERO_UUID
 
     def is_of_topic(self, topic_id: Uuid) -> bool:
-        """False where both sides know the topic's id and they differ: the name belongs to a new topic."""
+        """False if both topic ids are known and differ: then the name belongs to a new topic."""
         return ZERO_UUID in (topic_id, self.topic_id) or topic_id == self.topic_id
 
 
 class _Stored(NamedTuple):
     committed: CommittedOffset
-    # How many records came before: tells whether a transaction's offset is newer than a plain one.
+    # The number of earlier records. It decides whether a transaction's offset is newer than another one.
     position: int
 
 
@@ -42,13 +42,13 @@ _Offsets: TypeAlias = dict[TopicPartition, _Stored]
 class OffsetStore:
     def __init__(self) -> None:
         self._committed: dict[str, _Offsets] = {}
-        # By producer id, then by group: what its open transaction will have committed.
+        # By producer id, then by group: offsets of its open transaction.
         self._pending: dict[int, dict[str, _Offsets]] = {}
-        # The same by group: the producers whose transactions are open on each partition.
+        # By group: the producers that have an open transaction with an offset of each partition.
         self._open: dict[str, dict[TopicPartition, set[int]]] = {}
         self._position = 0
 
-    # Looking
+    # Reading
 
     def get(self, group_id: str, partition: TopicPartition) -> CommittedOffset | None:
         stored = self._committed.get(group_id, {}).get(partition)
@@ -59,14 +59,14 @@ class OffsetStore:
             yield partition, stored.committed
 
     def group_ids(self) -> set[str]:
-        """Groups that have offsets, if only pending ones."""
+        """Groups that have offsets, committed or pending."""
         return self._committed.keys() | self._open.keys()
 
     def has_group(self, group_id: str) -> bool:
         return group_id in self._committed or group_id in self._open
 
     def is_pending(self, group_id: str, partition: TopicPartition) -> bool:
-        """True while a transaction that is still open has committed an offset for the partition."""
+        """Whether an open transaction has an offset of the partition."""
         return partition in self._open.get(group_id, ())
 
     def has_open_transactions(self, group_id: str) -> bool:
@@ -75,7 +75,7 @@ class OffsetStore:
     # Deciding: records that remove
 
     def removal(self, group_id: str, partition: TopicPartition) -> list[JournalRecord]:
-        """A tombstone where there is something to remove, be it only pending."""
+        """A tombstone if there is an offset to remove, committed or pending."""
         known = partition in self._committed.get(group_id, ()) or self.is_pending(group_id, partition)
         return [offset_tombstone(group_id, partition)] if known else []
 
@@ -83,7 +83,7 @@ class OffsetStore:
         return [offset_tombstone(group_id, partition) for partition in self._partitions(group_id)]
 
     def removal_of_topic(self, topic: str, topic_id: Uuid) -> list[JournalRecord]:
-        """For a topic that was deleted; offsets known to be of another topic of that name stay."""
+        """For a topic that was deleted. Offsets of another topic with the same name are kept."""
         return [
             offset_tombstone(group_id, partition)
             for group_id in self.group_ids()
@@ -123,15 +123,15 @@ class OffsetStore:
                     self._keep_newer(group_id, partition, stored)
 
     def _keep_newer(self, group_id: str, partition: TopicPartition, stored: _Stored) -> None:
-        # A plain commit that came after the transaction's wins: compaction may have kept only that one, and
-        # a replay must not come to another result.
+        # A later commit outside the transaction wins: compaction may keep only that one, and a replay must
+        # give the same result.
         committed = self._committed.setdefault(group_id, {})
         existing = committed.get(partition)
         if existing is None or existing.position < stored.position:
             committed[partition] = stored
 
     def _remove(self, group_id: str, partition: TopicPartition) -> None:
-        """The committed offset, and what open transactions hold for the partition."""
+        """Remove the committed offset of a partition, and those of open transactions."""
         for producer_id in list(self._open.get(group_id, {}).get(partition, ())):
             self._close(group_id, partition, producer_id)
             groups = self._pending[producer_id]
@@ -147,7 +147,7 @@ class OffsetStore:
             _discard(self._open, group_id, partition)
 
     def durable_state(self) -> tuple[object, object]:
-        """What a replay must rebuild: committed offsets, and pending ones by producer."""
+        """What a replay must give again: committed offsets, and pending ones by producer."""
         committed = {group_id: dict(self.of_group(group_id)) for group_id in self._committed}
         pending = {
             (producer_id, group_id, partition): stored.committed

@@ -1,4 +1,4 @@
-"""Groups as administrators see them: described one by one, or listed."""
+"""Answers of DescribeGroups, ConsumerGroupDescribe and ListGroups."""
 
 from collections.abc import Collection, Iterable
 
@@ -10,7 +10,7 @@ from barnabas.wire.messages.consumer_group_describe import DescribedGroup as Des
 from barnabas.wire.messages.describe_groups import DescribedGroup
 from barnabas.wire.messages.list_groups import ListedGroup
 
-# Before this version of DescribeGroups, a group that does not exist is one that is dead.
+# Before this version of DescribeGroups, a group that does not exist is shown as dead.
 _KNOWS_NOT_FOUND_FROM = 6
 
 
@@ -39,7 +39,8 @@ def described_consumer(group: AnyGroup | None, group_id: str) -> DescribedConsum
 
 
 def listed(groups: Iterable[AnyGroup], states: Collection[str], types: Collection[str]) -> list[ListedGroup]:
-    """Those in one of the states and of one of the types; none given means any. Case does not matter."""
+    """The groups in one of these states and of one of these types; an empty filter matches all groups. Upper
+    and lower case are the same."""
     wanted_states = {state.strip().lower() for state in states}
     wanted_types = {kind.strip().lower() for kind in types}
     return [

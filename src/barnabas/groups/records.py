@@ -1,7 +1,7 @@
-"""The records of `__consumer_offsets`: typed on our side, Kafka's bytes in the journal.
+"""Encodes and decodes the records of `__consumer_offsets`, in Kafka's format.
 
-A key is its type (int16) and its fields; a value is its version (int16) and its fields; no value is a
-tombstone. Keys of types that are not ours (share and streams groups) decode to None."""
+A key is its type (int16) and its fields; a value is its version (int16) and its fields; a null value is a
+tombstone. Keys of types that are not supported (share and streams groups) decode to None."""
 
 import struct
 from typing import NamedTuple, TypeAlias
@@ -39,7 +39,7 @@ _INT16 = struct.Struct(">h")
 
 
 class GroupRecord(NamedTuple):
-    """A record in its typed form; a value of None says that the key is gone."""
+    """A decoded record; a value of None is a tombstone."""
 
     key: RecordKey
     value: RecordValue | None
@@ -89,7 +89,9 @@ def encode(record: GroupRecord) -> JournalRecord:
     if value is None:
         return JournalRecord(head, None)
     if type(value) is not kind.value:
-        raise TypeError(f"a {type(key).__name__} takes a {kind.value.__name__}, not a {type(value).__name__}")
+        raise TypeError(
+            f"the value of a {type(key).__name__} is a {kind.value.__name__}, not a {type(value).__name__}"
+        )
     version = _version_to_write(kind, value)
     return JournalRecord(head, _INT16.pack(version) + encode_message(value, version, kind.flexible_from))
 
@@ -99,8 +101,9 @@ def tombstone(key: RecordKey) -> JournalRecord:
 
 
 def decode(record: JournalRecord) -> GroupRecord | None:
-    """The typed form, or None for a type that is not ours. What is ours and unreadable is an error:
-    to go on without it would be to forget somebody's offsets."""
+    """The decoded record, or None if its type is not supported.
+
+    A supported record that cannot be read is an error: without it a group or its offsets would be lost."""
     kind = _BY_TYPE.get(record_type(record))
     if kind is None:
         return None
@@ -109,20 +112,20 @@ def decode(record: JournalRecord) -> GroupRecord | None:
         value = None if record.value is None else _decode_value(kind, record.value)
     except WireError as error:
         raise KafkaError(
-            ErrorCode.CORRUPT_MESSAGE, f"a {kind.key.__name__} record cannot be read: {error}"
+            ErrorCode.CORRUPT_MESSAGE, f"cannot read a {kind.key.__name__} record: {error}"
         ) from error
     return GroupRecord(key, value)  # type: ignore[arg-type]
 
 
 def record_type(record: JournalRecord) -> int:
     if len(record.key) < _INT16.size:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "a group record's key is too short to have a type")
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "the key of a group record is too short to have a type")
     return int(_INT16.unpack_from(record.key)[0])
 
 
 def _decode_value(kind: _Kind, data: bytes) -> Message:
     if len(data) < _INT16.size:
-        raise WireError("its value is too short to have a version")
+        raise WireError("the value is too short to have a version")
     version: int = _INT16.unpack_from(data)[0]
     if not 0 <= version <= kind.last:
         raise WireError(f"version {version} of {kind.value.__name__} is unknown")
@@ -130,7 +133,7 @@ def _decode_value(kind: _Kind, data: bytes) -> Message:
 
 
 def _version_to_write(kind: _Kind, value: Message) -> int:
-    # Only version 1 has room for the expiry time that an old client chose; it has none for a leader epoch.
+    # Only version 1 has the expiry time that an old client may choose; it has no leader epoch.
     if isinstance(value, schemas.OffsetCommitValue) and value.expire_timestamp != -1:
         return 1
     return kind.written

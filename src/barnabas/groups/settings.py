@@ -1,4 +1,4 @@
-"""The configuration values that groups and their offsets follow; the defaults are Kafka's."""
+"""What groups get from the broker: their configuration, with Kafka's defaults, and a view of the topics."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class GroupSettings:
     # The protocol of KIP-848.
     consumer_session_timeout_ms: int = 45_000
     consumer_heartbeat_interval_ms: int = 5_000
-    # What is set for one group while it runs, by its id; without it all groups follow the two above.
+    # Gives the dynamic configuration of one group by its id. Without it the two values above are for all.
     of_group: Callable[[str], GroupConfig] | None = None
     consumer_max_size: int = _INT32_MAX
     consumer_assignors: tuple[str, ...] = ("uniform", "range")
@@ -38,19 +38,19 @@ class GroupSettings:
     migration_policy: MigrationPolicy = "bidirectional"
 
     def check_session_timeout(self, timeout_ms: int) -> None:
-        """Of a classic member that joins."""
+        """Check the session timeout of a classic member that joins."""
         if not self.min_session_timeout_ms <= timeout_ms <= self.max_session_timeout_ms:
             raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
 
     def consumer_config(self, group_id: str) -> GroupConfig:
-        """As it is now: to be asked for again each time."""
+        """The current configuration of a group. It may change at any time, so do not keep it."""
         if self.of_group is None:
             return GroupConfig(self.consumer_session_timeout_ms, self.consumer_heartbeat_interval_ms)
         return self.of_group(group_id)
 
 
 class TopicsView(Protocol):
-    """Always the newest state: a machine asks again each time instead of keeping an answer."""
+    """The newest topics of the cluster. They may change at any time, so do not keep an answer."""
 
     def partition_count(self, topic: str) -> int | None: ...
 

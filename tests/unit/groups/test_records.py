@@ -330,7 +330,7 @@ def test_what_is_ours_and_unreadable_is_an_error(key: str, value: str | None) ->
 
 
 def test_a_key_takes_its_own_value_only() -> None:
-    with pytest.raises(TypeError, match="takes a OffsetCommitValue"):
+    with pytest.raises(TypeError, match="is a OffsetCommitValue, not a GroupMetadataValue"):
         encode(GroupRecord(OFFSET_KEY, GroupMetadataValue()))
 
 

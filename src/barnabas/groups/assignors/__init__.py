@@ -1,7 +1,7 @@
-"""Server-side assignors: who of a group should read which partitions. Pure functions of their arguments.
+"""Server-side assignors: which member of a group reads which partitions. Pure functions.
 
-Every assignor gives each partition of a topic that has subscribers to exactly one of them, and the same
-answer for the same question, in whatever order members and topics are named."""
+Every assignor gives each partition of a subscribed topic to exactly one subscriber. The result does not
+depend on the order of members and topics."""
 
 from barnabas.groups.assignors.range import assign_ranges
 from barnabas.groups.assignors.spec import NOTHING, Assignment, Assignor, MemberSpec, PartitionCounts

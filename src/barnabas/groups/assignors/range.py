@@ -1,7 +1,8 @@
 """The range assignor: each topic is cut into consecutive ranges, one per subscriber, in the members' order.
 
-Topics with the same subscribers and as many partitions are cut alike, so a member gets the same partition
-numbers of each: what joins of such topics need. The first members get the longer ranges."""
+Topics with the same subscribers and the same number of partitions are cut in the same way. So a member gets
+the same partition numbers of each topic, which joins of these topics need. The first members get the longer
+ranges."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What assignors are asked and answer. No I/O."""
+"""The input and output of assignors. No I/O."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,21 +13,21 @@ NOTHING: Assignment = {}
 
 @dataclass(frozen=True, slots=True)
 class MemberSpec:
-    """What an assignor may know of a member."""
+    """What an assignor knows about a member."""
 
     topic_ids: frozenset[Uuid]
-    # The member's share in the target so far: a sticky assignor keeps as much of it as balance allows.
+    # The member's part of the current target. A sticky assignor keeps as much of it as balance allows.
     assignment: Assignment = field(default_factory=dict)
     instance_id: str | None = None
 
 
-# Partition counts by topic id, of topics that exist.
+# The number of partitions of each existing topic, by topic id.
 PartitionCounts: TypeAlias = Mapping[Uuid, int]
 Assignor: TypeAlias = Callable[[Mapping[str, MemberSpec], PartitionCounts], dict[str, Assignment]]
 
 
 def in_order(members: Mapping[str, MemberSpec]) -> list[str]:
-    """Member ids, static members first and by their instance id: it outlives their member ids."""
+    """Member ids in a stable order: static members first, by their instance id, which does not change."""
 
     def rank(member_id: str) -> tuple[bool, str, str]:
         instance_id = members[member_id].instance_id

@@ -1,8 +1,8 @@
-"""The uniform assignor: members get as many partitions as their peers, and keep what they have.
+"""The uniform assignor: all members get the same number of partitions, and keep what they have if possible.
 
-When all subscribe to the same topics, shares differ by one partition at most, and no more partitions move
-than that needs. When subscriptions differ, no partition can go to another of its subscribers without
-making the two less even: the best that moving one partition at a time can reach."""
+When all members subscribe to the same topics, their shares differ by one partition at most, and no more
+partitions move than necessary. When subscriptions differ, partitions are moved one at a time from a member
+with more to a subscriber with fewer, until no such move makes the two more even."""
 
 import heapq
 from collections.abc import Mapping
@@ -39,13 +39,17 @@ def _kept(
     topics: Mapping[str, frozenset[Uuid]],
     counts: PartitionCounts,
 ) -> _Shares:
-    """What members have and may still have: each partition once, in the members' order."""
+    """What members keep: each partition goes to one member, in the members' order."""
     shares: _Shares = {}
     taken: set[_Partition] = set()
     for member_id in ordered:
-        had = members[member_id].assignment.items()
-        wanted = [(topic, numbers) for topic, numbers in had if topic in topics[member_id]]
-        share = {_Partition(t, number) for t, numbers in wanted for number in numbers if number < counts[t]}
+        share = {
+            _Partition(topic, number)
+            for topic, numbers in members[member_id].assignment.items()
+            if topic in topics[member_id]
+            for number in numbers
+            if number < counts[topic]
+        }
         shares[member_id] = share - taken
         taken |= share
     return shares
@@ -54,7 +58,7 @@ def _kept(
 def _missing(
     shares: _Shares, topics: Mapping[str, frozenset[Uuid]], counts: PartitionCounts
 ) -> list[_Partition]:
-    """Partitions of subscribed topics that nobody has, in order."""
+    """Partitions of subscribed topics that no member has, in order."""
     taken: set[_Partition] = set().union(*shares.values())
     subscribed = sorted(frozenset[Uuid]().union(*topics.values()))
     every = [_Partition(topic, number) for topic in subscribed for number in range(counts[topic])]
@@ -62,7 +66,8 @@ def _missing(
 
 
 def _level(shares: _Shares, missing: list[_Partition]) -> None:
-    """All may have everything: cut the shares that are too large, fill those that are too small."""
+    """All members subscribe to the same topics: cut shares that are too large, fill those that are too
+    small."""
     if not shares:
         return
     total = sum(map(len, shares.values())) + len(missing)
@@ -70,7 +75,7 @@ def _level(shares: _Shares, missing: list[_Partition]) -> None:
     for share in shares.values():
         size = quota
         if longer and len(share) > quota:
-            # Those who have more already are the ones to keep one more: nothing moves for that.
+            # A member that already has more keeps one more, so that fewer partitions move.
             longer -= 1
             size += 1
         excess = sorted(share)[size:]
@@ -81,7 +86,7 @@ def _level(shares: _Shares, missing: list[_Partition]) -> None:
 
 
 def _fill(shares: _Shares, missing: list[_Partition], quota: int) -> None:
-    """Give round by round, so that the partitions of one topic spread over the members."""
+    """Give each member one partition at a time, so that the partitions of a topic spread over the members."""
     rest = iter(missing)
     short = [share for share in shares.values() if len(share) < quota]
     while short:
@@ -89,22 +94,22 @@ def _fill(shares: _Shares, missing: list[_Partition], quota: int) -> None:
             share.add(next(rest))
         short = [share for share in short if len(share) < quota]
     level = [share for share in shares.values() if len(share) == quota]
-    # What is left are the partitions above the quota: fewer than there are members at the quota.
+    # The partitions that are left are fewer than the members with exactly the quota.
     for share, partition in zip(level, rest, strict=False):
         share.add(partition)
 
 
 def _subscribers(topics: Mapping[str, frozenset[Uuid]]) -> dict[Uuid, list[str]]:
-    """Subscribers by topic; topics that few can read come first, while there is most choice."""
-    found: dict[Uuid, list[str]] = {}
-    for member_id, wanted in topics.items():
-        for topic in wanted:
-            found.setdefault(topic, []).append(member_id)
-    return dict(sorted(found.items(), key=lambda item: (len(item[1]), item[0])))
+    """Subscribers by topic. Topics with few subscribers come first, because they have the least choice."""
+    subscribers: dict[Uuid, list[str]] = {}
+    for member_id, subscribed in topics.items():
+        for topic in subscribed:
+            subscribers.setdefault(topic, []).append(member_id)
+    return dict(sorted(subscribers.items(), key=lambda item: (len(item[1]), item[0])))
 
 
 def _deal(shares: _Shares, missing: list[_Partition], subscribers: Mapping[Uuid, list[str]]) -> None:
-    """Give each partition to the subscriber who has least."""
+    """Give each partition to the subscriber that has the fewest."""
     by_topic: dict[Uuid, list[_Partition]] = {}
     for partition in missing:
         by_topic.setdefault(partition.topic, []).append(partition)
@@ -118,9 +123,9 @@ def _deal(shares: _Shares, missing: list[_Partition], subscribers: Mapping[Uuid,
 
 
 def _even_out(shares: _Shares, subscribers: Mapping[Uuid, list[str]]) -> None:
-    """Move partitions from those who have more to those who have less, while that makes a difference.
+    """Move partitions from members that have more to members that have fewer, until the shares are even.
 
-    Every move makes the sum of the squared sizes smaller, hence this ends."""
+    Every move makes the sum of the squared sizes smaller, so this ends."""
     moved = True
     while moved:
         moved = False
@@ -144,7 +149,7 @@ def _even_out_once(shares: _Shares, topic: Uuid, readers: list[str]) -> bool:
 
 
 def _by_topic(share: set[_Partition]) -> Assignment:
-    found: dict[Uuid, set[int]] = {}
+    partitions: dict[Uuid, set[int]] = {}
     for topic, number in share:
-        found.setdefault(topic, set()).add(number)
-    return {topic: frozenset(numbers) for topic, numbers in found.items()}
+        partitions.setdefault(topic, set()).add(number)
+    return {topic: frozenset(numbers) for topic, numbers in partitions.items()}

@@ -1,1 +1,1 @@
-"""The classic group protocol: members join, a leader assigns, everybody syncs."""
+"""The classic group protocol: members join, their leader assigns the partitions, all fetch their part."""

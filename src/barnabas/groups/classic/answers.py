@@ -1,4 +1,4 @@
-"""The answers that the members of a classic group get."""
+"""Answers to members of a classic group."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from barnabas.groups.classic.records import Generation
 from barnabas.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from barnabas.wire.messages.sync_group import SyncGroupResponse
 
-# From here on the absence of a protocol is null on the wire, before it is an empty string.
+# From this version on a missing protocol name is null; in older versions it is an empty string.
 _NULL_PROTOCOL_FROM = 7
 
 
@@ -21,7 +21,7 @@ def join_refused(code: ErrorCode, member_id: str, version: int) -> JoinGroupResp
 def joined(
     generation: Generation, member_id: str, members: Iterable[Member] = (), skip_assignment: bool = False
 ) -> JoinGroupResponse:
-    """Whoever leads is told of all members; nobody else is."""
+    """`members` is for the leader, which assigns their partitions; it is empty for everybody else."""
     return JoinGroupResponse(
         generation_id=generation.number,
         protocol_type=generation.protocol_type,

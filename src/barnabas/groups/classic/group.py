@@ -1,17 +1,16 @@
-"""A classic consumer group: its members agree on one leader, which assigns the partitions to all of them.
+"""A classic consumer group: one member is the leader and assigns the partitions to all members.
 
-Rule 1: all that changes a group is in the classic_* modules; this one is the door. Rule 2: no I/O, no clock,
-no asyncio. Rule 3: only `apply` changes what is durable; see classic_rounds for what is.
+Rule 1: everything that changes a group is in this package, and is called through this module. Rule 2: no I/O,
+no clock, no asyncio. Rule 3: only `apply` changes durable state; rebalancer.py says what that is.
 
-classic_states    the states and the moves between them
-classic_members   members, static names, the leader, protocols and votes
-classic_rounds    how a round begins and ends, and who is out
-classic_joining   JoinGroup          classic_syncing  SyncGroup
-classic_records   the group in the journal
+states      the states of a group and the moves between them
+members     members, static members, the leader, protocols and votes
+rebalancer  how a rebalance begins and ends, and how members are removed
+joining     JoinGroup          syncing  SyncGroup
+records     the group in the journal
 
-What it asks of the runtime: nothing comes between a decision and the `apply` of its records; the reply to a
-later call is not given before earlier records are committed; a lapse whose record could not be written
-is given again."""
+What the runtime guarantees: the records of a decision are applied before the next decision; a call is not
+answered before all earlier records are committed; a timer whose record could not be written runs again."""
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
@@ -45,7 +44,7 @@ __all__ = ["ClassicGroup", "ClientInfo", "Export", "Member", "State", "downgrade
 
 
 class Export(NamedTuple):
-    """A classic group for whoever makes a group of another kind of it: copies, without their waiters."""
+    """What a classic group becomes a consumer group from: copies of its members, without parked calls."""
 
     generation: Generation
     members: tuple[Member, ...]
@@ -54,7 +53,8 @@ class Export(NamedTuple):
 def downgrade_record(group_id: str, epoch: int, members: Iterable[Member], now_ms: int) -> JournalRecord:
     """The record of a classic group that continues a consumer group: its epoch, members, assignments.
 
-    Without a leader: this is no generation that somebody led to, and whoever loads it begins a round."""
+    It has no leader, because no leader made this generation. A coordinator that loads it begins a
+    rebalance."""
     present = list(members)
     generation = Generation(epoch, CONSUMER, chosen_protocol(present), None)
     assignments = {member.id: member.assignment for member in present}
@@ -96,7 +96,7 @@ class ClassicGroup:
 
     @property
     def members(self) -> tuple[Member, ...]:
-        """To look at, not to change."""
+        """For reading only."""
         return tuple(self._rebalancer.roster)
 
     @property
@@ -109,16 +109,16 @@ class ClassicGroup:
 
     @property
     def saved(self) -> GroupMetadataValue | None:
-        """The last record taken in; None if there is none in the journal."""
+        """The last record that was applied; None if the journal has no record of the group."""
         return self._rebalancer.saved
 
     @property
     def is_unused(self) -> bool:
-        """In no record and in nobody's mind: it can be dropped without a trace."""
+        """Whether the group has no record, no members, and nobody who was given a member id."""
         return self.is_empty and self.saved is None and not self._rebalancer.pending
 
     def subscribed_topics(self) -> frozenset[str] | None:
-        """Of the last generation; None if they cannot be known."""
+        """The topics of the last generation; None if a subscription cannot be read."""
         return self._rebalancer.topics
 
     def is_subscribed_to(self, topic: str) -> bool:
@@ -126,7 +126,7 @@ class ClassicGroup:
         return self.protocol_type == CONSUMER if topics is None else topic in topics
 
     def describe(self) -> DescribedGroup:
-        """Metadata is shown of a stable group only: in a round the protocol is not chosen yet."""
+        """Member metadata is shown for a stable group only: during a rebalance no protocol is chosen yet."""
         generation = self._rebalancer.generation
         name = generation.protocol_name if self.state is State.STABLE else None
         return DescribedGroup(
@@ -173,8 +173,10 @@ class ClassicGroup:
         return plan.step(HeartbeatResponse(error_code=code))
 
     def leave(self, request: LeaveGroupRequest, version: int, now_ms: int) -> Step[LeaveGroupResponse]:
-        """Members by id, or static ones by name alone: an administrator's way. The wire lifts versions 0-2
-        to a list of one and takes its error to the top."""
+        """Remove members by their id. An administrator names static members by their instance id alone.
+
+        The wire package turns versions 0-2 into a list of one member, and its error into the whole
+        answer's."""
         plan = self._plan(now_ms)
         if self.state is State.DEAD:
             return plan.step(LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE))
@@ -225,8 +227,8 @@ class ClassicGroup:
     # Offsets
 
     def check_commit(self, committer: Committer, *, transactional: bool, version: int) -> None:
-        """Nobody in particular may commit to an empty group only. During a round members still commit what
-        they have read, until they know of the next generation and have no assignment in it."""
+        """A client that names no member may commit to an empty group only. During a rebalance members may
+        commit what they have read, until they have joined the next generation and have no assignment yet."""
         if self.state is State.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if committer.generation < 0 and self.is_empty:
@@ -239,7 +241,7 @@ class ClassicGroup:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def touch(self, member_id: str) -> list[Timer]:
-        """A commit that was allowed shows that its member lives, as a heartbeat does."""
+        """An accepted commit shows that its member is alive, as a heartbeat does."""
         member = self._rebalancer.roster.get(member_id)
         if member is None:
             return []
@@ -249,7 +251,8 @@ class ClassicGroup:
         self._check_exists()
 
     def check_offset_delete(self) -> None:
-        """Offsets of topics that nobody reads may go while consumers are in; others may not be judged."""
+        """A group of consumers may lose offsets of topics that no member reads. What members of another
+        protocol type read is unknown, so their group must be empty."""
         self._check_exists()
         if not self.is_empty and self.protocol_type != CONSUMER:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
@@ -264,8 +267,8 @@ class ClassicGroup:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
 
     def retention_start_ms(self, commit_ms: int) -> int | None:
-        """Offsets of a group with members stay, but for topics that consumers no longer read; those of an
-        empty group count from when it became so."""
+        """The offsets of a group with members are kept, except for topics that its consumers no longer read.
+        The time of an empty group counts from the moment it became empty."""
         if not self.protocol_type:
             return commit_ms
         if self.is_empty:
@@ -277,7 +280,7 @@ class ClassicGroup:
     # Time, the journal, and other kinds of groups
 
     def lapse(self, key: Hashable, now_ms: int) -> Step[None]:
-        """A timer ran out. One that was too late to be cancelled finds nothing to do."""
+        """A timer ran out. If it ran out just before it was cancelled, there is nothing to do."""
         plan = self._plan(now_ms)
         match key:
             case ("group", self.group_id, kind, str(member_id)) if kind == SESSION:
@@ -298,11 +301,11 @@ class ClassicGroup:
             self._rebalancer.remove_members({member_id}, plan)
 
     def apply(self, value: GroupMetadataValue | None) -> None:
-        """Take in the group's record, live or replayed; None is its tombstone."""
-        self._rebalancer.land(value)
+        """Apply the group's record, live or replayed; None is its tombstone."""
+        self._rebalancer.apply(value)
 
     def loaded(self, now_ms: int) -> Step[None]:
-        """Everybody has a whole session to find this coordinator."""
+        """Every member gets a full session timeout to find this coordinator."""
         plan = self._plan(now_ms)
         for member in self._rebalancer.roster:
             self._keep_alive(member.id, plan)
@@ -313,7 +316,7 @@ class ClassicGroup:
         return plan.step(None)
 
     def rebalance(self, now_ms: int) -> Step[None]:
-        """Send everybody to join again, as after a conversion that a member's leaving caused."""
+        """Make all members join again, as after the group was converted from a consumer group."""
         plan = self._plan(now_ms)
         if self.state in (State.STABLE, State.COMPLETING):
             self._rebalancer.begin(plan)
@@ -323,8 +326,8 @@ class ClassicGroup:
         return [group_tombstone(self.group_id)]
 
     def refuse_waiting(self, code: ErrorCode, now_ms: int) -> Step[None]:
-        """Answers for all who wait and an end to all timers, for when the group is converted or this broker
-        no longer coordinates it. Changes nothing: the tombstone does, or the group is dropped."""
+        """Answer all parked calls with an error and cancel all timers, because the group is converted or this
+        broker no longer coordinates it. The state does not change here: a tombstone or a drop does that."""
         plan = self._plan(now_ms)
         self._rebalancer.refuse_waiting(code, plan)
         return plan.step(None)

@@ -1,8 +1,8 @@
 """JoinGroup 0-9 in a classic group.
 
-Versions: v0 one timeout for session and round · v4 a dynamic member is given its id first and joins with it
-(MEMBER_ID_REQUIRED) · v5 static members · v7 a protocol may be null · v9 a static leader that comes back is
-told to skip the assignment."""
+Versions: v0 one timeout for session and rebalance · v4 a dynamic member gets its id first and joins with it
+(MEMBER_ID_REQUIRED) · v5 static members · v7 a protocol may be null · v9 a static leader that comes back
+skips the assignment."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -17,8 +17,8 @@ from barnabas.groups.classic.records import group_record, group_value
 from barnabas.groups.classic.states import State
 from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
-# A newcomer cannot send heartbeats while its join is parked, and may be gone; it is asked to try again then.
-NEWCOMER_TIMEOUT_MS = 300_000
+# A new member sends no heartbeats while its join is parked, so a dead one is noticed only after this time.
+NEW_MEMBER_TIMEOUT_MS = 300_000
 
 _MEMBER_ID_FIRST_FROM = 4
 _SKIP_ASSIGNMENT_FROM = 9
@@ -73,8 +73,8 @@ class Joining:
     # May it join at all?
 
     def _has_room(self, request: JoinGroupRequest) -> bool:
-        """While a round prepares, places go to those who have joined in it: the last to come again may find
-        none. A static member that comes back takes the place it has."""
+        """During a rebalance the first members to join get the places, so the last one may find none. A
+        static member that comes back keeps its place."""
         rebalancer = self._rebalancer
         member = rebalancer.roster.get(request.member_id) or rebalancer.roster.holder(
             request.group_instance_id
@@ -131,7 +131,7 @@ class Joining:
         member = call.member(member_id)
         member.is_new = True
         rebalancer.roster.add(member)
-        plan.after(NEWCOMER_TIMEOUT_MS, SESSION, member_id)
+        plan.after(NEW_MEMBER_TIMEOUT_MS, SESSION, member_id)
         rebalancer.begin_or_complete(plan)
         return _PARKED_JOIN
 
@@ -156,7 +156,7 @@ class Joining:
     def _replace_without_rebalance(
         self, old: Member, successor: Member, version: int, plan: Plan
     ) -> JoinGroupResponse:
-        """No round: the new id takes the assignment of the old one. Only a record makes it so."""
+        """The new id gets the assignment of the old one without a rebalance, once the record is applied."""
         rebalancer = self._rebalancer
         rebalancer.successor = successor
         was = rebalancer.current()
@@ -169,7 +169,7 @@ class Joining:
         plan.after(successor.session_timeout_ms, SESSION, successor.id)
         if version >= _SKIP_ASSIGNMENT_FROM:
             return joined(now, successor.id, members if leads else (), skip_assignment=leads)
-        # It must not believe that it leads, or it would assign partitions in a group that is stable.
+        # An old client that saw itself as the leader would assign partitions although the group is stable.
         return joined(was, successor.id)
 
     # With a member id
@@ -183,12 +183,12 @@ class Joining:
             self._update(member, call, plan)
             rebalancer.begin_or_complete(plan)
             return _PARKED_JOIN
-        # Its last answer was lost, or it only wants to sync again.
+        # It did not get its last answer, or it will only send SyncGroup again.
         plan.after(member.session_timeout_ms, SESSION, member.id)
         return rebalancer.answer_joined(member)
 
     def _has_news(self, member: Member, call: JoinCall) -> bool:
-        """In a stable group the leader's join is news as such: topics may have changed, and it noticed."""
+        """In a stable group the leader joins again because it saw that topics have changed."""
         rebalancer = self._rebalancer
         if rebalancer.state is State.PREPARING:
             return True
@@ -201,11 +201,11 @@ class Joining:
         member.session_timeout_ms = request.session_timeout_ms
         member.rebalance_timeout_ms = call.rebalance_timeout_ms
         if member.join is not None:
-            # The same member asks once more; nobody listens for the first answer, but its call must end.
+            # The member has sent JoinGroup again. Nobody reads the first answer, but its call must end.
             waiter, version = member.join
             plan.answer(waiter, join_refused(ErrorCode.REBALANCE_IN_PROGRESS, member.id, version))
         member.join = call.parked
 
 
-# What a parked join returns: the answer comes with a later step.
+# The reply of a parked JoinGroup: the answer comes with a later step.
 _PARKED_JOIN: JoinGroupResponse = PARKED

@@ -1,4 +1,4 @@
-"""The members of a classic group: who they are, which protocols they share, who leads, who is waited for."""
+"""The members of a classic group: their protocols, their leader, and their parked calls."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,14 +16,14 @@ class ClientInfo(NamedTuple):
 
 
 class Protocol(NamedTuple):
-    """A way to assign partitions that a member knows, and what it tells the leader about itself for it."""
+    """A way to assign partitions that a member supports, with the metadata that the leader needs for it."""
 
     name: str
     metadata: bytes
 
 
 def protocols_of(offered: Iterable[JoinGroupRequestProtocol]) -> tuple[Protocol, ...]:
-    """Of two with the same name the first counts: a member has one vote per protocol."""
+    """If a name is repeated, the first one counts: a member has one vote per protocol."""
     by_name: dict[str, Protocol] = {}
     for protocol in offered:
         by_name.setdefault(protocol.name, Protocol(protocol.name, bytes(protocol.metadata)))
@@ -32,7 +32,7 @@ def protocols_of(offered: Iterable[JoinGroupRequestProtocol]) -> tuple[Protocol,
 
 class ParkedJoin(NamedTuple):
     waiter: Waiter
-    # The answer's form depends on the version that was asked in.
+    # The version of the request: it decides the form of the answer.
     version: int
 
 
@@ -46,7 +46,7 @@ class Member:
     # In the member's order of preference.
     protocols: tuple[Protocol, ...]
     assignment: bytes = b""
-    # Until its first round is over it has had no answer, so it cannot have known to send heartbeats.
+    # True until its first rebalance ends: it has no answer yet, so it sends no heartbeats.
     is_new: bool = False
     join: ParkedJoin | None = None
     sync: Waiter | None = None
@@ -57,11 +57,11 @@ class Member:
 
     @property
     def waits_for_answer(self) -> bool:
-        """It waits for us: while it does, its silence means nothing."""
+        """A member with a parked call sends no heartbeats, so its session does not expire."""
         return not self.is_new and (self.join is not None or self.sync is not None)
 
     def metadata(self, protocol_name: str | None) -> bytes:
-        return next((found.metadata for found in self.protocols if found.name == protocol_name), b"")
+        return next((each.metadata for each in self.protocols if each.name == protocol_name), b"")
 
     def vote(self, candidates: frozenset[str]) -> str:
         return next(protocol.name for protocol in self.protocols if protocol.name in candidates)
@@ -69,12 +69,13 @@ class Member:
 
 @dataclass(slots=True)
 class Roster:
-    """Members in the order in which they came; the first of them leads unless it stays away."""
+    """Members in the order in which they joined. The first one is the leader, unless it does not join
+    again."""
 
     leader: str | None = None
     _members: dict[str, Member] = field(default_factory=dict)
     _instances: dict[str, str] = field(default_factory=dict)
-    # How many members know each protocol.
+    # How many members support each protocol.
     _known: Counter[str] = field(default_factory=Counter)
 
     def __len__(self) -> int:
@@ -93,12 +94,12 @@ class Roster:
         return self._members.get(member_id)
 
     def holder(self, instance_id: str | None) -> Member | None:
-        """The member that goes by a static name now."""
+        """The member that has this instance id now."""
         member_id = None if instance_id is None else self._instances.get(instance_id)
         return None if member_id is None else self._members[member_id]
 
     def check(self, member_id: str, instance_id: str | None) -> Member:
-        """The member that speaks. A static name that another member id holds fences the speaker."""
+        """The member that sent a request. FENCED_INSTANCE_ID if another member has its instance id now."""
         holder = self.holder(instance_id)
         if holder is not None and holder.id != member_id:
             raise KafkaError(ErrorCode.FENCED_INSTANCE_ID)
@@ -128,7 +129,7 @@ class Roster:
             self.leader = next(iter(self._members), None)
 
     def replace(self, old: Member, new: Member) -> None:
-        """The same static member under a new id: it keeps its place, and the lead if it had it."""
+        """The same static member under a new id: it keeps its position, and stays the leader if it was."""
         led = self.leader == old.id
         order = [new if member is old else member for member in self]
         leader = new.id if led else self.leader
@@ -149,7 +150,7 @@ class Roster:
         member.protocols = protocols
         self._known.update(protocol.name for protocol in protocols)
 
-    # Who is here, and what they agree on
+    # Who has joined, and which protocols all support
 
     @property
     def all_joined(self) -> bool:
@@ -164,14 +165,14 @@ class Roster:
         return max((member.rebalance_timeout_ms for member in self), default=0)
 
     def knows_any(self, names: Sequence[str]) -> bool:
-        """Is there one among them that all members know?"""
+        """Whether all members support one of these protocols."""
         return any(self._known[name] == len(self) for name in names)
 
     def choose_protocol(self) -> str:
         return chosen_protocol(list(self))
 
     def elect_joined_leader(self) -> bool:
-        """Someone who has joined must lead; False if nobody has."""
+        """Choose a leader among those who have joined; False if nobody has."""
         leader = None if self.leader is None else self._members[self.leader]
         if leader is None or leader.join is None:
             leader = next((member for member in self if member.join is not None), None)
@@ -182,7 +183,7 @@ class Roster:
 
 
 def chosen_protocol(members: Sequence[Member]) -> str:
-    """Of the protocols that all know, each votes for the one it likes best; ties go to the older vote."""
+    """Each member votes for the first of its protocols that all support. In a tie the earlier vote wins."""
     offers = [frozenset(protocol.name for protocol in member.protocols) for member in members]
     candidates = frozenset.intersection(*offers)
     votes = Counter(member.vote(candidates) for member in members)

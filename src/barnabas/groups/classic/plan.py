@@ -1,6 +1,6 @@
-"""A Step of a classic group in the making, and the keys of its timers.
+"""Collects the parts of a group's Step, and makes the keys of its timers.
 
-Several parts of a decision may set or cancel the same timer; the last word counts."""
+Several parts of a decision may set or cancel the same timer; the last one counts."""
 
 from collections.abc import Hashable
 from typing import Any, TypeVar
@@ -9,13 +9,13 @@ from barnabas.coordination.step import JournalRecord, Step, Timer, Waiter
 
 Reply = TypeVar("Reply")
 
-# A member that is in: it must be heard of before this runs out.
+# A member must send a heartbeat before this runs out.
 SESSION = "session"
-# Somebody who was given a member id and has not joined with it.
+# The time to join with a member id that was given out.
 PENDING = "pending"
 # The time to join again; in a group that was empty, the time to wait for more members.
 JOIN = "join"
-# The time to ask for the assignment.
+# The time to send SyncGroup.
 SYNC = "sync"
 
 

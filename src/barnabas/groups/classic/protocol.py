@@ -1,7 +1,8 @@
-"""The bytes that consumers of the classic protocol put into JoinGroup and find in SyncGroup.
+"""The bytes that consumers of the classic protocol send in JoinGroup and get in SyncGroup.
 
-Both forms start with their version (int16). A newer version than we know is read as the newest we know: each
-only adds fields at the end."""
+Both begin with their version (int16). An unknown newer version is read as the newest known one: each version
+only adds fields at the end. The group protocol does not depend on these bytes, but the coordinator reads them
+to know which topics are in use, and to convert a group."""
 
 import struct
 from collections.abc import Iterable
@@ -27,10 +28,10 @@ _NEWEST = 3
 
 def version_of(data: bytes) -> int:
     if len(data) < _VERSION.size:
-        raise WireError("it is too short to have a version")
+        raise WireError("it is too short: it must begin with a version")
     version = int(_VERSION.unpack_from(data)[0])
     if version < 0:
-        raise WireError(f"version {version} is below 0")
+        raise WireError(f"version {version} is negative")
     return min(version, _NEWEST)
 
 
@@ -40,7 +41,7 @@ def read_subscription(data: bytes) -> ConsumerProtocolSubscription:
 
 
 def read_assignment(data: bytes) -> ConsumerProtocolAssignment:
-    """Raises WireError. No bytes at all are an empty assignment: the member has not had one."""
+    """Raises WireError. No bytes mean that the member has no assignment yet."""
     if not data:
         return ConsumerProtocolAssignment()
     return decode_message(ConsumerProtocolAssignment, version_of(data), NEVER, data[_VERSION.size :])
@@ -58,17 +59,17 @@ def write_assignment(assignment: Assignment, version: int, topics: TopicsView) -
 
 
 def by_topic_id(listed: list[AssignedTopic] | list[OwnedTopic], topics: TopicsView) -> Assignment:
-    """Partitions of topics that exist."""
-    found: dict[Uuid, frozenset[int]] = {}
+    """The partitions by topic id; topics that do not exist are left out."""
+    assignment: dict[Uuid, frozenset[int]] = {}
     for each in listed:
         topic_id = topics.topic_id(each.topic)
         if topic_id is not None and each.partitions:
-            found[topic_id] = found.get(topic_id, frozenset()) | frozenset(each.partitions)
-    return found
+            assignment[topic_id] = assignment.get(topic_id, frozenset()) | frozenset(each.partitions)
+    return assignment
 
 
 def topics_of(members: Iterable[Member], protocol_name: str) -> frozenset[str] | None:
-    """All topics that the members read, or None if one of them cannot be understood."""
+    """All topics that the members read, or None if a subscription cannot be read."""
     topics: set[str] = set()
     try:
         for member in members:
@@ -79,7 +80,7 @@ def topics_of(members: Iterable[Member], protocol_name: str) -> frozenset[str] |
 
 
 def _subscribed(metadata: bytes) -> list[str]:
-    """Every version begins with the fields of version 0, so that one reads them all."""
+    """Every version begins with the fields of version 0, so they can all be read as version 0."""
     if len(metadata) < _VERSION.size:
-        raise WireError("a subscription begins with its version")
+        raise WireError("a subscription must begin with its version")
     return decode_message(ConsumerProtocolSubscription, 0, NEVER, metadata[_VERSION.size :]).topics

@@ -1,10 +1,10 @@
-"""The rounds of a classic group: everybody joins, a generation is counted up, everybody gets an assignment.
+"""Rebalances of a classic group: all members join, the generation number rises, all get an assignment.
 
-Soft and durable. A round under way is soft: its members, its generation number and its protocol live here and
-are forgotten when the coordinator moves; the members then join again. A round that has ended is a record.
-There are three occasions to propose one, and none of them changes anything here before `land` does:
-the leader's assignment (classic_syncing), the last member gone (`remove_members`, `complete`), and a
-static member that is replaced without a round (classic_joining)."""
+While a rebalance runs, its members, generation number and protocol are kept in memory only. They are lost
+when the coordinator moves, and the members join again. The end of a rebalance is a record. There are three
+places that propose one, and none of them changes the state here before `apply` does: the leader's
+assignment (syncing.py), the removal of the last member (`remove_members`, `complete`), and the replacement
+of a static member without a rebalance (joining.py)."""
 
 from collections.abc import Set
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from barnabas.wire.messages.join_group import JoinGroupResponse
 
 @dataclass(slots=True)
 class FirstWait:
-    """A group that was empty waits for more members; newcomers prolong it, up to the rebalance timeout."""
+    """A group that was empty waits for more members. New members extend this, up to the rebalance timeout."""
 
     delay_ms: int
     remaining_ms: int
@@ -37,25 +37,25 @@ class Rebalancer:
         self.state = State.EMPTY
         self.generation = Generation(0, "", None, None)
         self.roster = Roster()
-        # Given a member id, not seen with it yet.
+        # Member ids that were given out and have not joined yet.
         self.pending: set[str] = set()
-        # Joined in this generation, and not seen with a SyncGroup yet.
+        # Members that joined in this generation and have not sent SyncGroup yet.
         self.unsynced: set[str] = set()
         self.first_wait: FirstWait | None = None
-        # The new id of a static member, between the decision and its record. If the record is not
-        # written, nobody ever asks for it.
+        # A static member under its new id, between the decision and its record. It is ignored if the record
+        # is not written.
         self.successor: Member | None = None
         self.saved: GroupMetadataValue | None = None
         self.topics: frozenset[str] | None = None
 
     def current(self) -> Generation:
-        """The generation, with whoever leads now."""
+        """The generation, with the current leader."""
         return self.generation._replace(leader=self.roster.leader)
 
-    # What ends in a record
+    # Records
 
-    def land(self, value: GroupMetadataValue | None) -> None:
-        """Take in a record, live or replayed. All who waited for it are answered by the step it came with."""
+    def apply(self, value: GroupMetadataValue | None) -> None:
+        """Apply a record, live or replayed. Its step has the answers for all parked calls."""
         self.saved = value
         known = {member.id: member.protocols for member in self.roster}
         if self.successor is not None:
@@ -63,21 +63,21 @@ class Rebalancer:
         self.successor = None
         self.first_wait = None
         if value is None:
-            self._arrive(State.DEAD, [], None)
+            self._move_to(State.DEAD, [], None)
             return
         members = [recorded_member(stored, value.protocol) for stored in value.members]
         for member in members:
-            # If the one protocol on record is among those it told us of, it still knows the others.
+            # The record has only the chosen protocol. A member that offered it before has the others, too.
             protocols = known.get(member.id, ())
             if member.protocols[0] in protocols:
                 member.protocols = protocols
         self.generation = Generation(value.generation, value.protocol_type, value.protocol, value.leader)
-        self._arrive(State.STABLE if members else State.EMPTY, members, value.leader)
+        self._move_to(State.STABLE if members else State.EMPTY, members, value.leader)
         self.topics = self._subscribed_topics()
 
-    def _arrive(self, state: State, members: list[Member], leader: str | None) -> None:
+    def _move_to(self, state: State, members: list[Member], leader: str | None) -> None:
         self.roster.reset(members, leader)
-        # The leader's sync is what led here; those of the others came before or are still to come.
+        # This record follows from the leader's SyncGroup; other members may not have sent theirs yet.
         self.unsynced = {member.id for member in members if member.id in self.unsynced} - {leader or ""}
         for step in route(self.state, state):
             self.state = moved(self.state, step)
@@ -90,7 +90,7 @@ class Rebalancer:
         emptied = Generation(self.generation.number + 1, self.generation.protocol_type, None, None)
         plan.record(group_record(self.group_id, group_value(emptied, (), {}, plan.now_ms)))
 
-    # A round begins
+    # A rebalance begins
 
     def begin(self, plan: Plan) -> None:
         if self.state is State.COMPLETING:
@@ -101,7 +101,7 @@ class Rebalancer:
         self.state = moved(self.state, State.PREPARING)
         if was_empty:
             self._wait_for_more(plan)
-        elif self._all_are_here:
+        elif self._all_have_joined:
             self.complete(plan)
         else:
             plan.after(self.roster.rebalance_timeout_ms, JOIN)
@@ -122,18 +122,18 @@ class Rebalancer:
             if member.sync is not None:
                 plan.answer(member.sync, sync_refused(ErrorCode.REBALANCE_IN_PROGRESS))
                 member.sync = None
-                # Its session may have run out while it was excused.
+                # Its session timer may have run out while the call was parked.
                 plan.after(member.session_timeout_ms, SESSION, member.id)
 
     # Joining ends
 
     @property
-    def _all_are_here(self) -> bool:
+    def _all_have_joined(self) -> bool:
         return not self.pending and self.roster.all_joined
 
     def complete_if_joined(self, plan: Plan) -> None:
-        """In a group that was empty only time ends the joining: more members are expected."""
-        if self.state is State.PREPARING and self.first_wait is None and self._all_are_here:
+        """A group that was empty waits for more members until its timer runs out."""
+        if self.state is State.PREPARING and self.first_wait is None and self._all_have_joined:
             self.complete(plan)
 
     def join_time_is_over(self, plan: Plan) -> None:
@@ -148,19 +148,19 @@ class Rebalancer:
         plan.after(delay_ms, JOIN)
 
     def complete(self, plan: Plan) -> None:
-        """Static members may be away for their session's time; others that did not join again are out."""
+        """Remove the members that did not join again, except static ones: their session timeout decides."""
         silent = {member.id for member in self.roster if member.join is None and not member.is_static}
         if len(silent) == len(self.roster):
             self._become_empty(plan)
             return
         for member_id in silent:
-            self._dismiss(self.roster[member_id], plan)
+            self._remove(self.roster[member_id], plan)
         self.first_wait = None
         if self.roster.elect_joined_leader():
             plan.cancel(JOIN)
             self._next_generation(plan)
         else:
-            # Static members only, all away: their sessions decide.
+            # All that are left are static members, and none has joined. Their session timeouts decide.
             plan.after(self.roster.rebalance_timeout_ms, JOIN)
 
     def _next_generation(self, plan: Plan) -> None:
@@ -193,14 +193,14 @@ class Rebalancer:
         if self.unsynced:
             self.remove_members(frozenset(self.unsynced), plan)
 
-    # Members go
+    # Members leave
 
     def remove_members(self, leaving: Set[str], plan: Plan) -> None:
         if len(leaving) == len(self.roster):
             self._become_empty(plan)
             return
         for member_id in leaving:
-            self._dismiss(self.roster[member_id], plan)
+            self._remove(self.roster[member_id], plan)
         self.begin_or_complete(plan)
 
     def forget_pending(self, member_id: str, plan: Plan) -> None:
@@ -210,16 +210,17 @@ class Rebalancer:
             self.complete_if_joined(plan)
 
     def take_over(self, old: Member, successor: Member, plan: Plan) -> None:
-        """A static member has come back under a new id; whoever still speaks under the old one is fenced."""
+        """A static member has come back under a new id. Calls under its old id are refused from now on."""
         self._refuse_calls(old, ErrorCode.FENCED_INSTANCE_ID, plan)
         self.roster.replace(old, successor)
 
-    def _dismiss(self, member: Member, plan: Plan) -> None:
+    def _remove(self, member: Member, plan: Plan) -> None:
         self._refuse_calls(member, ErrorCode.UNKNOWN_MEMBER_ID, plan)
         self.roster.remove(member.id)
 
     def _refuse_calls(self, member: Member, code: ErrorCode, plan: Plan) -> None:
-        """The last answers. A fenced member is told which id is fenced; another has none any more."""
+        """Refuse a member's parked calls and cancel its timer. A fenced member gets its id in the answer; a
+        removed one gets an empty id."""
         plan.cancel(SESSION, member.id)
         member_id = "" if code is ErrorCode.UNKNOWN_MEMBER_ID else member.id
         if member.join is not None:
@@ -228,7 +229,7 @@ class Rebalancer:
             plan.answer(member.sync, sync_refused(code))
 
     def refuse_waiting(self, code: ErrorCode, plan: Plan) -> None:
-        """What everybody who waits is told, and all timers' ends, when this group goes elsewhere."""
+        """Refuse all parked calls and cancel all timers."""
         for member in self.roster:
             self._refuse_calls(member, code, plan)
         for member_id in self.pending:

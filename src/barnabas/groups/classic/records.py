@@ -1,6 +1,7 @@
-"""A classic group as it stands in the journal: one record, the whole group, each time a round ends.
+"""A classic group in the journal: one record holds the whole group, written when a rebalance ends.
 
-What is not in it is not durable: rounds under way, protocols that were not chosen, who waits for what."""
+Everything else is in memory only: a rebalance that is running, protocols that were not chosen, parked
+calls."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -56,14 +57,14 @@ def group_tombstone(group_id: str) -> JournalRecord:
 
 
 def recorded_member(stored: MemberMetadata, protocol_name: str | None) -> Member:
-    """Of its protocols only the chosen one was recorded; the others come back when it joins again."""
+    """The record has only the chosen one of its protocols. The others are known when it joins again."""
     timeout_ms = stored.rebalance_timeout
     return Member(
         id=stored.member_id,
         instance_id=stored.group_instance_id,
         client=ClientInfo(stored.client_id, stored.client_host),
         session_timeout_ms=stored.session_timeout,
-        # Records of version 0 have none: there was one timeout for both.
+        # Records of version 0 have one timeout for both.
         rebalance_timeout_ms=stored.session_timeout if timeout_ms < 0 else timeout_ms,
         protocols=(Protocol(protocol_name or "", bytes(stored.subscription)),),
         assignment=bytes(stored.assignment),

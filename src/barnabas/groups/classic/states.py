@@ -1,16 +1,16 @@
-"""The states of a classic group and the moves between them: the whole table, and nothing else.
+"""The states of a classic group and all moves between them.
 
-EMPTY       nobody is in; committed offsets may remain, and expire from here on
-PREPARING   a round has begun: everybody has to join again, joins are parked
-COMPLETING  all have joined and the leader assigns partitions, syncs are parked
-STABLE      the assignment is on disk and everybody may have it
-DEAD        the group is gone, or this broker no longer coordinates it
+EMPTY       no members; committed offsets may remain, and their time to expire counts from here
+PREPARING   a rebalance has begun: all members must join again, JoinGroup calls are parked
+COMPLETING  all have joined and the leader assigns partitions, SyncGroup calls are parked
+STABLE      the assignment is recorded and all members can fetch it
+DEAD        the group was deleted, or this broker no longer coordinates it
 
 EMPTY -> PREPARING               a member joins
 PREPARING -> COMPLETING          all have joined, or the time to join is over
-PREPARING -> EMPTY               nobody is left
+PREPARING -> EMPTY               no member is left
 COMPLETING -> STABLE             the leader's SyncGroup is recorded
-COMPLETING, STABLE -> PREPARING  a member joins, changes, leaves, or is not heard of in time
+COMPLETING, STABLE -> PREPARING  a member joins, changes, leaves, or its session expires
 any -> DEAD                      the group is deleted or converted, or its partition has another leader"""
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ MOVES: Mapping[State, frozenset[State]] = {
 
 
 class IllegalMove(Exception):
-    """A bug of ours: no request may lead to it."""
+    """A defect in Barnabas: no request can cause it."""
 
 
 def moved(old: State, new: State) -> State:
@@ -47,13 +47,13 @@ def moved(old: State, new: State) -> State:
 
 
 def route(old: State, new: State) -> list[State]:
-    """The moves that lead from one state to another, the fewest there are; none if it is the same.
+    """The shortest list of moves from one state to another; empty if they are the same.
 
-    Records tell only how a round ended: what a replay does not see between two of them is this."""
+    A record says only how a rebalance ended, so a replay does not see the moves before it."""
     routes: list[list[State]] = [[]]
     for steps in routes:
         here = steps[-1] if steps else old
         if here is new:
             return steps
         routes.extend([*steps, there] for there in MOVES[here] if there is not old and there not in steps)
-    raise IllegalMove(f"no moves lead a group from {old.value} to {new.value}")
+    raise IllegalMove(f"a group cannot get from {old.value} to {new.value}")

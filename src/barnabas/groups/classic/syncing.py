@@ -1,6 +1,6 @@
-"""SyncGroup 0-5 in a classic group: the leader brings the assignment, everybody takes its part.
+"""SyncGroup 0-5 in a classic group: the leader sends the assignment, and every member gets its part.
 
-Versions: v3 static members · v5 the member says which protocol it believes in."""
+Versions: v3 static members · v5 the member names the protocol it expects."""
 
 from barnabas.coordination.step import PARKED, Waiter
 from barnabas.errors import ErrorCode, KafkaError
@@ -51,7 +51,7 @@ def _checked(rebalancer: Rebalancer, request: SyncGroupRequest, version: int) ->
 
 def _park(rebalancer: Rebalancer, member: Member, waiter: Waiter, plan: Plan) -> SyncGroupResponse:
     if member.sync is not None:
-        # The same member asks once more; nobody listens for the first answer, but its call must end.
+        # The member has sent SyncGroup again. Nobody reads the first answer, but its call must end.
         plan.answer(member.sync, sync_refused(ErrorCode.REBALANCE_IN_PROGRESS))
     member.sync = waiter
     rebalancer.has_synced(member, plan)
@@ -60,18 +60,18 @@ def _park(rebalancer: Rebalancer, member: Member, waiter: Waiter, plan: Plan) ->
 
 
 def _assign(rebalancer: Rebalancer, request: SyncGroupRequest, plan: Plan) -> SyncGroupResponse:
-    """Nobody is answered before the assignment is recorded, and nothing changes before it is applied: should
-    the record fail, the leader is told so and may bring the assignment again."""
+    """Propose the record with the assignment. Nobody is answered before it is committed. If it cannot be
+    written, nothing has changed: the leader gets the error and may send the assignment again."""
     generation = rebalancer.current()
-    brought = {given.member_id: bytes(given.assignment) for given in request.assignments}
-    value = group_value(generation, rebalancer.roster, brought, plan.now_ms)
+    assignments = {given.member_id: bytes(given.assignment) for given in request.assignments}
+    value = group_value(generation, rebalancer.roster, assignments, plan.now_ms)
     plan.record(group_record(rebalancer.group_id, value))
     for member in rebalancer.roster:
         if member.sync is not None:
-            plan.answer(member.sync, synced(generation, brought.get(member.id, b"")))
+            plan.answer(member.sync, synced(generation, assignments.get(member.id, b"")))
         if member.sync is not None or member.id == request.member_id:
-            # Its session may have run out while it was excused.
+            # Its session timer may have run out while the call was parked.
             plan.after(member.session_timeout_ms, SESSION, member.id)
     if rebalancer.unsynced <= {request.member_id}:
         plan.cancel(SYNC)
-    return synced(generation, brought.get(request.member_id, b""))
+    return synced(generation, assignments.get(request.member_id, b""))

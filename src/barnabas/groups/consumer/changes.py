@@ -1,6 +1,6 @@
-"""What a member's new words change in its group: subscriptions, epochs, the target, its own partitions.
+"""What a member's request changes in its group: subscriptions, epochs, the target, its own partitions.
 
-Decides only: looks at the state and collects records, which change it when they are applied."""
+This module only decides: it reads the state and collects records, which change the state when applied."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -26,13 +26,13 @@ from barnabas.groups.consumer.target_assignment import compute_target, preferred
 from barnabas.groups.records import GroupRecord, encode
 from barnabas.groups.settings import GroupSettings, TopicsView
 
-# The time a member has to give partitions up; see classic_plan for the other timers.
+# The time a member has to revoke partitions. The other timers are in classic/plan.py.
 REBALANCE = "rebalance"
 
 
 @dataclass(slots=True)
 class Change:
-    """The group as it will be, and the records that make it so."""
+    """The group as it will be, and the records that change it."""
 
     members: Mapping[str, Member]
     regexes: dict[str, ResolvedRegex]
@@ -48,7 +48,7 @@ class Changes:
     def of_member(
         self, old: Member, new: Member, owned: Assignment | None, now_ms: int, records: list[GroupRecord]
     ) -> Member:
-        """The member after its words and one step of reconciliation; what is to be written is added."""
+        """The member after its request and one step of reconciliation. Adds what must be written."""
         state = self._state
         names_changed = new.topic_names != old.topic_names
         regex_changed = (new.topic_regex or "") != (old.topic_regex or "")
@@ -80,7 +80,7 @@ class Changes:
         return reconciled
 
     def of_departure(self, leaving: Collection[str]) -> list[GroupRecord]:
-        """What changes for the rest when members have gone: expressions nobody uses, and the epoch."""
+        """What changes for the group when members leave: unused regular expressions, and the epoch."""
         members = {name: member for name, member in self._state.members.items() if name not in leaving}
         change = Change(members, dict(self._state.regexes))
         self._forget_regexes(change)
@@ -88,7 +88,7 @@ class Changes:
         return change.records
 
     def of_topics(self, now_ms: int) -> list[GroupRecord]:
-        """Topics came, went or got partitions: a new epoch when members subscribe to one of them."""
+        """Topics were created, deleted or got partitions: a new epoch if members subscribe to one of them."""
         state = self._state
         change = Change(state.members, dict(state.regexes))
         resolved_anew = self._update_regexes(change, now_ms, refresh=True, only_changed=True)
@@ -103,7 +103,7 @@ class Changes:
             return self._state.members
         members = dict(self._state.members)
         if member.instance_id is not None:
-            # Whoever had the static name before is replaced.
+            # The member that had this instance id before is replaced.
             members.pop(self._state.instances.get(member.instance_id, ""), None)
         members[member.member_id] = member
         return members
@@ -115,10 +115,10 @@ class Changes:
     def _update_regexes(
         self, change: Change, now_ms: int, *, refresh: bool, only_changed: bool = False
     ) -> bool:
-        """Resolve what is new, or everything; whether the group's expressions match other topics now."""
+        """Resolve new expressions, or with `refresh` all of them; True if the matching topics changed."""
         differs = self._forget_regexes(change)
-        wanted = regexes_of(change.members.values())
-        due = [expression for expression in sorted(wanted) if refresh or expression not in change.regexes]
+        used = regexes_of(change.members.values())
+        due = [expression for expression in sorted(used) if refresh or expression not in change.regexes]
         for expression, resolved in resolve(due, self._topics, now_ms).items():
             before = change.regexes.get(expression)
             is_same = before is not None and before.topics == resolved.topics
@@ -147,7 +147,7 @@ class Changes:
         return epoch
 
     def _share(self, change: Change, member: Member, epoch: int, now_ms: int) -> Assignment:
-        """The member's part of the target, which is computed when the group's epoch is ahead of it."""
+        """The member's part of the target. A new target is computed if the group has a newer epoch."""
         state = self._state
         if epoch <= state.target_epoch:
             return state.share(member)
@@ -165,7 +165,7 @@ class Departures:
         self._changes = changes
 
     def fence(self, member_ids: Collection[str], plan: Plan) -> None:
-        """Take members out. What they had is free at once: they lost it, whether they know or not."""
+        """Remove members. Their partitions are free at once, even if the members do not know it yet."""
         if not member_ids:
             return
         for member_id in member_ids:

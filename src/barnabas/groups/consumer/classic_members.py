@@ -1,8 +1,8 @@
-"""Members of a consumer group that speak the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
+"""Members of a consumer group that use the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
-Such a member is assigned to like any other. It learns of a new epoch by being told to join again; in
-JoinGroup it says what it owns and gets its epoch as the generation, in SyncGroup it gets its partitions.
-Nobody waits for anybody: there is no leader, and both requests are answered at once."""
+The coordinator assigns partitions to them like to any other member. When there is a new epoch, such a
+member is told to join again. In JoinGroup it says what it owns and gets its epoch as the generation; in
+SyncGroup it gets its partitions. There is no leader, and both requests are answered at once."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -32,7 +32,7 @@ from barnabas.wire.messages.leave_group import (
 )
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-# From this version on a member must join with an id, so that a lost answer leaves no member behind.
+# From this version on a member must join with an id, so that a lost answer leaves no unused member.
 _MEMBER_ID_REQUIRED = 4
 
 
@@ -50,7 +50,7 @@ class ClassicMembers:
         self._topics = topics
         self._changes = changes
         self._departures = departures
-        # Soft: members that were told to join again, whose time for that runs.
+        # In memory only: members that were told to join again, and have a timer for that.
         self._told_to_rejoin: set[str] = set()
 
     # ---- JoinGroup
@@ -95,7 +95,7 @@ class ClassicMembers:
             return read_subscription(bytes(request.protocols[0].metadata))
         except WireError as error:
             raise KafkaError(
-                ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the subscription cannot be read: {error}"
+                ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"cannot read the subscription: {error}"
             ) from error
 
     def check_room(self, member_id: str) -> None:
@@ -104,7 +104,7 @@ class ClassicMembers:
             raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED)
 
     def _shared_protocols(self) -> set[str] | None:
-        """The names all classic members know; None when there are no such members."""
+        """The protocols that all classic members support; None when there are no classic members."""
         offers = [
             {name for name, _ in member.classic.protocols}
             for member in self._state.members.values()
@@ -180,14 +180,14 @@ class ClassicMembers:
         member = known_member(self._state, member_id, instance_id)
         if member.classic is None:
             raise KafkaError(
-                ErrorCode.UNKNOWN_MEMBER_ID, f"member {member_id} does not speak the classic protocol"
+                ErrorCode.UNKNOWN_MEMBER_ID, f"member {member_id} does not use the classic protocol"
             )
         if member.epoch != generation:
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
         return member, member.classic
 
     def _should_rejoin(self, member: Member) -> bool:
-        """There is a new epoch, partitions to give up, or partitions to be had."""
+        """Whether there is a new epoch, a partition to revoke, or a free partition for the member."""
         if member.epoch < self._state.epoch or member.state is MemberState.UNREVOKED_PARTITIONS:
             return True
         return member.state is MemberState.UNRELEASED_PARTITIONS and not self._waits(member)
@@ -201,7 +201,7 @@ class ClassicMembers:
         )
 
     def _tell_to_rejoin(self, member: Member, plan: Plan) -> None:
-        """It must join again, and in time: the others may wait for its partitions."""
+        """The member must join again before a timer runs out: others may wait for its partitions."""
         if member.member_id not in self._told_to_rejoin:
             self._told_to_rejoin.add(member.member_id)
             plan.after(member.rebalance_timeout_ms, JOIN, member.member_id)
@@ -220,7 +220,7 @@ class ClassicMembers:
         code = ErrorCode.NONE
         try:
             if identity.group_instance_id is not None and not identity.member_id:
-                # An admin removes whoever has that name.
+                # An administrator removes the member that has this instance id.
                 member = static_holder(self._state, identity.group_instance_id)
             else:
                 member = known_member(self._state, identity.member_id, identity.group_instance_id)
@@ -235,7 +235,7 @@ class ClassicMembers:
 
 
 def _identities(request: LeaveGroupRequest) -> Iterable[MemberIdentity]:
-    """Before version 3 a request was about one member."""
+    """Before version 3 a request has one member."""
     return request.members or [MemberIdentity(member_id=request.member_id)]
 
 

@@ -1,4 +1,4 @@
-"""A consumer group as ConsumerGroupDescribe shows it."""
+"""The answer of ConsumerGroupDescribe."""
 
 from barnabas.groups.assignors import Assignment
 from barnabas.groups.consumer.members import Member
@@ -40,7 +40,7 @@ def _member(member: Member, target: Assignment, topics: TopicsView) -> wire.Memb
 
 
 def _held(member: Member) -> Assignment:
-    """Also what it has yet to give up: until then nobody else has it."""
+    """Includes partitions that the member has not revoked yet: no other member has them before that."""
     return {
         topic: member.assigned.get(topic, frozenset()) | member.revoking.get(topic, frozenset())
         for topic in member.assigned.keys() | member.revoking.keys()
@@ -51,7 +51,7 @@ def _listed(assignment: Assignment, topics: TopicsView) -> list[wire.TopicPartit
     listed = []
     for topic_id, partitions in assignment.items():
         name = topics.topic_name(topic_id)
-        # A deleted topic has no name to show, until the next target leaves it out.
+        # A deleted topic has no name. The next target will not include it.
         if name is not None:
             listed.append(
                 wire.TopicPartitions(topic_id=topic_id, topic_name=name, partitions=sorted(partitions))

@@ -1,19 +1,19 @@
-"""A consumer group of KIP-848: the coordinator assigns, members follow at their own pace.
+"""A consumer group of KIP-848: the coordinator assigns partitions, and members take them over step by step.
 
-Rule 1: all that changes a group goes through here. Rule 2: no I/O, clock or asyncio here. Rule 3: decisions
-return a Step, `apply` alone changes durable state.
+Rule 1: everything that changes a group is called through this module. Rule 2: no I/O, clock or asyncio here.
+Rule 3: decisions return a Step, and only `apply` changes durable state.
 
-consumer_state    what the records say      consumer_changes     what a member's words change
-reconciliation    how members follow        target_assignment    whom the partitions should go to
-consumer_classic  members that speak the classic protocol        consumer_migration  changes of protocol
+state            what the records say              changes            what a request changes reconciliation
+how members get to the target     target_assignment  which member should have which partitions classic_members
+members of the classic protocol   migration          conversion from and to a classic group
 
-EMPTY       nobody is in it               RECONCILING  members are on their way to the target
-ASSIGNING   a new target is due           STABLE       all have what they should
+EMPTY       no members                    RECONCILING  members have not reached the target yet
+ASSIGNING   a new target is needed        STABLE       all members have their target
 DEAD        the group was removed
 
-Kafka's errors are raised as KafkaError; then there is nothing to write."""
+Errors for clients are raised as KafkaError; then nothing is written."""
 
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from enum import Enum
 
@@ -22,7 +22,7 @@ from barnabas.coordination.step import JournalRecord, Step
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.groups.classic.group import Export
 from barnabas.groups.classic.members import ClientInfo
-from barnabas.groups.classic.plan import JOIN, SESSION, SYNC, Plan, timer_key
+from barnabas.groups.classic.plan import JOIN, SESSION, SYNC, Plan
 from barnabas.groups.classic.records import CONSUMER
 from barnabas.groups.consumer.changes import REBALANCE, Changes, Departures
 from barnabas.groups.consumer.classic_members import ClassicMembers
@@ -71,7 +71,7 @@ from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupRespons
 from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-# Members of the consumer protocol must know their epochs, which older commits have no room for.
+# Members of the consumer protocol commit with their epoch, which older versions cannot carry.
 _COMMIT_WITH_EPOCH = 9
 
 
@@ -115,7 +115,7 @@ class ConsumerGroup:
 
     @property
     def durable(self) -> ConsumerState:
-        """What the journal holds; to look at, not to change."""
+        """What the journal holds; for reading only."""
         return self._state
 
     @property
@@ -156,9 +156,9 @@ class ConsumerGroup:
     def heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, client: ClientInfo, version: int, now_ms: int
     ) -> Step[ConsumerGroupHeartbeatResponse]:
-        """A member joins, lives, changes its subscription, gives partitions up, or leaves.
+        """A member joins, stays alive, changes its subscription, revokes partitions, or leaves.
 
-        A group that does not exist is joined on a new object, which becomes the group with its records."""
+        To join a group that does not exist, call this on a new object; its records then create the group."""
         check_heartbeat(request, version, self._settings.consumer_assignors)
         plan = Plan(self.group_id, now_ms)
         if is_leave(request):
@@ -175,7 +175,8 @@ class ConsumerGroup:
     def _member(
         self, request: ConsumerGroupHeartbeatRequest, records: list[GroupRecord], plan: Plan
     ) -> Member:
-        """The member that speaks: an old one, a new one, or one that takes a static name over."""
+        """The member that sent the request: an existing one, a new one, or one that takes over an instance
+        id."""
         self._classic.check_room(request.member_id)
         member_id = request.member_id or self._new_member_id()
         if request.member_epoch != JOIN_EPOCH:
@@ -183,7 +184,7 @@ class ConsumerGroup:
             check_epoch(member, request)
             return member
         holder = None if request.instance_id is None else self._state.static_member(request.instance_id)
-        # The same member may join anew at any time, as when the answer to its first try was lost.
+        # The same member may join again at any time, for example because it did not get the first answer.
         if holder is None or holder.member_id == member_id:
             return self._state.members.get(member_id, Member(member_id))
         check_released(holder)
@@ -222,7 +223,7 @@ class ConsumerGroup:
         member_id = request.member_id
         member = known_member(self._state, member_id, request.instance_id)
         if request.member_epoch == STATIC_LEAVE_EPOCH:
-            # The session timer runs on: the name is kept for as long as a silent member would be.
+            # The session timer goes on: the instance id is kept for one session timeout.
             since = {topic: dict.fromkeys(partitions, 0) for topic, partitions in member.assigned.items()}
             left = replace(member, epoch=STATIC_LEAVE_EPOCH, revoking={}, since=since)
             plan.record(encode(current_record(self.group_id, left)))
@@ -231,13 +232,7 @@ class ConsumerGroup:
             self._departures.fence([member_id], plan)
         return ConsumerGroupHeartbeatResponse(member_id=member_id, member_epoch=request.member_epoch)
 
-    def remove(self, member_ids: Collection[str], now_ms: int) -> Step[None]:
-        """Take members out without their doing; those that are not there are passed over."""
-        plan = Plan(self.group_id, now_ms)
-        self._departures.fence([each for each in member_ids if each in self._state.members], plan)
-        return plan.step(None)
-
-    # ---- members that speak the classic protocol
+    # ---- members that use the classic protocol
 
     def join(
         self, request: JoinGroupRequest, client: ClientInfo, version: int, now_ms: int
@@ -252,15 +247,17 @@ class ConsumerGroup:
         return self._classic.heartbeat(request, now_ms)
 
     def leave(self, request: LeaveGroupRequest, now_ms: int) -> Step[LeaveGroupResponse]:
-        """LeaveGroup, also by an admin, who may name members of either protocol."""
+        """LeaveGroup. An administrator may name members of both protocols."""
         return self._classic.leave(request, now_ms)
 
     @classmethod
     def upgraded(
         cls, group_id: str, export: Export, settings: GroupSettings, topics: TopicsView, now_ms: int
     ) -> "tuple[ConsumerGroup, Step[None]]":
-        """A consumer group that goes on where a classic one is. Its Step belongs before that of the heartbeat
-        of the newcomer for whose sake this is done; the records are in it and in the group."""
+        """A consumer group that continues a classic group, and the Step that converts it.
+
+        The records of the Step are already applied to the new group. The Step comes before that of the
+        heartbeat which caused the conversion."""
         group = cls(group_id, settings, topics)
         plan = Plan(group_id, now_ms)
         for record in upgrade_records(group_id, export, settings, topics, now_ms):
@@ -275,8 +272,9 @@ class ConsumerGroup:
     # ---- offsets
 
     def check_commit(self, committer: Committer, *, transactional: bool, version: int) -> None:
-        """Nobody in particular may commit to an empty group only; producers of old say nothing of themselves.
-        A member may be behind its epoch as to partitions that it has had since then (KIP-1251)."""
+        """A client that names no member may commit to an empty group only, except old transactional
+        producers. A member may commit with an older epoch for partitions that it has owned since that
+        epoch (KIP-1251)."""
         if committer.generation < 0 and self.is_empty:
             return
         if transactional and committer.is_anonymous:
@@ -284,7 +282,7 @@ class ConsumerGroup:
         member = known_member(self._state, committer.member_id)
         if not transactional and member.classic is None and version < _COMMIT_WITH_EPOCH:
             raise KafkaError(
-                ErrorCode.UNSUPPORTED_VERSION, "members must commit with OffsetCommit 9 or newer"
+                ErrorCode.UNSUPPORTED_VERSION, "members must use OffsetCommit version 9 or newer"
             )
         if committer.generation > member.epoch or not self._held_at_epoch(member, committer):
             _check_member_epoch(member, committer.generation)
@@ -304,20 +302,20 @@ class ConsumerGroup:
         _check_member_epoch(known_member(self._state, member_id or ""), member_epoch)
 
     def check_offset_delete(self) -> None:
-        """Offsets of topics that nobody reads may go at any time."""
+        """Offsets of topics that no member reads may be deleted at any time."""
 
     def check_delete(self) -> None:
         if not self.is_empty:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
     def retention_start_ms(self, commit_ms: int) -> int | None:
-        """An offset counts from its commit, once nobody reads its topic."""
+        """Retention begins with the commit. It applies only to topics that no member reads."""
         return commit_ms
 
     # ---- time, topics, the journal
 
     def lapse(self, key: Hashable, now_ms: int) -> Step[None]:
-        """A timer ran out. One that was too late to be cancelled finds nothing to do."""
+        """A timer ran out. If it ran out just before it was cancelled, there is nothing to do."""
         plan = Plan(self.group_id, now_ms)
         match key:
             case ("group", self.group_id, kind) if kind == DOWNGRADE:
@@ -341,7 +339,7 @@ class ConsumerGroup:
         plan.after(0, DOWNGRADED)
 
     def topics_changed(self, now_ms: int) -> Step[None]:
-        """Topics were created, deleted or got partitions; also for a group that was just loaded."""
+        """Topics were created, deleted or got partitions. Also called when the group was loaded."""
         plan = Plan(self.group_id, now_ms)
         if not self.is_empty:
             for record in self._changes.of_topics(now_ms):
@@ -349,7 +347,8 @@ class ConsumerGroup:
         return plan.step(None)
 
     def loaded(self, now_ms: int) -> Step[None]:
-        """Everybody has a whole session to find this coordinator, and all its time to give partitions up."""
+        """Every member gets a full session timeout to find this coordinator, and full time to revoke
+        partitions."""
         step = self.topics_changed(now_ms)
         plan = Plan(self.group_id, now_ms)
         for member in self._state.members.values():
@@ -362,22 +361,15 @@ class ConsumerGroup:
         return step
 
     def apply(self, record: GroupRecord) -> None:
-        """Take in one of the group's records, live or replayed."""
+        """Apply one of the group's records, live or replayed."""
         self._state.apply(record)
 
     def tombstones(self) -> list[JournalRecord]:
         return [encode(record) for record in self._state.tombstones()]
 
-    def timer_keys(self) -> list[Hashable]:
-        """All timers that may be running, for whoever drops the group."""
-        kinds = (SESSION, REBALANCE, JOIN, SYNC)
-        return [
-            timer_key(self.group_id, kind, member_id) for member_id in self._state.members for kind in kinds
-        ]
-
 
 def _is_late(member: Member, kind: str) -> bool:
-    """Whether a member whose timer of that kind ran out has not done what it was given the time for."""
+    """Whether a member whose timer of that kind ran out is late, and must be removed."""
     if kind == REBALANCE:
         return member.state is MemberState.UNREVOKED_PARTITIONS and not member.has_left_for_a_while
     return kind == SESSION or member.classic is not None
@@ -386,4 +378,4 @@ def _is_late(member: Member, kind: str) -> bool:
 def _check_member_epoch(member: Member, epoch: int) -> None:
     if epoch != member.epoch:
         code = ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
-        raise KafkaError(code, f"member {member.member_id} is at epoch {member.epoch}, not {epoch}")
+        raise KafkaError(code, f"member {member.member_id} has epoch {member.epoch}, not {epoch}")

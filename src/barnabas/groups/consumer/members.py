@@ -1,6 +1,6 @@
-"""A member of a consumer group, and its two records. Values only: a change makes a new member.
+"""A member of a consumer group, and its two records. A member is a value: a change makes a new one.
 
-What a member said of itself (names, subscription) is in its metadata record; its epoch and partitions are
+What a member said about itself (names, subscription) is in its metadata record. Its epoch and partitions are
 in its current assignment record."""
 
 from collections.abc import Iterable, Mapping
@@ -13,20 +13,20 @@ from barnabas.groups.assignors import NOTHING, Assignment
 from barnabas.groups.records import GroupRecord
 from barnabas.ids import Uuid
 
-# Epochs that a heartbeat carries in place of the member's own.
+# Epochs with a special meaning in a heartbeat.
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
-# A static member leaves for a while: its name and partitions are kept for whoever comes with that name.
+# A static member leaves and will come back: its partitions are kept for the next member with its instance id.
 STATIC_LEAVE_EPOCH = -2
 
 
 class MemberState(IntEnum):
-    """How far a member is with its target assignment."""
+    """How far a member is on the way to its target assignment."""
 
     STABLE = 0
-    # It was asked to give partitions up, and has not said that it did.
+    # It must revoke partitions, and has not confirmed that.
     UNREVOKED_PARTITIONS = 1
-    # It waits for partitions that others have not given up.
+    # It waits for partitions that other members have not revoked yet.
     UNRELEASED_PARTITIONS = 2
     # Written by a version of Kafka that knows more states.
     UNKNOWN = 127
@@ -34,7 +34,7 @@ class MemberState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClassicDetails:
-    """What is kept of a member that speaks the classic protocol: it cannot be told of epochs."""
+    """What is stored for a member that uses the classic protocol."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
@@ -58,11 +58,11 @@ class Member:
     state: MemberState = MemberState.STABLE
     assigned: Assignment = field(default_factory=dict)
     revoking: Assignment = field(default_factory=dict)
-    # The epoch at which it got each partition it has; where nothing is known, its present one.
+    # The epoch at which it got each of its partitions; if a partition is missing here, its current epoch.
     since: Mapping[Uuid, Mapping[int, int]] = field(default_factory=dict)
 
     def held_since(self, topic: Uuid, partition: int) -> int | None:
-        """None for what it does not have, and need not give up either."""
+        """The epoch at which the member got a partition; None if it neither has it nor must revoke it."""
         if not (holds(self.assigned, topic, partition) or holds(self.revoking, topic, partition)):
             return None
         return self.since.get(topic, {}).get(partition, self.epoch)
@@ -100,18 +100,19 @@ class Member:
 
 
 class _TopicPartitions(Protocol):
-    """As requests and records name partitions."""
+    """How requests and records list partitions."""
 
     topic_id: bytes
     partitions: list[int]
 
 
 def assignment_of(listed: Iterable[_TopicPartitions]) -> Assignment:
-    found: dict[Uuid, frozenset[int]] = {}
+    assignment: dict[Uuid, frozenset[int]] = {}
     for each in listed:
         if each.partitions:
-            found[each.topic_id] = found.get(each.topic_id, frozenset()) | frozenset(each.partitions)
-    return found
+            known = assignment.get(each.topic_id, frozenset())
+            assignment[each.topic_id] = known | frozenset(each.partitions)
+    return assignment
 
 
 def holds(assignment: Assignment, topic: Uuid, partition: int) -> bool:
@@ -205,7 +206,7 @@ def with_current(member: Member, value: schemas.ConsumerGroupCurrentMemberAssign
 
 
 def _since_of(listed: Iterable[schemas.CurrentTopicPartitions]) -> dict[Uuid, dict[int, int]]:
-    """Records of Kafka before 4.3 do not tell."""
+    """Records of Kafka before 4.3 do not have these epochs."""
     since: dict[Uuid, dict[int, int]] = {}
     for each in listed:
         if each.assignment_epochs is not None and len(each.assignment_epochs) == len(each.partitions):
@@ -225,7 +226,7 @@ def target_record(group_id: str, member_id: str, target: Assignment) -> GroupRec
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[GroupRecord]:
-    """A member goes: its partitions first, itself last."""
+    """The records that remove a member: its partitions first, then the member."""
     return [
         GroupRecord(_current_key(group_id, member_id), None),
         GroupRecord(_target_key(group_id, member_id), None),

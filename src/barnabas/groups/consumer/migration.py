@@ -1,10 +1,10 @@
-"""A group changes its protocol while it has members: classic to consumer and back. Pure.
+"""Converts a group with members from the classic to the consumer protocol and back. Pure.
 
-Up: the first member that speaks the consumer protocol turns a classic group of consumers into a consumer
-group. Its classic members stay as they are, with the partitions they had, and follow by joining again.
-Down: when only classic members are left, the group becomes a classic one. A timer starts that, so that it is
-a step of its own; another one (DOWNGRADED) tells the classic group to begin a round. Should the broker
-die in between, the record without a leader says so."""
+Upgrade: the first member of the consumer protocol turns a classic group of consumers into a consumer
+group. The classic members stay, keep their partitions, and are told to join again. Downgrade: when only
+classic members are left, the group becomes a classic one. A timer (DOWNGRADE) starts this as a separate
+step. A second timer (DOWNGRADED) makes the classic group begin a rebalance. If the broker dies in between,
+the record without a leader has the same effect."""
 
 from collections.abc import Collection, Iterable
 
@@ -41,7 +41,7 @@ DOWNGRADE = "downgrade"
 DOWNGRADED = "downgraded"
 
 
-# ---- down
+# ---- downgrade
 
 
 def is_downgradable(members: Collection[Member], settings: GroupSettings) -> bool:
@@ -53,10 +53,10 @@ def is_downgradable(members: Collection[Member], settings: GroupSettings) -> boo
 
 
 def downgrade_records(state: ConsumerState, topics: TopicsView, now_ms: int) -> list[JournalRecord]:
-    """The end of the consumer group and the classic group that goes on in its place.
+    """Records that remove the consumer group and create the classic group that continues it.
 
-    Its generation is the epoch that the members are at: the group's may be newer, as one has just left, and
-    they could not commit what they have read before they join again."""
+    The generation is the epoch of the members. The group's epoch may be newer, because a member has just
+    left; with that one the members could not commit what they have read before they join again."""
     members = [_as_classic(member, topics) for member in state.members.values()]
     gone = [encode(record) for record in state.tombstones()]
     return [*gone, downgrade_record(state.group_id, state.target_epoch, members, now_ms)]
@@ -77,31 +77,31 @@ def _as_classic(member: Member, topics: TopicsView) -> ClassicMember:
     )
 
 
-# ---- up
+# ---- upgrade
 
 
 def upgrade_records(
     group_id: str, export: Export, settings: GroupSettings, topics: TopicsView, now_ms: int
 ) -> list[JournalRecord]:
-    """The end of the classic group, and the consumer group that goes on in its place.
+    """Records that remove the classic group and create the consumer group that continues it.
 
-    Raises GROUP_ID_NOT_FOUND, which tells the newcomer that there is no consumer group for it."""
+    Raises GROUP_ID_NOT_FOUND if the group cannot be converted: for the new member there is no such group."""
     _check_upgrade(group_id, export, settings)
     try:
         members = [_as_consumer(member, export, topics) for member in export.members]
     except WireError as error:
-        raise _refused(group_id, f"a member's subscription or assignment cannot be read: {error}") from error
+        raise _refused(group_id, f"cannot read a member's subscription or assignment: {error}") from error
     gone = group_tombstone(group_id)
     return [gone, *(encode(record) for record in _group_records(group_id, export, members, topics, now_ms))]
 
 
 def _check_upgrade(group_id: str, export: Export, settings: GroupSettings) -> None:
     if settings.migration_policy not in ("bidirectional", "upgrade"):
-        raise _refused(group_id, "upgrades are switched off")
+        raise _refused(group_id, "group.consumer.migration.policy does not allow upgrades")
     if export.members and export.generation.protocol_type != CONSUMER:
         raise _refused(group_id, "its members are not consumers")
     if len(export.members) > settings.consumer_max_size:
-        raise _refused(group_id, "it has more members than a consumer group may have")
+        raise _refused(group_id, "it has more members than group.consumer.max.size")
 
 
 def _refused(group_id: str, why: str) -> KafkaError:
@@ -114,7 +114,7 @@ def _as_consumer(member: ClassicMember, export: Export, topics: TopicsView) -> M
     subscription = read_subscription(member.metadata(generation.protocol_name))
     assignment = read_assignment(member.assignment)
     if assignment.user_data:
-        raise WireError("its assignor keeps data of its own with the assignment, which would be lost")
+        raise WireError("the assignment has data of a custom assignor, which would be lost")
     return Member(
         member.id,
         instance_id=member.instance_id,

@@ -1,15 +1,15 @@
-"""One step of a member from the partitions it has towards those it should have. Pure.
+"""One step of a member from the partitions it has to those it should have. Pure.
 
-A member first gives up what it should not have: it stays at its epoch until it says so. Only then does it
-go to the epoch of the target, with those of its partitions that nobody else has; for the rest it waits:
+A member first revokes what it should not have, and keeps its epoch until it confirms that. Then it moves to
+the epoch of the target and gets those of its partitions that no other member has. It waits for the others:
 
 STABLE -> UNREVOKED                 the target takes partitions away
-STABLE -> UNRELEASED                others still have some of its target
-UNREVOKED -> STABLE, UNRELEASED     it gave them up
-UNRELEASED -> STABLE                the others gave them up
+STABLE -> UNRELEASED                other members still have some of its target
+UNREVOKED -> STABLE, UNRELEASED     it has revoked its partitions
+UNRELEASED -> STABLE                the other members have revoked theirs
 UNREVOKED, UNRELEASED -> UNREVOKED  a newer target takes more away
 
-Hence a partition is never given to a member while another may still read it."""
+So a member never gets a partition that another member may still read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -22,26 +22,28 @@ from barnabas.ids import Uuid
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Where a member should get to, and what stands in its way."""
+    """What a member should have, and what decides whether it can have it now."""
 
     epoch: int
     target: Assignment
-    # The topics the member subscribes to now: the target may be older than its subscription.
+    # The topics that the member subscribes to now; the target may be older than the subscription.
     subscribed: frozenset[Uuid]
     subscription_changed: bool
-    # Whether nobody has a partition.
+    # Whether no member has a partition.
     is_free: Callable[[Uuid, int], bool]
-    # What the member says it has; None when it did not say.
+    # What the member says it has; None if it did not say.
     owned: Assignment | None
 
 
 def reconcile(member: Member, goal: Goal) -> Member:
-    """The member after the step; the same object when there is none to make."""
+    """The member after the step; the same object if there is nothing to do."""
     if not goal.subscription_changed and member.is_reconciled_to(goal.epoch):
         return member
     if member.state is MemberState.UNKNOWN:
         if goal.owned is None or goal.owned:
-            raise KafkaError(ErrorCode.FENCED_MEMBER_EPOCH, "the member is in an unknown state; join again")
+            raise KafkaError(
+                ErrorCode.FENCED_MEMBER_EPOCH, "the state of the member is unknown; it must join again"
+            )
     elif member.state is MemberState.STABLE and member.epoch == goal.epoch:
         return _drop_unsubscribed(member, goal)
     elif member.state is MemberState.UNREVOKED_PARTITIONS and _still_owns(goal.owned, member.revoking):
@@ -90,7 +92,7 @@ def _advance(member: Member, goal: Goal) -> Member:
 
 
 def _may_have(member: Member, goal: Goal, topic: Uuid, number: int) -> bool:
-    # What the member itself is giving up it may have again: nobody else got it meanwhile.
+    # A member may keep a partition that it has not revoked yet: no other member can have it.
     return goal.is_free(topic, number) or holds(member.revoking, topic, number)
 
 

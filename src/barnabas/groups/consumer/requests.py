@@ -1,4 +1,4 @@
-"""What a ConsumerGroupHeartbeat must say, whatever the group's state, and what it changes of a member."""
+"""Checks a ConsumerGroupHeartbeat without looking at the group, and applies it to a member."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from barnabas.groups.consumer.members import (
 )
 from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
-# From this version on, clients make up their member ids, so that a lost answer leaves no member behind.
+# From this version on clients create their member ids, so that a lost answer leaves no unused member.
 MEMBER_ID_FROM_CLIENT = 1
 
 
@@ -23,7 +23,7 @@ def check_heartbeat(request: ConsumerGroupHeartbeatRequest, version: int, assign
     """Raises INVALID_REQUEST or UNSUPPORTED_ASSIGNOR."""
     epoch = request.member_epoch
     if epoch < STATIC_LEAVE_EPOCH:
-        raise _invalid(f"the member epoch {epoch} means nothing")
+        raise _invalid(f"the member epoch {epoch} is not valid")
     if not request.member_id.strip() and (version >= MEMBER_ID_FROM_CLIENT or epoch != JOIN_EPOCH):
         raise _invalid("the member id is empty")
     names = {"group id": request.group_id, "instance id": request.instance_id, "rack id": request.rack_id}
@@ -33,23 +33,23 @@ def check_heartbeat(request: ConsumerGroupHeartbeatRequest, version: int, assign
     if epoch == JOIN_EPOCH:
         _check_join(request)
     if epoch == STATIC_LEAVE_EPOCH and request.instance_id is None:
-        raise _invalid("only a member with an instance id can leave for a while")
+        raise _invalid("only a member with an instance id can leave with epoch -2")
     if request.server_assignor is not None and request.server_assignor not in assignors:
         known = ", ".join(assignors)
         raise KafkaError(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
-            f"there is no assignor {request.server_assignor!r}; there are: {known}",
+            f"unknown assignor {request.server_assignor!r}; the known assignors are: {known}",
         )
 
 
 def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:
     if request.rebalance_timeout_ms == -1:
-        raise _invalid("a member must give its rebalance timeout when it joins")
+        raise _invalid("a member that joins must send its rebalance timeout")
     if request.topic_partitions is None or request.topic_partitions:
-        raise _invalid("a member must own no partitions when it joins")
-    # An empty list or expression is fine: such a member reads nothing yet.
+        raise _invalid("a member that joins must send an empty list of owned partitions")
+    # An empty list or expression is valid: the member reads nothing yet.
     if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
-        raise _invalid("a member must give its topic names or a regular expression when it joins")
+        raise _invalid("a member that joins must send topic names or a regular expression")
 
 
 def _invalid(why: str) -> KafkaError:
@@ -61,7 +61,7 @@ def is_leave(request: ConsumerGroupHeartbeatRequest) -> bool:
 
 
 def is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """Everything is said, as at a join or after an error, so everything is to be answered."""
+    """Whether the request has all fields, as at a join or after an error; then the answer has them, too."""
     if request.member_epoch == JOIN_EPOCH:
         return True
     subscribes = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
@@ -73,7 +73,7 @@ def owned_partitions(request: ConsumerGroupHeartbeatRequest) -> Assignment | Non
 
 
 def check_epoch(member: Member, request: ConsumerGroupHeartbeatRequest) -> None:
-    """Raises FENCED_MEMBER_EPOCH when the member acts on an epoch that is not its own."""
+    """Raises FENCED_MEMBER_EPOCH if the request does not have the member's epoch."""
     epoch = request.member_epoch
     if epoch in (JOIN_EPOCH, member.epoch):
         return
@@ -83,13 +83,13 @@ def check_epoch(member: Member, request: ConsumerGroupHeartbeatRequest) -> None:
         return
     raise KafkaError(
         ErrorCode.FENCED_MEMBER_EPOCH,
-        f"member {member.member_id} is at epoch {member.epoch}, not {epoch}: it must give up its "
+        f"member {member.member_id} has epoch {member.epoch}, not {epoch}: it must give up its "
         "partitions and join again",
     )
 
 
 def updated_member(member: Member, request: ConsumerGroupHeartbeatRequest, client: ClientInfo) -> Member:
-    """The member with what the request says of it; what it leaves out stays."""
+    """The member with the values of the request; fields that the request leaves out do not change."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     timeout_ms = request.rebalance_timeout_ms
     return replace(

@@ -1,7 +1,7 @@
-"""The durable state of a consumer group: what its records say, and nothing else.
+"""The durable state of a consumer group: exactly what its records say.
 
-Only `apply` changes it, live and on replay. Compaction may leave any subset of older records, in the order
-they were written, so a record never relies on another one being there."""
+Only `apply` changes it, live and in a replay. Compaction may remove any older records and keeps the order of
+the rest, so a record never depends on another one."""
 
 from typing import cast
 
@@ -22,9 +22,9 @@ from barnabas.ids import Uuid
 class ConsumerState:
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        # Goes up with every change of members, subscriptions or subscribed topics.
+        # Rises with every change of members, subscriptions or subscribed topics.
         self.epoch = 0
-        # The group epoch that the target was computed for; behind it while a target is due.
+        # The group epoch of the current target. It is lower than `epoch` while a new target is needed.
         self.target_epoch = 0
         self.metadata_hash = 0
         self.members: dict[str, Member] = {}
@@ -32,10 +32,10 @@ class ConsumerState:
         self.regexes: dict[str, ResolvedRegex] = {}
         # Member ids by instance id.
         self.instances: dict[str, str] = {}
-        # Kafka up to 4.0 kept the subscribed topics in a record of their own, which is to be removed.
+        # Kafka up to 4.0 stored the subscribed topics in a separate record, which must be removed.
         self.has_partition_metadata = False
         self.is_deleted = False
-        # Who has a partition, or has yet to give it up.
+        # The member that has a partition or has not revoked it yet.
         self._owners: dict[tuple[Uuid, int], str] = {}
 
     # ---- questions
@@ -45,7 +45,7 @@ class ConsumerState:
         return None if member_id is None else self.members.get(member_id)
 
     def share(self, member: Member) -> Assignment:
-        """A member's part of the target; one that takes a static name over takes that part over, too."""
+        """A member's part of the target. A member that takes over an instance id takes over its part, too."""
         if member.instance_id is not None and member.instance_id in self.instances:
             return self.targets.get(self.instances[member.instance_id], NOTHING)
         return self.targets.get(member.member_id, NOTHING)
@@ -54,18 +54,18 @@ class ConsumerState:
         return (topic, partition) not in self._owners
 
     def tombstones(self) -> list[GroupRecord]:
-        """Everything of the group goes."""
-        gone = [
+        """The records that remove the group."""
+        tombstones = [
             record for member_id in self.members for record in member_tombstones(self.group_id, member_id)
         ]
-        gone += [regex_record(self.group_id, expression, None) for expression in self.regexes]
+        tombstones += [regex_record(self.group_id, expression, None) for expression in self.regexes]
         keys: list[schemas.ConsumerGroupTargetAssignmentMetadataKey | schemas.ConsumerGroupMetadataKey] = [
             schemas.ConsumerGroupTargetAssignmentMetadataKey(group_id=self.group_id),
             schemas.ConsumerGroupMetadataKey(group_id=self.group_id),
         ]
         if self.has_partition_metadata:
-            gone.append(partition_metadata_tombstone(self.group_id))
-        return gone + [GroupRecord(key, None) for key in keys]
+            tombstones.append(partition_metadata_tombstone(self.group_id))
+        return tombstones + [GroupRecord(key, None) for key in keys]
 
     # ---- records
 
@@ -96,7 +96,7 @@ class ConsumerState:
                     key.regular_expression, cast(schemas.ConsumerGroupRegularExpressionValue | None, value)
                 )
             case _:
-                raise TypeError(f"a {type(key).__name__} does not belong to a consumer group")
+                raise TypeError(f"a {type(key).__name__} is not a record of a consumer group")
 
     def _apply_epoch(self, value: schemas.ConsumerGroupMetadataValue | None) -> None:
         self.is_deleted = value is None
@@ -148,7 +148,7 @@ class ConsumerState:
         for assignment in (member.assigned, member.revoking):
             for topic, partitions in assignment.items():
                 for partition in partitions:
-                    # Compaction may have dropped the record in which it lost a partition that another got.
+                    # Compaction may have removed the record in which the partition went to another member.
                     if self._owners.get((topic, partition)) == member.member_id:
                         del self._owners[topic, partition]
 

@@ -1,7 +1,7 @@
-"""What the members of a consumer group subscribe to, and what exists of it. No I/O.
+"""The topics that members of a consumer group subscribe to, by name or by regular expression. No I/O.
 
-Names are taken as they are; regular expressions are resolved to the names of existing topics, once per
-expression and group, and the outcome is kept in a record so that every member sees the same topics."""
+A regular expression is resolved to the names of existing topics once per group. The result is stored in a
+record, so that every member sees the same topics."""
 
 import hashlib
 import logging
@@ -26,7 +26,7 @@ class ResolvedRegex(NamedTuple):
 
 
 def topics_of(member: Member, regexes: Mapping[str, ResolvedRegex]) -> frozenset[str]:
-    """The names a member subscribes to, existing or not."""
+    """The topics that a member subscribes to, whether they exist or not."""
     resolved = regexes.get(member.topic_regex) if member.topic_regex else None
     return member.topic_names if resolved is None else member.topic_names | resolved.topics
 
@@ -36,8 +36,8 @@ def topics_of_all(members: Iterable[Member], regexes: Mapping[str, ResolvedRegex
 
 
 def topic_ids(names: Iterable[str], topics: TopicsView) -> frozenset[Uuid]:
-    found = (topics.topic_id(name) for name in names)
-    return frozenset(topic for topic in found if topic is not None)
+    ids = (topics.topic_id(name) for name in names)
+    return frozenset(topic_id for topic_id in ids if topic_id is not None)
 
 
 def regexes_of(members: Iterable[Member]) -> Counter[str]:
@@ -46,14 +46,14 @@ def regexes_of(members: Iterable[Member]) -> Counter[str]:
 
 
 def resolve(expressions: Iterable[str], topics: TopicsView, now_ms: int) -> dict[str, ResolvedRegex]:
-    """The names each expression matches. One that cannot be read is left out, so that it keeps what it has:
-    members cannot bring such, but a Kafka broker that had the group before may have."""
+    """The topics that each expression matches. An invalid expression is left out, so that it keeps its
+    topics: members cannot send one, but a Kafka broker may have accepted one before."""
     patterns: dict[str, Pattern] = {}
     for expression in expressions:
         try:
             patterns[expression] = Pattern(expression)
         except KafkaError as error:
-            logger.warning("a subscription keeps the topics it has: %s", error)
+            logger.warning("a subscription keeps its current topics: %s", error)
     names = list(topics.names()) if patterns else []
     return {
         expression: ResolvedRegex(frozenset(name for name in names if pattern.matches(name)), now_ms)
@@ -62,7 +62,7 @@ def resolve(expressions: Iterable[str], topics: TopicsView, now_ms: int) -> dict
 
 
 def metadata_hash(names: Iterable[str], topics: TopicsView) -> int:
-    """A number that changes when one of these topics appears, goes, is made anew or gets partitions."""
+    """A number that changes when one of these topics is created, deleted or gets partitions."""
     digest = hashlib.blake2b(digest_size=8)
     any_exists = False
     for name in sorted(names):
@@ -77,7 +77,7 @@ def metadata_hash(names: Iterable[str], topics: TopicsView) -> int:
 
 
 def regex_record(group_id: str, expression: str, resolved: ResolvedRegex | None) -> GroupRecord:
-    """None removes it: nobody subscribes to that expression any more."""
+    """The record of a resolved expression; None removes it, because no member uses it any more."""
     key = schemas.ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=expression)
     if resolved is None:
         return GroupRecord(key, None)

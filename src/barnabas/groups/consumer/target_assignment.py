@@ -1,4 +1,5 @@
-"""Who of a consumer group should have which partitions, by the assignor most members ask for. Pure."""
+"""Which member of a consumer group should have which partitions, by the assignor most members prefer.
+Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -13,7 +14,7 @@ from barnabas.ids import Uuid
 
 
 def preferred_assignor(members: Iterable[Member], default: str) -> str:
-    """By votes of those who name one; the alphabet decides a tie."""
+    """The assignor that most members name; in a tie the first one in alphabetical order."""
     votes = Counter(member.assignor for member in members if member.assignor)
     return min(votes, key=lambda name: (-votes[name], name)) if votes else default
 
@@ -25,7 +26,7 @@ def compute_target(
     topics: TopicsView,
     assignor: str,
 ) -> dict[str, Assignment]:
-    """The new shares by member id; `shares` are those so far."""
+    """The new shares by member id; `shares` are the current ones."""
     counts: dict[Uuid, int] = {}
     specs: dict[str, MemberSpec] = {}
     # Most members subscribe to the same topics: look each set of names up once.
@@ -33,9 +34,9 @@ def compute_target(
     for member_id, member in members.items():
         names = topics_of(member, regexes)
         if names not in seen:
-            found = _counts(names, topics)
-            counts.update(found)
-            seen[names] = frozenset(found)
+            existing = _counts(names, topics)
+            counts.update(existing)
+            seen[names] = frozenset(existing)
         specs[member_id] = MemberSpec(seen[names], shares.get(member_id, NOTHING), member.instance_id)
     return ASSIGNORS[assignor](specs, counts)
 
@@ -43,7 +44,7 @@ def compute_target(
 def target_records(
     group_id: str, old: Mapping[str, Assignment], new: Mapping[str, Assignment], epoch: int, now_ms: int
 ) -> list[GroupRecord]:
-    """The shares that changed, then the epoch that makes them the target."""
+    """Records of the shares that changed, then of the epoch that makes them the target."""
     changed = [
         target_record(group_id, member_id, share)
         for member_id, share in sorted(new.items())
@@ -60,9 +61,9 @@ def target_epoch_record(group_id: str, epoch: int, now_ms: int) -> GroupRecord:
 
 
 def _counts(names: Iterable[str], topics: TopicsView) -> dict[Uuid, int]:
-    found: dict[Uuid, int] = {}
+    counts: dict[Uuid, int] = {}
     for name in names:
         topic_id, count = topics.topic_id(name), topics.partition_count(name)
         if topic_id is not None and count is not None:
-            found[topic_id] = count
-    return found
+            counts[topic_id] = count
+    return counts

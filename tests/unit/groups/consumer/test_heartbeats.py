@@ -214,13 +214,6 @@ def test_only_members_leave() -> None:
         told.send(member_id="a", member_epoch=-1)
 
 
-def test_an_admin_takes_members_out() -> None:
-    told = story()
-    told.join("a")
-    told.take(told.group.remove(["a", "stranger"], told.now_ms))
-    assert told.group.is_empty
-
-
 # ---- time
 
 
