@@ -9,5 +9,12 @@ class OffsetMap:
     def get(self, key: Buffer) -> int: ...
     def learn(self, data: Buffer, count: int, base_offset: int, start_offset: int) -> int: ...
     def filter(
-        self, data: Buffer, count: int, base_offset: int, rules: tuple[int, bool, int], out: Buffer
+        self,
+        data: Buffer,
+        count: int,
+        base_offset: int,
+        latest_offset: int,
+        keep_tombstones: bool,
+        shift: int,
+        out: Buffer,
     ) -> tuple[int, int, int, int]: ...

@@ -1,81 +1,96 @@
 # cython: boundscheck=False, wraparound=False
 """Compaction's walks over whole batches (magic 2) in a window of a segment.
 
-Plain batches (no compression, transaction or control flag) are dealt with here, a whole window in one call;
-the caller looks at the others one by one. `offsets` is an OffsetMap, `crc32c` the checksum function: every
-batch is checked, so that damage is found here and not written anew with a checksum that fits."""
+Plain batches (no compression, transaction or control flag) are processed here, a whole window in one call;
+the caller processes the others one by one. `offsets` is an OffsetMap and `crc32c` the checksum function.
+Every batch is checked, so that damage is found here and not written again with a checksum that fits."""
 
 import cython
 
-# Why a walk stopped: no whole batch is left, the caller has to look at the next one, the map is full, or the
-# next batch is not what was written.
-END, LOOK, FULL, BROKEN = range(4)
+if cython.compiled:
+    from cython.cimports.barnabas.kernels.shared import (
+        ATTRIBUTES_AT,
+        BASE_TIMESTAMP_AT,
+        BATCH_LENGTH_AT,
+        CRC_AT,
+        HEADER_SIZE,
+        LAST_OFFSET_DELTA_AT,
+        LENGTH_OVERHEAD,
+        MAGIC,
+        MAGIC_AT,
+        MAX_TIMESTAMP_AT,
+        RECORD_COUNT_AT,
+        read_number,
+        write_number,
+    )
+else:
+    from barnabas.kernels.shared import (
+        ATTRIBUTES_AT,
+        BASE_TIMESTAMP_AT,
+        BATCH_LENGTH_AT,
+        CRC_AT,
+        HEADER_SIZE,
+        LAST_OFFSET_DELTA_AT,
+        LENGTH_OVERHEAD,
+        MAGIC,
+        MAGIC_AT,
+        MAX_TIMESTAMP_AT,
+        RECORD_COUNT_AT,
+        read_number,
+        write_number,
+    )
+
+Input = cython.typedef(cython.pointer[cython.const[cython.uchar]])
+Output = cython.typedef(cython.pointer[cython.uchar])
+
+# Why a walk stopped: no complete batch is left, the caller has to look at the next one, the map is full, or
+# the next batch is not what was written.
+END = 0
+LOOK = 1
+FULL = 2
+BROKEN = 3
+# Nothing stops the walk here.
+PLAIN = cython.declare(cython.int, 4)
+
+LOG_APPEND_TIME_FLAG = cython.declare(cython.int, 0x08)
+DELETE_HORIZON_FLAG = cython.declare(cython.int, 0x40)
+# The codec, the transactional flag and the control flag.
+NOT_PLAIN_FLAGS = cython.declare(cython.int, 0x37)
 
 
 @cython.cfunc
-@cython.inline
 @cython.exceptval(check=False)
-def _number(
-    data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, width: cython.int
-) -> cython.longlong:
-    """The signed big-endian integer of `width` bytes; the caller has checked that they are there."""
-    index: cython.Py_ssize_t
-    value: cython.longlong = data[position]
-    if value >= 0x80:
-        value -= 0x100
-    for index in range(position + 1, position + width):
-        value = value * 256 + data[index]
-    return value
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _put_number(
-    out: cython.uchar[::1], position: cython.Py_ssize_t, width: cython.int, value: cython.longlong
-) -> cython.void:
-    index: cython.int
-    for index in range(width):
-        out[position + index] = cython.cast(cython.uchar, (value >> (8 * (width - 1 - index))) & 0xFF)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _batch_size(data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Size of the whole batch at `position`; 0 where it is not all there, -1 where no batch can start so."""
+def _batch_size(data: Input, position: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Size of the complete batch at `position`; 0 if it is cut off, -1 if no batch can start like this."""
     size: cython.longlong
-    if position < 0 or data.shape[0] - position < 61:
+    if position < 0 or end - position < HEADER_SIZE:
         return 0
-    size = _number(data, position + 8, 4) + 12
-    if size < 61 or data[position + 16] != 2 or _number(data, position, 8) < 0:
+    size = read_number(data, position + BATCH_LENGTH_AT, 4) + LENGTH_OVERHEAD
+    if size < HEADER_SIZE or data[position + MAGIC_AT] != MAGIC or read_number(data, position, 8) < 0:
         return -1
-    if _number(data, position + 23, 4) < 0 or _number(data, position + 57, 4) < 0:
+    if read_number(data, position + LAST_OFFSET_DELTA_AT, 4) < 0:
         return -1
-    return cython.cast(cython.Py_ssize_t, size) if size <= data.shape[0] - position else 0
+    if read_number(data, position + RECORD_COUNT_AT, 4) < 0:
+        return -1
+    return cython.cast(cython.Py_ssize_t, size) if size <= end - position else 0
 
 
 @cython.cfunc
-@cython.inline
 @cython.exceptval(-1)
-def _next(
-    data: cython.const[cython.uchar][::1],
-    window: object,
-    position: cython.Py_ssize_t,
-    room: cython.Py_ssize_t,
-    crc32c: object,
+def _state_at(
+    data: Input, window: object, position: cython.Py_ssize_t, room: cython.Py_ssize_t, crc32c: object
 ) -> cython.int:
-    """Why to stop at `position`, or FULL, which here stands for none: a plain batch in order begins there."""
+    """PLAIN if a valid plain batch of at most `room` bytes begins at `position`, otherwise why to stop."""
     stored: cython.longlong
     computed: cython.longlong
-    size: cython.Py_ssize_t = _batch_size(data, position)
+    size: cython.Py_ssize_t = _batch_size(data, position, len(window))
     if size <= 0:
-        return 0 if size == 0 else 3
-    if _number(data, position + 21, 2) & 0x37 or size > room:
-        return 1
-    stored = _number(data, position + 17, 4)
-    computed = crc32c(window[position + 21 : position + size])
-    return 2 if (stored - computed) % (1 << 32) == 0 else 3
+        return END if size == 0 else BROKEN
+    if read_number(data, position + ATTRIBUTES_AT, 2) & NOT_PLAIN_FLAGS or size > room:
+        return LOOK
+    stored = read_number(data, position + CRC_AT, 4)
+    computed = crc32c(window[position + ATTRIBUTES_AT : position + size])
+    return PLAIN if (stored - computed) % (1 << 32) == 0 else BROKEN
 
 
 def index_batches(
@@ -86,88 +101,106 @@ def index_batches(
     crc32c: object,
 ) -> tuple:
     """Enter the keys of plain batches from `position` on: (why it stopped, where, for FULL the offset)."""
-    data: cython.const[cython.uchar][::1] = window
-    reason: cython.int
+    memory: cython.const[cython.uchar][::1] = window
+    data: Input = cython.address(memory[0]) if cython.compiled else memory
+    state: cython.int
     size: cython.Py_ssize_t
     base_offset: cython.longlong
     while True:
-        reason = _next(data, window, position, data.shape[0], crc32c)
-        if reason != FULL:
-            return reason, position, 0
-        size = _batch_size(data, position)
-        base_offset = _number(data, position, 8)
-        if base_offset + _number(data, position + 23, 4) >= start_offset:
-            records = window[position + 61 : position + size]
-            result = offsets.learn(records, _number(data, position + 57, 4), base_offset, start_offset)
+        state = _state_at(data, window, position, len(window), crc32c)
+        if state != PLAIN:
+            return state, position, 0
+        size = _batch_size(data, position, len(window))
+        base_offset = read_number(data, position, 8)
+        if base_offset + read_number(data, position + LAST_OFFSET_DELTA_AT, 4) >= start_offset:
+            records = window[position + HEADER_SIZE : position + size]
+            count = read_number(data, position + RECORD_COUNT_AT, 4)
+            result = offsets.learn(records, count, base_offset, start_offset)
             if result != -1:
                 return FULL if result >= 0 else BROKEN, position, result
         position += size
 
 
 @cython.cfunc
-def _shrink(
+@cython.exceptval(-1)
+def _update_header(
     target: object,
-    bounds: tuple[cython.Py_ssize_t, cython.Py_ssize_t],
+    start: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
     kept: cython.longlong,
     highest: cython.longlong,
     crc32c: object,
-) -> cython.void:
-    """Make the header of the batch between the bounds fit the records that are left."""
-    out: cython.uchar[::1] = target
-    start: cython.Py_ssize_t = bounds[0]
-    _put_number(out, start + 8, 4, bounds[1] - start - 12)
-    if not out[start + 22] & 0x08:
-        _put_number(out, start + 35, 8, _number(out, start + 27, 8) + highest)
-    _put_number(out, start + 57, 4, kept)
-    _put_number(out, start + 17, 4, crc32c(target[start + 21 : bounds[1]]))
+) -> cython.int:
+    """Make the header of the batch from `start` to `end` fit the `kept` records that are left in it."""
+    memory: cython.uchar[::1] = target
+    out: Output = cython.address(memory[0]) if cython.compiled else memory
+    write_number(out, start + BATCH_LENGTH_AT, 4, end - start - LENGTH_OVERHEAD)
+    if not read_number(out, start + ATTRIBUTES_AT, 2) & LOG_APPEND_TIME_FLAG:
+        base_timestamp: cython.longlong = read_number(out, start + BASE_TIMESTAMP_AT, 8)
+        write_number(out, start + MAX_TIMESTAMP_AT, 8, base_timestamp + highest)
+    write_number(out, start + RECORD_COUNT_AT, 4, kept)
+    write_number(out, start + CRC_AT, 4, crc32c(target[start + ATTRIBUTES_AT : end]))
+    return 0
 
 
 def skim_batches(
-    offsets: object, window: object, target: object, places: tuple, rules: tuple, crc32c: object
+    offsets: object,
+    window: object,
+    target: object,
+    position: cython.Py_ssize_t,
+    written: cython.Py_ssize_t,
+    latest_offset: cython.longlong,
+    expiry_ms: cython.longlong,
+    retained: object,
+    crc32c: object,
 ) -> tuple:
     """Copy what stays of the plain batches to `target`, which is as large as the window.
 
-    `places`: where to begin in the window and in the target. `rules`: the newest offset that the map knows,
-    the time, and the last offsets of batches that stay even without records. Stops for a batch to LOOK at:
-    one that is not plain, that stays empty, or that has to be given a delete horizon. Gives (why it stopped,
-    where in the window, where in the target, where the last batch it dealt with is)."""
-    data: cython.const[cython.uchar][::1] = window
-    position: cython.Py_ssize_t = places[0]
-    written: cython.Py_ssize_t = places[1]
+    It begins at `position` of the window and at `written` of the target. `latest_offset` is the newest offset
+    that the map knows. Records without a value are removed if the delete horizon of their batch is not after
+    `expiry_ms`. `retained` has the last offsets of batches that stay even without records. Stops for a batch
+    to LOOK at: one that is not plain, that stays empty, or that needs a delete horizon. Returns (why it
+    stopped, where in the window, where in the target, position of the last batch it processed or -1)."""
+    memory: cython.const[cython.uchar][::1] = window
+    data: Input = cython.address(memory[0]) if cython.compiled else memory
     end: cython.Py_ssize_t
     last: cython.Py_ssize_t = -1
-    reason: cython.int
+    state: cython.int
     size: cython.Py_ssize_t
     count: cython.Py_ssize_t
     kept: cython.Py_ssize_t
     base_offset: cython.longlong
     has_horizon: cython.bint
     while True:
-        reason = _next(data, window, position, len(target) - written, crc32c)
-        if reason != FULL:
-            return reason, position, written, last
-        size = _batch_size(data, position)
-        base_offset = _number(data, position, 8)
-        count = cython.cast(cython.Py_ssize_t, _number(data, position + 57, 4))
-        has_horizon = _number(data, position + 21, 2) & 0x40 != 0
-        keep_tombstones = not has_horizon or rules[1] < _number(data, position + 27, 8)
-        filter_rules = (rules[0], keep_tombstones, 0)
-        records = window[position + 61 : position + size]
+        state = _state_at(data, window, position, len(target) - written, crc32c)
+        if state != PLAIN:
+            return state, position, written, last
+        size = _batch_size(data, position, len(window))
+        base_offset = read_number(data, position, 8)
+        count = cython.cast(cython.Py_ssize_t, read_number(data, position + RECORD_COUNT_AT, 4))
+        has_horizon = read_number(data, position + ATTRIBUTES_AT, 2) & DELETE_HORIZON_FLAG != 0
+        keep_tombstones = not has_horizon or expiry_ms < read_number(data, position + BASE_TIMESTAMP_AT, 8)
         kept, end, tombstones, highest = offsets.filter(
-            records, count, base_offset, filter_rules, target[written + 61 : written + size]
+            window[position + HEADER_SIZE : position + size],
+            count,
+            base_offset,
+            latest_offset,
+            keep_tombstones,
+            0,
+            target[written + HEADER_SIZE : written + size],
         )
         if kept < 0:
             return BROKEN, position, written, last
         if kept == 0:
-            if base_offset + _number(data, position + 23, 4) in rules[2]:
+            if base_offset + read_number(data, position + LAST_OFFSET_DELTA_AT, 4) in retained:
                 return LOOK, position, written, last
         elif tombstones and not has_horizon:
             return LOOK, position, written, last
         else:
-            target[written : written + 61] = window[position : position + 61]
-            end += written + 61
+            target[written : written + HEADER_SIZE] = window[position : position + HEADER_SIZE]
+            end += written + HEADER_SIZE
             if kept < count:
-                _shrink(target, (written, end), kept, highest, crc32c)
+                _update_header(target, written, end, kept, highest, crc32c)
             written = end
         last = position
         position += size

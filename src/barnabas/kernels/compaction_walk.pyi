@@ -9,7 +9,14 @@ BROKEN: int
 class _Offsets(Protocol):
     def learn(self, data: memoryview, count: int, base_offset: int, start_offset: int) -> int: ...
     def filter(
-        self, data: memoryview, count: int, base_offset: int, rules: tuple[int, bool, int], out: memoryview
+        self,
+        data: memoryview,
+        count: int,
+        base_offset: int,
+        latest_offset: int,
+        keep_tombstones: bool,
+        shift: int,
+        out: memoryview,
     ) -> tuple[int, int, int, int]: ...
 
 def index_batches(
@@ -23,7 +30,10 @@ def skim_batches(
     offsets: _Offsets,
     window: memoryview,
     target: memoryview,
-    places: tuple[int, int],
-    rules: tuple[int, int, Container[int]],
+    position: int,
+    written: int,
+    latest_offset: int,
+    expiry_ms: int,
+    retained: Container[int],
     crc32c: Callable[[memoryview], int],
 ) -> tuple[int, int, int, int]: ...

@@ -1,73 +1,69 @@
-"""Steps over whole record batch headers in a piece of a segment, to find an offset. Bytes and ints only.
+# cython: boundscheck=False, wraparound=False
+"""Steps over whole record batch headers in a part of a segment, to find an offset. Works on bytes and ints
+only.
 
-Every read is checked against the buffer's end and every length against what a batch can be, so damaged bytes
-give an answer (CORRUPT), never a wild read or an endless loop."""
+Every read is checked against the end of the buffer and every length against what a batch can have, so damaged
+bytes give an answer (CORRUPT), never a read beyond the buffer or an endless loop."""
 
 import cython
+
+if cython.compiled:
+    from cython.cimports.barnabas.kernels.shared import (
+        BATCH_LENGTH_AT,
+        HEADER_SIZE,
+        LAST_OFFSET_DELTA_AT,
+        LENGTH_OVERHEAD,
+        MAGIC,
+        MAGIC_AT,
+        read_number,
+    )
+else:
+    from barnabas.kernels.shared import (
+        BATCH_LENGTH_AT,
+        HEADER_SIZE,
+        LAST_OFFSET_DELTA_AT,
+        LENGTH_OVERHEAD,
+        MAGIC,
+        MAGIC_AT,
+        read_number,
+    )
+
+Input = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 
 FOUND = 0
 MORE = 1
 CORRUPT = 2
+# A base offset from here on could pass 64 bits when a delta of 32 bits is added.
+BASE_OFFSET_LIMIT = cython.declare(cython.longlong, 0x7FFFFFFF00000000)
 
 
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-@cython.boundscheck(False)
-@cython.wraparound(False)
-def _int64(buffer: cython.const[cython.uchar][::1], position: cython.Py_ssize_t) -> cython.longlong:
-    index: cython.int
-    value: cython.longlong = buffer[position]
-    if value >= 128:
-        value -= 256
-    for index in range(1, 8):
-        value = value * 256 + buffer[position + index]
-    return value
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-@cython.boundscheck(False)
-@cython.wraparound(False)
-def _int32(buffer: cython.const[cython.uchar][::1], position: cython.Py_ssize_t) -> cython.longlong:
-    value: cython.longlong = buffer[position]
-    if value >= 128:
-        value -= 256
-    return ((value * 256 + buffer[position + 1]) * 256 + buffer[position + 2]) * 256 + buffer[position + 3]
-
-
-@cython.boundscheck(False)
-@cython.wraparound(False)
 def find_batch(
-    buffer: cython.const[cython.uchar][::1], offset: cython.longlong, floor: cython.longlong
+    buffer: cython.const[cython.uchar][::1], offset: cython.longlong, last_offset: cython.longlong
 ) -> tuple[cython.int, cython.Py_ssize_t, cython.longlong, cython.longlong]:
     """The first batch that ends at or after `offset`, in a buffer that begins with a batch.
 
-    Gives (FOUND, its position, its size, its last offset); (MORE, position of the first batch whose header
-    is not wholly in the buffer, 0, last offset before it); or (CORRUPT, position of the bad header, 0,
-    likewise). A batch that does not begin above `floor`, the last offset before the buffer, is corrupt."""
+    Returns (FOUND, its position, its size, its last offset); (MORE, position of the first batch whose header
+    is not completely in the buffer, 0, last offset before it); or (CORRUPT, position of the bad header, 0,
+    last offset before it). A batch must begin above `last_offset`, which is the last offset before the
+    buffer."""
+    data: Input = cython.address(buffer[0]) if cython.compiled else buffer
     end: cython.Py_ssize_t = len(buffer)
     position: cython.Py_ssize_t = 0
     size: cython.longlong
     base: cython.longlong
     delta: cython.longlong
-    while end - position >= 61:
-        base = _int64(buffer, position)
-        size = _int32(buffer, position + 8) + 12
-        delta = _int32(buffer, position + 23)
-        if (
-            size < 61
-            or buffer[position + 16] != 2
-            or delta < 0
-            or base <= floor
-            or base >= 0x7FFFFFFF00000000
-        ):
-            return CORRUPT, position, 0, floor
-        floor = base + delta
-        if floor >= offset:
-            return FOUND, position, size, floor
+    while end - position >= HEADER_SIZE:
+        base = read_number(data, position, 8)
+        size = read_number(data, position + BATCH_LENGTH_AT, 4) + LENGTH_OVERHEAD
+        delta = read_number(data, position + LAST_OFFSET_DELTA_AT, 4)
+        if size < HEADER_SIZE or data[position + MAGIC_AT] != MAGIC or delta < 0:
+            return CORRUPT, position, 0, last_offset
+        if base <= last_offset or base >= BASE_OFFSET_LIMIT:
+            return CORRUPT, position, 0, last_offset
+        last_offset = base + delta
+        if last_offset >= offset:
+            return FOUND, position, size, last_offset
         if size >= end - position:
-            return MORE, position + cython.cast(cython.Py_ssize_t, size), 0, floor
+            return MORE, position + cython.cast(cython.Py_ssize_t, size), 0, last_offset
         position += cython.cast(cython.Py_ssize_t, size)
-    return MORE, position, 0, floor
+    return MORE, position, 0, last_offset

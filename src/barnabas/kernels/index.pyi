@@ -3,5 +3,5 @@ MORE: int
 CORRUPT: int
 
 def find_batch(
-    buffer: bytes | bytearray | memoryview, offset: int, floor: int
+    buffer: bytes | bytearray | memoryview, offset: int, last_offset: int
 ) -> tuple[int, int, int, int]: ...

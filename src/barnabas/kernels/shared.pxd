@@ -1,5 +1,22 @@
 # The C functions of shared.py for other kernels; what they do is described there.
 
+cdef Py_ssize_t BASE_OFFSET_AT
+cdef Py_ssize_t BATCH_LENGTH_AT
+cdef Py_ssize_t LEADER_EPOCH_AT
+cdef Py_ssize_t MAGIC_AT
+cdef Py_ssize_t CRC_AT
+cdef Py_ssize_t ATTRIBUTES_AT
+cdef Py_ssize_t LAST_OFFSET_DELTA_AT
+cdef Py_ssize_t BASE_TIMESTAMP_AT
+cdef Py_ssize_t MAX_TIMESTAMP_AT
+cdef Py_ssize_t PRODUCER_ID_AT
+cdef Py_ssize_t PRODUCER_EPOCH_AT
+cdef Py_ssize_t BASE_SEQUENCE_AT
+cdef Py_ssize_t RECORD_COUNT_AT
+cdef Py_ssize_t HEADER_SIZE
+cdef Py_ssize_t LENGTH_OVERHEAD
+cdef int MAGIC
+
 cdef class Record:
     cdef Py_ssize_t end
     cdef long long timestamp_delta

@@ -22,6 +22,24 @@ Output = cython.typedef(cython.pointer[cython.uchar])
 Size = cython.typedef(cython.Py_ssize_t)
 Long = cython.typedef(cython.longlong)
 
+# Where the fields of a batch header (magic 2) begin. The CRC covers everything from the attributes on.
+BASE_OFFSET_AT = 0
+BATCH_LENGTH_AT = 8  # The length does not count the base offset and itself.
+LEADER_EPOCH_AT = 12
+MAGIC_AT = 16
+CRC_AT = 17
+ATTRIBUTES_AT = 21
+LAST_OFFSET_DELTA_AT = 23
+BASE_TIMESTAMP_AT = 27
+MAX_TIMESTAMP_AT = 35
+PRODUCER_ID_AT = 43
+PRODUCER_EPOCH_AT = 51
+BASE_SEQUENCE_AT = 53
+RECORD_COUNT_AT = 57
+HEADER_SIZE = 61
+LENGTH_OVERHEAD = 12
+MAGIC = 2
+
 # A record is malformed in one of these ways; 0 is for one that is not.
 RECORD_LENGTH = cython.declare(cython.int, 1)
 TIMESTAMP_DELTA = cython.declare(cython.int, 2)
@@ -58,8 +76,16 @@ def read_number(data: Input, position: Size, width: cython.int) -> Long:
     value: Long = data[position]
     if value >= 0x80:
         value -= 0x100
-    for index in range(position + 1, position + width):
-        value = value * 256 + data[index]
+    # The compiler unrolls loops of a known length.
+    if width == 4:
+        for index in range(position + 1, position + 4):
+            value = value * 256 + data[index]
+    elif width == 8:
+        for index in range(position + 1, position + 8):
+            value = value * 256 + data[index]
+    else:
+        for index in range(position + 1, position + width):
+            value = value * 256 + data[index]
     return value
 
 
@@ -83,11 +109,22 @@ def read_varint(
 ) -> tuple[cython.longlong, cython.Py_ssize_t]:
     """A zigzag varint of at most `bits` bits: (value, position after it), the position -1 if malformed."""
     byte: cython.ulonglong
-    raw: cython.ulonglong = 0
-    shift: cython.int = 0
-    if position < end and data[position] < 0x80:  # Nearly all of them have one byte.
+    # Nearly all of them have one byte; the compiler puts this part into the code around a call.
+    if position < end and data[position] < 0x80:
         byte = data[position]
         return cython.cast(cython.longlong, byte >> 1) ^ -cython.cast(cython.longlong, byte & 1), position + 1
+    return _read_long_varint(data, position, end, bits)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _read_long_varint(
+    data: Input, position: Size, end: Size, bits: cython.int
+) -> tuple[cython.longlong, cython.Py_ssize_t]:
+    byte: cython.ulonglong
+    raw: cython.ulonglong = 0
+    shift: cython.int = 0
     while position < end and shift < bits:
         byte = data[position]
         position += 1

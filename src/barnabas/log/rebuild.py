@@ -56,8 +56,9 @@ def examine(segment: Segment, limit: int, *, gaps: bool, last: bool) -> Examinat
         pending = None
         found.valid_end = position + header.size
         found.next_offset = header.next_offset
-        marks = (segment.index_interval, indexed_at, found.max_timestamp, found.max_timestamp_offset)
-        run = verifier.run(marks)
+        run = verifier.run(
+            segment.index_interval, indexed_at, found.max_timestamp, found.max_timestamp_offset
+        )
         if run is not None:
             indexed_at = _note_run(found, segment, run, indexed_at)
     if pending is not None and not last:

@@ -160,15 +160,25 @@ class Verifier:
                 return
             self._position = resumed
 
-    def run(self, marks: tuple[int, int, int, int]) -> Run | None:
+    def run(
+        self, index_interval: int, indexed_position: int, max_timestamp: int, max_timestamp_offset: int
+    ) -> Run | None:
         """Skip the batches after a verified one that are valid, follow without a gap, have the same epoch and
-        are in memory; `walk` goes on after them. The kernel explains `marks`."""
+        are in memory; `walk` goes on after them. The kernel explains the arguments."""
         start = self._position
         if start >= self._window.end:
             return None
-        known = (self._floor, self._epoch, self._limit)
         size, floor, highest, highest_offset, has_producers, entries = sound_run(
-            self._window.rest(start), start, known, marks, crc32c
+            self._window.rest(start),
+            start,
+            self._floor,
+            self._epoch,
+            self._limit,
+            index_interval,
+            indexed_position,
+            max_timestamp,
+            max_timestamp_offset,
+            crc32c,
         )
         if size == 0:
             return None

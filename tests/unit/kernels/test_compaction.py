@@ -144,7 +144,7 @@ def test_filtering_agrees(
         offsets.learn(payload(records), len(records), 0, 0)
         out = memoryview(bytearray(ROOM))
         data = edited(payload(records), changes)
-        answer = offsets.filter(data, len(records), 0, (latest, keep, shift), out)
+        answer = offsets.filter(data, len(records), 0, latest, keep, shift, out)
         results.append((answer, bytes(out[: answer[1]])))
     assert results[0] == results[1]
 
@@ -153,7 +153,7 @@ def test_filtering_agrees(
 def test_a_filter_without_room_writes_nothing(kernel: ModuleType) -> None:
     data = payload(keyed(b"a"))
     out = memoryview(bytearray(len(data) + 5))
-    assert a_map(kernel).filter(data, 1, 0, (-1, True, 7), out)[0] == kernel.MALFORMED
+    assert a_map(kernel).filter(data, 1, 0, -1, True, 7, out)[0] == kernel.MALFORMED
     assert bytes(out) == bytes(len(out))
 
 
@@ -182,9 +182,9 @@ def test_filtering_keeps_what_is_newest(records: list[Any], latest: int, keep: b
     offsets.learn(memoryview(batch)[HEADER_SIZE:], len(records), 0, 0)
     for base_timestamp in (records[0][0], horizon):
         out = bytearray(ROOM)
-        rules = (latest, keep, records[0][0] - base_timestamp)
+        shift = records[0][0] - base_timestamp
         kept, size, tombstones, highest = offsets.filter(
-            memoryview(batch)[HEADER_SIZE:], len(records), 0, rules, out
+            memoryview(batch)[HEADER_SIZE:], len(records), 0, latest, keep, shift, out
         )
         assert bytes(out[:size]) == expected_filter(batch, latest, keep, base_timestamp)
         header = read_header(batch)._replace(base_timestamp=base_timestamp, count=kept)
@@ -224,7 +224,7 @@ def test_walking_agrees(
         offsets = a_map(module, 8, 7)
         target = memoryview(bytearray(len(data)))
         learned = walk.index_batches(offsets, data, 0, 0, crc32c)
-        skimmed = walk.skim_batches(offsets, data, target, (0, 0), (window[1], 100, retained), crc32c)
+        skimmed = walk.skim_batches(offsets, data, target, 0, 0, window[1], 100, retained, crc32c)
         results.append((learned, skimmed, bytes(target[: skimmed[2]])))
     assert results[0] == results[1]
 
@@ -238,7 +238,7 @@ def test_a_skimmed_batch_is_whole_and_loses_only_what_is_old(kernel: ModuleType,
     offsets = a_map(kernel)
     assert walk.index_batches(offsets, window, 0, 0, crc32c) == (walk.END, len(window), 0)
     target = memoryview(bytearray(len(window)))
-    reason, place, filled, last = walk.skim_batches(offsets, window, target, (0, 0), (9, 0, set()), crc32c)
+    reason, place, filled, last = walk.skim_batches(offsets, window, target, 0, 0, 9, 0, set(), crc32c)
     assert (reason, place, last) == (walk.END, len(window), 0)
     batch = bytes(target[:filled])
     header, before = read_header(batch), read_header(window)
@@ -260,5 +260,5 @@ def test_a_flipped_bit_is_found(kernel: ModuleType, walk: ModuleType) -> None:
         offsets = a_map(kernel)
         window = memoryview(bytes(bad))
         learned = walk.index_batches(offsets, window, 0, 0, crc32c)[0]
-        skimmed = walk.skim_batches(offsets, window, target, (0, 0), (-1, 0, set()), crc32c)[0]
+        skimmed = walk.skim_batches(offsets, window, target, 0, 0, -1, 0, set(), crc32c)[0]
         assert (learned, skimmed) == (walk.BROKEN, walk.BROKEN), place

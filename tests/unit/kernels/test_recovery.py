@@ -52,18 +52,18 @@ def test_both_forms_find_the_same(
     data: bytearray, known: tuple[int, int, int], marks: tuple[int, int, int, int]
 ) -> None:
     view = memoryview(data)
-    assert compiled.sound_run(view, 1000, known, marks, crc32c) == plain.sound_run(
-        view, 1000, known, marks, crc32c
+    assert compiled.sound_run(view, 1000, *known, *marks, crc32c) == plain.sound_run(
+        view, 1000, *known, *marks, crc32c
     )
 
 
 def test_a_run_ends_before_what_is_not_whole() -> None:
     batch = bytearray(build_batch([(5, None, b"value", [])]))
     stamp(memoryview(batch), 0, 0, 0)
-    run = compiled.sound_run(memoryview(batch + batch[:-1]), 0, (-1, 0, LIMIT), (4096, 0, -1, 0), crc32c)
+    run = compiled.sound_run(memoryview(batch + batch[:-1]), 0, -1, 0, LIMIT, 4096, 0, -1, 0, crc32c)
     assert run == (len(batch), 0, 5, 0, False, [])
     for size in range(len(batch)):
-        short = compiled.sound_run(memoryview(batch[:size]), 0, (-1, 0, LIMIT), (4096, 0, -1, 0), crc32c)
+        short = compiled.sound_run(memoryview(batch[:size]), 0, -1, 0, LIMIT, 4096, 0, -1, 0, crc32c)
         assert short[0] == 0
 
 

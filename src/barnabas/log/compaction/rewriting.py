@@ -264,10 +264,17 @@ class _Writer:
         if len(self._target) < len(window):
             self._target = memoryview(bytearray(len(window)))
         position, filled = 0, 0
-        rules = (self._latest_offset, self._expiry_ms, self._kept_offsets)
         while True:
             reason, position, filled, last = skim_batches(
-                self._offsets, window, self._target, (position, filled), rules, crc32c
+                self._offsets,
+                window,
+                self._target,
+                position,
+                filled,
+                self._latest_offset,
+                self._expiry_ms,
+                self._kept_offsets,
+                crc32c,
             )
             if last >= 0:
                 self._last_head = bytes(window[last : last + HEADER_SIZE])
@@ -318,7 +325,7 @@ class _Writer:
         payload = records_payload(batch, header)
         keep_tombstones = not header.has_delete_horizon or self._expiry_ms < header.base_timestamp
         kept, size, tombstones, highest = self._run_filter(
-            payload, header, (latest_offset, keep_tombstones, 0)
+            payload, header, latest_offset, keep_tombstones, shift=0
         )
         if kept == 0:
             return None
@@ -326,8 +333,9 @@ class _Writer:
         if (tombstones or marker_without_data) and not header.has_delete_horizon:
             base_timestamp = min(self._job.now_ms + self._job.delete_retention_ms, HORIZON_MAX)
             attributes |= DELETE_HORIZON_FLAG
-            rules = (latest_offset, keep_tombstones, header.base_timestamp - base_timestamp)
-            kept, size, tombstones, highest = self._run_filter(payload, header, rules)
+            kept, size, tombstones, highest = self._run_filter(
+                payload, header, latest_offset, keep_tombstones, shift=header.base_timestamp - base_timestamp
+            )
         elif kept == header.count:
             return batch
         self._rewrote = True
@@ -340,17 +348,25 @@ class _Writer:
         )
 
     def _run_filter(
-        self, payload: memoryview, header: BatchHeader, rules: tuple[int, bool, int]
+        self,
+        payload: memoryview,
+        header: BatchHeader,
+        latest_offset: int,
+        keep_tombstones: bool,
+        *,
+        shift: int,
     ) -> tuple[int, int, int, int]:
         if not 0 <= header.count <= len(payload):
             raise _broken(header)
         room = len(payload) + RECORD_GROWTH_BYTES * header.count
         if len(self._scratch) < room:
             self._scratch = memoryview(bytearray(room))
-        result = self._offsets.filter(payload, header.count, header.base_offset, rules, self._scratch)
-        if result[0] == MALFORMED:
+        kept, size, tombstones, highest = self._offsets.filter(
+            payload, header.count, header.base_offset, latest_offset, keep_tombstones, shift, self._scratch
+        )
+        if kept == MALFORMED:
             raise _broken(header)
-        return result
+        return kept, size, tombstones, highest
 
 
 def _emptied(header: BatchHeader) -> bytearray:
