@@ -1,12 +1,12 @@
-"""The admin client: topics, settings, groups, offsets, transactions of a cluster.
+"""The admin client: topics, settings, groups, offsets and transactions of a cluster.
 
     with Admin(bootstrap_servers="localhost:9092") as admin:
         admin.create_topics([NewTopic("orders", partitions=3)])
         print(admin.lag_of("billing"))
 
-Methods wait for the cluster, at most `timeout` seconds (default.api.timeout.ms), and try again by themselves
-what may succeed later. A method for many things gives a dict; if some fail it raises AdminError, which holds
-the results and the errors by thing."""
+Methods wait for the cluster, at most `timeout` seconds (default.api.timeout.ms), and retry what may succeed
+later. A method for many items returns a dict. If some items fail it raises AdminError, which has the results
+and the errors of all items."""
 
 from barnabas.client.admin.cluster import ClusterAdmin
 from barnabas.client.admin.configs import ConfigAdmin
@@ -88,4 +88,4 @@ class Admin(
     ReassignmentAdmin,
     TransactionAdmin,
 ):
-    """Settings are Kafka's: as keyword arguments with underscores, or as a dict with dots."""
+    """The settings are Kafka's: keyword arguments with underscores, or a dict with dots."""

@@ -1,7 +1,7 @@
-"""What all parts of the admin client stand on: its life, bounded calls, and trying again.
+"""The base of all parts of the admin client: opening and closing, calls with a time limit, and retries.
 
-An attempt answers for each thing with a value or a KafkaError. Things whose error may pass are tried again,
-with pauses that grow, until the call's time is over; the others are settled."""
+One attempt returns a value or a KafkaError for each item. Items with a retriable error are tried again, with
+growing pauses, until the time of the call is over."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,8 @@ _T = TypeVar("_T")
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
-# A topic just made may not be known everywhere yet; one still unknown after so many attempts does not exist.
+# A new topic may not be known to all brokers yet. If it is unknown after this many attempts, it does not
+# exist.
 UNKNOWN_TOPIC_ATTEMPTS = 3
 _UNKNOWN_TOPIC = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 _COORDINATOR_MOVED = (
@@ -34,8 +35,8 @@ _COORDINATOR_MOVED = (
 
 
 class Call:
-    """One call of a method: its time, and what is to be told when the time is over: what went wrong last, and
-    what has become of things of which others are still open."""
+    """One call of a method: its time limit, its last error, and the results so far, for the error that is
+    raised when the time is over."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -43,13 +44,13 @@ class Call:
         self.failure: KafkaError | None = None
         self.results: dict[Any, Any] = {}
         self.errors: dict[Any, KafkaError] = {}
-        self.open_things: list[Any] = []
+        self.open_items: list[Any] = []
 
-    def overdue(self) -> KafkaError:
+    def timeout_error(self) -> KafkaError:
         cause = f"; the last failure was {self.failure}" if self.failure is not None else ""
         late = KafkaTimeoutError(f"not done within {self.seconds:g} s{cause}")
-        if self.open_things and (self.results or self.errors):
-            return AdminError({**self.errors, **dict.fromkeys(self.open_things, late)}, self.results)
+        if self.open_items and (self.results or self.errors):
+            return AdminError({**self.errors, **dict.fromkeys(self.open_items, late)}, self.results)
         return late
 
     @property
@@ -64,7 +65,7 @@ class AdminBase:
         self._cluster: Cluster = self._io.call(self._open())
 
     def close(self) -> None:
-        """Close the connections; calls that still wait fail. May be called twice."""
+        """Close the connections; waiting calls fail. May be called twice."""
         if self._io.is_running:
             self._io.call(self._cluster.close())
             self._io.stop()
@@ -100,56 +101,56 @@ class AdminBase:
         except TimeoutError:
             if not bound.expired():
                 raise
-            raise call.overdue() from call.failure
+            raise call.timeout_error() from call.failure
 
-    async def _settle(
+    async def _retry_items(
         self,
         call: Call,
-        things: Iterable[_K],
+        items: Iterable[_K],
         attempt: Callable[[list[_K]], Awaitable[Mapping[_K, _V | KafkaError]]],
         unknown_topic_attempts: int = 1,
     ) -> dict[_K, _V]:
-        """The values of all things, or AdminError."""
-        open_things = list(dict.fromkeys(things))
+        """Try until there is a value for every item; AdminError if some have failed."""
+        open_items = list(dict.fromkeys(items))
         results: dict[_K, _V] = {}
         errors: dict[_K, KafkaError] = {}
         attempts = 0
         call.results, call.errors = results, errors
-        call.open_things = open_things
-        while open_things:
-            outcomes = await _attempt(open_things, attempt)
+        call.open_items = open_items
+        while open_items:
+            outcomes = await _attempt(open_items, attempt)
             attempts += 1
             left = []
-            for thing in open_things:
-                outcome = outcomes.get(thing, _NOT_ANSWERED)
+            for item in open_items:
+                outcome = outcomes.get(item, _NOT_ANSWERED)
                 if not isinstance(outcome, KafkaError):
-                    results[thing] = outcome
-                elif self._may_pass(outcome, attempts, unknown_topic_attempts):
-                    left.append(thing)
+                    results[item] = outcome
+                elif self._may_retry(outcome, attempts, unknown_topic_attempts):
+                    left.append(item)
                     call.failure = outcome
                 else:
-                    errors[thing] = outcome
-            call.open_things = open_things = left
-            if open_things:
+                    errors[item] = outcome
+            call.open_items = open_items = left
+            if open_items:
                 await self._pause(attempts)
         if errors:
             raise AdminError(errors, results)
         return results
 
     async def _retry(self, call: Call, ask: Callable[[], Awaitable[_T]]) -> _T:
-        """One thing, until it is answered; its own error when that does not pass."""
+        """Run `ask` until it succeeds; errors that are not retriable are raised."""
         attempts = 0
         while True:
             try:
                 return await ask()
             except KafkaError as error:
                 attempts += 1
-                if not self._may_pass(error, attempts, 1):
+                if not self._may_retry(error, attempts, 1):
                     raise
                 call.failure = error
             await self._pause(attempts)
 
-    def _may_pass(self, error: KafkaError, attempts: int, unknown_topic_attempts: int) -> bool:
+    def _may_retry(self, error: KafkaError, attempts: int, unknown_topic_attempts: int) -> bool:
         if attempts > self._config["retries"]:
             return False
         if error.code in _UNKNOWN_TOPIC:
@@ -158,11 +159,11 @@ class AdminBase:
 
     async def _pause(self, failures: int) -> None:
         await asyncio.sleep(self._cluster.backoff.seconds(failures))
-        # A leader or the controller may have moved; if nobody answers, the next attempt says so.
+        # A leader or the controller may have changed. If no broker answers, the next attempt gets the error.
         with contextlib.suppress(KafkaError):
             await self._cluster.refresh()
 
-    # ---- whom to ask
+    # ---- choosing the broker
 
     async def _topics_metadata(self, topics: Collection[str] | None) -> ClusterMetadata:
         response = await self._cluster.fetch_metadata(topics)
@@ -173,7 +174,7 @@ class AdminBase:
         partitions: list[TopicPartition],
         ask: Callable[[BrokerConnection, list[TopicPartition]], Awaitable[dict[TopicPartition, Any]]],
     ) -> dict[TopicPartition, Any]:
-        """Ask the leader of each partition; a partition without one gets its error."""
+        """Ask the leader of each partition; a partition without a leader gets an error."""
         metadata = await self._topics_metadata({partition.topic for partition in partitions})
         outcomes: dict[TopicPartition, Any] = {}
         by_node: dict[int, list[TopicPartition]] = {}
@@ -202,7 +203,7 @@ class AdminBase:
     async def _ask_coordinator(
         self, kind: int, key: str, ask: Callable[[BrokerConnection], Awaitable[_T]]
     ) -> _T | KafkaError:
-        """Ask the coordinator of a key; one that has moved is looked up again next time."""
+        """Ask the coordinator of a key. If it has changed, it is looked up again next time."""
         outcome: _T | KafkaError
         try:
             outcome = await ask(await self._cluster.coordinator(kind, key, ""))
@@ -217,16 +218,16 @@ class AdminBase:
         return list(self._cluster.metadata.nodes)
 
 
-_NOT_ANSWERED = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's answer leaves it out")
+_NOT_ANSWERED = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's answer does not contain it")
 
 
 async def _attempt(
-    things: list[_K], attempt: Callable[[list[_K]], Awaitable[Mapping[_K, _V | KafkaError]]]
+    items: list[_K], attempt: Callable[[list[_K]], Awaitable[Mapping[_K, _V | KafkaError]]]
 ) -> Mapping[_K, _V | KafkaError]:
     try:
-        return await attempt(things)
+        return await attempt(items)
     except KafkaError as error:
-        return dict.fromkeys(things, error)
+        return dict.fromkeys(items, error)
 
 
 def _no_leader(metadata: ClusterMetadata, partition: TopicPartition) -> KafkaError:

@@ -1,4 +1,4 @@
-"""The cluster itself: its brokers, its controller, what they speak."""
+"""The cluster itself: its brokers, its controller, the APIs they support."""
 
 from barnabas.client.admin.base import AdminBase, Call
 from barnabas.client.admin.types import ApiVersionsDescription, ClusterDescription
@@ -6,7 +6,7 @@ from barnabas.client.errors import KafkaError, UnsupportedVersionError, raise_fo
 from barnabas.client.types import Node
 from barnabas.wire.messages import describe_cluster, unregister_broker
 
-# The version of DescribeCluster that tells of fenced brokers.
+# The first version of DescribeCluster that includes fenced brokers.
 FENCED_FROM = 2
 
 
@@ -28,7 +28,7 @@ class ClusterAdmin(AdminBase):
         async def with_fenced() -> ClusterDescription:
             connection = await self._cluster.any()
             if not connection.supports(describe_cluster.API_KEY, FENCED_FROM):
-                raise UnsupportedVersionError("the broker is too old to tell of fenced brokers")
+                raise UnsupportedVersionError("the broker is too old to list fenced brokers")
             request = describe_cluster.DescribeClusterRequest(include_fenced_brokers=True)
             response = await connection.send(describe_cluster.API_KEY, request)
             raise_for(response.error_code, response.error_message)
@@ -40,7 +40,7 @@ class ClusterAdmin(AdminBase):
         return self._run(timeout, work)
 
     def unregister_broker(self, broker_id: int, *, timeout: float | None = None) -> None:
-        """Forget a broker that will not come back. UnsupportedVersionError where brokers do not register."""
+        """Remove a broker that will not come back. UnsupportedVersionError if the cluster cannot do that."""
 
         async def ask() -> None:
             connection = await self._cluster.controller()
@@ -54,7 +54,7 @@ class ClusterAdmin(AdminBase):
         self._run(timeout, work)
 
     def api_versions(self, *, timeout: float | None = None) -> dict[int, ApiVersionsDescription]:
-        """What each broker speaks, by its id."""
+        """The APIs and features that each broker supports, by broker id."""
 
         async def ask(node_id: int) -> ApiVersionsDescription:
             connection = await self._cluster.connection(node_id)
@@ -76,7 +76,7 @@ class ClusterAdmin(AdminBase):
             return {node_id: await outcome(node_id) for node_id in node_ids}
 
         async def work(call: Call) -> dict[int, ApiVersionsDescription]:
-            return await self._settle(call, await self._retry(call, self._node_ids), attempt)
+            return await self._retry_items(call, await self._retry(call, self._node_ids), attempt)
 
         return self._run(timeout, work)
 

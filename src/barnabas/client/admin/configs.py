@@ -1,4 +1,4 @@
-"""Settings of topics, brokers and groups: describe, change, list what has any."""
+"""Settings of topics, brokers and groups: describe and change them, list the resources that have any."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
@@ -37,13 +37,13 @@ class ConfigAdmin(AdminBase):
         include_documentation: bool = False,
         timeout: float | None = None,
     ) -> dict[ConfigResource, Entries]:
-        """Settings by name, all or those of `keys`.
+        """Settings by name: all of them, or only `keys`.
 
         orders = ConfigResource(ConfigResourceType.TOPIC, "orders")
         admin.describe_configs([orders])[orders]["retention.ms"].value"""
 
         async def ask(
-            connection: BrokerConnection, asked: list[ConfigResource]
+            connection: BrokerConnection, requested: list[ConfigResource]
         ) -> dict[ConfigResource, Entries | KafkaError]:
             request = describe_configs.DescribeConfigsRequest(
                 resources=[
@@ -52,7 +52,7 @@ class ConfigAdmin(AdminBase):
                         resource_name=resource.name,
                         configuration_keys=None if keys is None else list(keys),
                     )
-                    for resource in asked
+                    for resource in requested
                 ],
                 include_synonyms=include_synonyms,
                 include_documentation=include_documentation,
@@ -68,7 +68,7 @@ class ConfigAdmin(AdminBase):
             }
 
         async def work(call: Call) -> dict[ConfigResource, Entries]:
-            return await self._settle(call, resources, lambda left: self._by_broker(left, ask))
+            return await self._retry_items(call, resources, lambda left: self._by_broker(left, ask))
 
         return self._run(timeout, work)
 
@@ -79,23 +79,23 @@ class ConfigAdmin(AdminBase):
         validate_only: bool = False,
         timeout: float | None = None,
     ) -> None:
-        """Change some settings and leave the others.
+        """Change some settings; the others stay as they are.
 
         admin.incremental_alter_configs({orders: [AlterConfigOp("retention.ms", "60000")]})"""
-        wanted = {resource: list(operations) for resource, operations in changes.items()}
+        operations = {resource: list(given) for resource, given in changes.items()}
 
         async def ask(
-            connection: BrokerConnection, asked: list[ConfigResource]
+            connection: BrokerConnection, requested: list[ConfigResource]
         ) -> dict[ConfigResource, Entries | KafkaError]:
             request = incremental_alter_configs.IncrementalAlterConfigsRequest(
-                resources=[_incremental(resource, wanted[resource]) for resource in asked],
+                resources=[_incremental(resource, operations[resource]) for resource in requested],
                 validate_only=validate_only,
             )
             response = await connection.send(incremental_alter_configs.API_KEY, request)
             return _altered(response)
 
         async def work(call: Call) -> None:
-            await self._settle(call, wanted, lambda left: self._by_broker(left, ask))
+            await self._retry_items(call, operations, lambda left: self._by_broker(left, ask))
 
         self._run(timeout, work)
 
@@ -106,27 +106,27 @@ class ConfigAdmin(AdminBase):
         validate_only: bool = False,
         timeout: float | None = None,
     ) -> None:
-        """Replace all settings of a resource: what is not named falls back to its default."""
+        """Replace all settings of a resource: those that are not given return to their defaults."""
 
         async def ask(
-            connection: BrokerConnection, asked: list[ConfigResource]
+            connection: BrokerConnection, requested: list[ConfigResource]
         ) -> dict[ConfigResource, Entries | KafkaError]:
             request = alter_configs.AlterConfigsRequest(
-                resources=[_replacement(resource, configs[resource]) for resource in asked],
+                resources=[_replacement(resource, configs[resource]) for resource in requested],
                 validate_only=validate_only,
             )
             response = await connection.send(alter_configs.API_KEY, request)
             return _altered(response)
 
         async def work(call: Call) -> None:
-            await self._settle(call, configs, lambda left: self._by_broker(left, ask))
+            await self._retry_items(call, configs, lambda left: self._by_broker(left, ask))
 
         self._run(timeout, work)
 
     def list_config_resources(
         self, types: Collection[ConfigResourceType] = (), *, timeout: float | None = None
     ) -> list[ConfigResource]:
-        """What has settings: of the given types, or of all."""
+        """The resources that have settings: those of the given types, or all."""
 
         async def ask() -> list[ConfigResource]:
             connection = await self._cluster.any()
@@ -136,10 +136,10 @@ class ConfigAdmin(AdminBase):
             response = await connection.send(list_config_resources.API_KEY, request)
             raise_for(response.error_code)
             return [
-                _resource(found.resource_type, found.resource_name)
-                for found in response.config_resources
-                # A newer broker may have kinds that this client has no name for.
-                if found.resource_type in _KNOWN_TYPES
+                _resource(resource.resource_type, resource.resource_name)
+                for resource in response.config_resources
+                # A newer broker may have types that this client does not know.
+                if resource.resource_type in _KNOWN_TYPES
             ]
 
         async def work(call: Call) -> list[ConfigResource]:
@@ -150,20 +150,20 @@ class ConfigAdmin(AdminBase):
     async def _by_broker(
         self, resources: list[ConfigResource], ask: _Ask
     ) -> dict[ConfigResource, Entries | KafkaError]:
-        """A broker answers for its own settings; any answers for the rest."""
+        """Ask each broker about its own settings, and any broker about the rest."""
         outcomes: dict[ConfigResource, Entries | KafkaError] = {}
         by_broker: dict[int | None, list[ConfigResource]] = {}
         for resource in resources:
             own = resource.type in _OF_ONE_BROKER and resource.name.isdecimal()
             by_broker.setdefault(int(resource.name) if own else None, []).append(resource)
-        for broker, asked in by_broker.items():
+        for broker, requested in by_broker.items():
             try:
                 connection = await (
                     self._cluster.any() if broker is None else self._cluster.connection(broker)
                 )
-                outcomes.update(await ask(connection, asked))
+                outcomes.update(await ask(connection, requested))
             except KafkaError as error:
-                outcomes.update(dict.fromkeys(asked, error))
+                outcomes.update(dict.fromkeys(requested, error))
         return outcomes
 
 

@@ -1,7 +1,7 @@
-"""Consumer groups described: state, members and their partitions, of both protocols.
+"""Describes consumer groups of both protocols: state, members and their partitions.
 
-A group is asked for as one of the consumer protocol (KIP-848) first; a broker that says it is none, or
-does not know the question, is asked for a classic one."""
+The group is first requested as one with the consumer protocol (KIP-848). If it is not one, or if the broker
+does not support the request, it is requested as a classic group."""
 
 import struct
 from collections.abc import Collection
@@ -40,7 +40,7 @@ class GroupDescriptionAdmin(AdminBase):
             return outcomes
 
         async def work(call: Call) -> dict[str, ConsumerGroupDescription]:
-            return await self._settle(call, groups, attempt)
+            return await self._retry_items(call, groups, attempt)
 
         return self._run(timeout, work)
 
@@ -60,7 +60,7 @@ class GroupDescriptionAdmin(AdminBase):
 
 def _only(groups: list[_G]) -> _G:
     if len(groups) != 1:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{len(groups)} groups were described, not 1")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"expected 1 group in the answer, got {len(groups)}")
     return groups[0]
 
 
@@ -108,7 +108,7 @@ def _classic(group: describe_groups.DescribedGroup, coordinator: Node) -> Consum
     if group.error_code:
         raise error_from(group.error_code, group.error_message)
     if group.group_state == "Dead":
-        # How brokers before version 6 of the request say it.
+        # Before version 6, this is how brokers answer for a group that does not exist.
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
     return ConsumerGroupDescription(
         group.group_id,
@@ -144,7 +144,7 @@ def classic_assignment(data: bytes) -> frozenset[TopicPartition]:
         )
     except (WireError, struct.error) as error:
         raise KafkaError(
-            ErrorCode.UNKNOWN_SERVER_ERROR, f"a member's assignment cannot be read: {error}"
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"the assignment of a member cannot be decoded: {error}"
         ) from error
     return frozenset(
         TopicPartition(topic.topic, partition)

@@ -34,8 +34,8 @@ class GroupAdmin(AdminBase):
 
         async def ask_all() -> list[ConsumerGroupListing]:
             answers = await asyncio.gather(*(ask(node_id) for node_id in await self._node_ids()))
-            found = {listing.group_id: listing for answer in answers for listing in answer}
-            return [found[group] for group in sorted(found)]
+            by_group = {listing.group_id: listing for answer in answers for listing in answer}
+            return [by_group[group] for group in sorted(by_group)]
 
         async def work(call: Call) -> list[ConsumerGroupListing]:
             return await self._retry(call, ask_all)
@@ -55,7 +55,7 @@ class GroupAdmin(AdminBase):
             return {group: await self._ask_coordinator(GROUP, group, partial(ask, group)) for group in left}
 
         async def work(call: Call) -> None:
-            await self._settle(call, groups, attempt)
+            await self._retry_items(call, groups, attempt)
 
         self._run(timeout, work)
 
@@ -67,7 +67,7 @@ class GroupAdmin(AdminBase):
         reason: str | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Make static members leave a classic group, or all members (None); raises AdminError by member.
+        """Remove these static members from a classic group, or all members (None).
 
         admin.remove_members_from_consumer_group("billing", ["worker-3"])"""
 

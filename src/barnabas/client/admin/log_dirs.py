@@ -1,4 +1,4 @@
-"""The directories of brokers: what is in them and how large it is."""
+"""The log directories of brokers: their partitions and sizes."""
 
 from collections.abc import Collection
 
@@ -19,7 +19,7 @@ class LogDirAdmin(AdminBase):
         partitions: Collection[TopicPartition] | None = None,
         timeout: float | None = None,
     ) -> dict[int, Directories]:
-        """Directories by path, by broker (None: all), with all partitions or the given ones.
+        """Log directories by path, for each broker (None: all), with all partitions or the given ones.
 
         admin.describe_log_dirs()[1]["/data"].replicas[TopicPartition("orders", 0)].size"""
         topics = None if partitions is None else _topics(partitions)
@@ -34,12 +34,12 @@ class LogDirAdmin(AdminBase):
                 return error
             return {result.log_dir: _directory(result) for result in response.results}
 
-        async def attempt(asked: list[int]) -> dict[int, Directories | KafkaError]:
-            return {broker: await ask(broker) for broker in asked}
+        async def attempt(requested: list[int]) -> dict[int, Directories | KafkaError]:
+            return {broker: await ask(broker) for broker in requested}
 
         async def work(call: Call) -> dict[int, Directories]:
-            asked = await self._retry(call, self._node_ids) if brokers is None else brokers
-            return await self._settle(call, asked, attempt)
+            requested = await self._retry(call, self._node_ids) if brokers is None else brokers
+            return await self._retry_items(call, requested, attempt)
 
         return self._run(timeout, work)
 

@@ -1,4 +1,4 @@
-"""Committed offsets of groups: list, set, delete, and how far behind a group is."""
+"""Committed offsets of groups: list, set and delete them, and compute the lag."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
@@ -12,7 +12,7 @@ from barnabas.client.errors import ErrorCode, KafkaError, raise_for
 from barnabas.client.types import OffsetAndMetadata, TopicPartition
 from barnabas.wire.messages import offset_commit, offset_delete, offset_fetch
 
-# Later versions name topics by id; groups may hold offsets of topics that exist no more.
+# Later versions identify topics by id, but groups may have offsets of topics that no longer exist.
 LAST_VERSION_WITH_NAMES = 9
 
 _GONE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -30,7 +30,7 @@ class OffsetAdmin(RecordAdmin):
         require_stable: bool = False,
         timeout: float | None = None,
     ) -> Offsets:
-        """The committed offsets of a group, of all partitions or the given ones; those without one are
+        """The committed offsets of a group, for all partitions or the given ones. Partitions without one are
         left out: admin.list_consumer_group_offsets("billing")[TopicPartition("orders", 0)].offset"""
 
         async def work(call: Call) -> Offsets:
@@ -57,7 +57,7 @@ class OffsetAdmin(RecordAdmin):
             return _outcomes(response.topics)
 
         async def work(call: Call) -> None:
-            await self._settle(
+            await self._retry_items(
                 call,
                 offsets,
                 lambda left: self._of_group(group, partial(ask, left)),
@@ -69,7 +69,7 @@ class OffsetAdmin(RecordAdmin):
     def delete_consumer_group_offsets(
         self, group: str, partitions: Collection[TopicPartition], *, timeout: float | None = None
     ) -> None:
-        """Forget the offsets of partitions that no member of the group reads."""
+        """Delete the committed offsets of partitions that no member of the group reads."""
 
         async def ask(left: list[TopicPartition], connection: BrokerConnection) -> _Outcomes:
             topics = [
@@ -88,13 +88,13 @@ class OffsetAdmin(RecordAdmin):
             return _outcomes(response.topics)
 
         async def work(call: Call) -> None:
-            await self._settle(call, partitions, lambda left: self._of_group(group, partial(ask, left)))
+            await self._retry_items(call, partitions, lambda left: self._of_group(group, partial(ask, left)))
 
         self._run(timeout, work)
 
     def lag_of(self, group: str, *, timeout: float | None = None) -> dict[TopicPartition, int]:
-        """How many offsets each partition's end is ahead of what the group has committed; partitions that
-        exist no more are left out.
+        """The lag of a group: for each partition, how far the committed offset is behind the end. Partitions
+        that no longer exist are left out.
 
         sum(admin.lag_of("billing").values())"""
 
@@ -125,9 +125,9 @@ class OffsetAdmin(RecordAdmin):
             response = await connection.send(
                 offset_fetch.API_KEY, request, version_max=LAST_VERSION_WITH_NAMES
             )
-            found = response.groups[0] if response.groups else offset_fetch.OffsetFetchResponseGroup()
-            raise_for(found.error_code)
-            return _positions(found)
+            answer = response.groups[0] if response.groups else offset_fetch.OffsetFetchResponseGroup()
+            raise_for(answer.error_code)
+            return _positions(answer)
 
         async def attempt() -> Offsets:
             outcome = await self._ask_coordinator(GROUP, group, ask)
@@ -156,12 +156,12 @@ def _fetch_topics(partitions: Collection[TopicPartition]) -> list[offset_fetch.O
 def _positions(group: offset_fetch.OffsetFetchResponseGroup) -> Offsets:
     positions: Offsets = {}
     for topic in group.topics:
-        for found in topic.partitions:
-            raise_for(found.error_code)
-            # -1 says that nothing is committed.
-            if found.committed_offset >= 0:
-                positions[TopicPartition(topic.name, found.partition_index)] = OffsetAndMetadata(
-                    found.committed_offset, found.metadata or "", found.committed_leader_epoch
+        for partition in topic.partitions:
+            raise_for(partition.error_code)
+            # -1 means that no offset is committed.
+            if partition.committed_offset >= 0:
+                positions[TopicPartition(topic.name, partition.partition_index)] = OffsetAndMetadata(
+                    partition.committed_offset, partition.metadata or "", partition.committed_leader_epoch
                 )
     return positions
 
@@ -171,8 +171,8 @@ def _commit_topics(
 ) -> list[offset_commit.OffsetCommitRequestTopic]:
     topics: dict[str, list[offset_commit.OffsetCommitRequestPartition]] = {}
     for partition in partitions:
-        wanted = offsets[partition]
-        position = OffsetAndMetadata(wanted) if isinstance(wanted, int) else wanted
+        given = offsets[partition]
+        position = OffsetAndMetadata(given) if isinstance(given, int) else given
         topics.setdefault(partition.topic, []).append(
             offset_commit.OffsetCommitRequestPartition(
                 partition_index=partition.partition,

@@ -1,4 +1,4 @@
-"""Producers that have written to partitions, as their leaders remember them."""
+"""The producers that have written to partitions."""
 
 from collections.abc import Collection
 
@@ -20,16 +20,16 @@ class ProducerAdmin(AdminBase):
         broker_id: int | None = None,
         timeout: float | None = None,
     ) -> dict[TopicPartition, States]:
-        """The producers of each partition, as its leader knows them, or the replica on a certain broker.
+        """The producers of each partition, as its leader knows them, or the replica on broker `broker_id`.
 
         admin.describe_producers([TopicPartition("orders", 0)])"""
 
         async def ask(
-            connection: BrokerConnection, asked: list[TopicPartition]
+            connection: BrokerConnection, requested: list[TopicPartition]
         ) -> dict[TopicPartition, States | KafkaError]:
             topics = [
                 describe_producers.TopicRequest(name=topic, partition_indexes=numbers)
-                for topic, numbers in group_by_topic(asked).items()
+                for topic, numbers in group_by_topic(requested).items()
             ]
             response = await connection.send(
                 describe_producers.API_KEY, describe_producers.DescribeProducersRequest(topics=topics)
@@ -43,7 +43,7 @@ class ProducerAdmin(AdminBase):
             }
 
         async def work(call: Call) -> dict[TopicPartition, States]:
-            return await self._settle(call, partitions, attempt, UNKNOWN_TOPIC_ATTEMPTS)
+            return await self._retry_items(call, partitions, attempt, UNKNOWN_TOPIC_ATTEMPTS)
 
         async def attempt(left: list[TopicPartition]) -> dict[TopicPartition, States | KafkaError]:
             if broker_id is None:

@@ -1,4 +1,4 @@
-"""Partitions on their way between brokers: list those that move."""
+"""Partitions that are moving between brokers."""
 
 from collections.abc import Collection
 
@@ -13,7 +13,7 @@ class ReassignmentAdmin(AdminBase):
     def list_partition_reassignments(
         self, partitions: Collection[TopicPartition] | None = None, *, timeout: float | None = None
     ) -> dict[TopicPartition, PartitionReassignment]:
-        """Those of the given partitions (None: of all) that move. UnsupportedVersionError where none can."""
+        """Those of the given partitions (None: all) that are moving between brokers."""
         topics = None
         if partitions is not None:
             topics = [

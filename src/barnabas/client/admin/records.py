@@ -1,4 +1,4 @@
-"""Records: delete those before an offset, look offsets up."""
+"""Records: delete those before an offset, look up offsets."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from barnabas.client.types import TopicPartition
 from barnabas.wire.messages import delete_records, list_offsets
 
 ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
-# The version of ListOffsets that a special offset came with.
+# The first version of ListOffsets that supports each special offset.
 _VERSION_NEEDED = {
     OffsetSpec.MAX_TIMESTAMP: 7,
     OffsetSpec.EARLIEST_LOCAL: 8,
@@ -23,7 +23,7 @@ class RecordAdmin(AdminBase):
     def delete_records(
         self, before: Mapping[TopicPartition, int], *, timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """Delete the records before an offset (-1: all); gives the new first offset of each partition.
+        """Delete the records before an offset (-1: all). Returns the new first offset of each partition.
 
         admin.delete_records({TopicPartition("orders", 0): 100})"""
 
@@ -53,7 +53,7 @@ class RecordAdmin(AdminBase):
             }
 
         async def work(call: Call) -> dict[TopicPartition, int]:
-            return await self._settle(
+            return await self._retry_items(
                 call,
                 before,
                 lambda left: self._by_leader(left, lambda *where: ask(call, *where)),
@@ -69,7 +69,7 @@ class RecordAdmin(AdminBase):
         isolation_level: str = "read_uncommitted",
         timeout: float | None = None,
     ) -> dict[TopicPartition, ListedOffset]:
-        """The first, last or timestamp's offset of partitions.
+        """Offsets of partitions: the first, the last, or the one for a timestamp.
 
         admin.list_offsets({TopicPartition("orders", 0): OffsetSpec.LATEST})"""
         isolation = ISOLATION_LEVELS[isolation_level]
@@ -95,7 +95,7 @@ class RecordAdmin(AdminBase):
             response = await connection.send(list_offsets.API_KEY, request)
             return _offsets(response)
 
-        return await self._settle(
+        return await self._retry_items(
             call, specs, lambda left: self._by_leader(left, ask), UNKNOWN_TOPIC_ATTEMPTS
         )
 
@@ -103,7 +103,9 @@ class RecordAdmin(AdminBase):
 def _check_version(connection: BrokerConnection, specs: set[int]) -> None:
     needed = max((version for spec, version in _VERSION_NEEDED.items() if spec in specs), default=0)
     if not connection.supports(list_offsets.API_KEY, needed):
-        raise UnsupportedVersionError(f"the broker is too old: it has no version {needed} of ListOffsets")
+        raise UnsupportedVersionError(
+            f"the broker is too old: it does not support version {needed} of ListOffsets"
+        )
 
 
 def _offset_topics(

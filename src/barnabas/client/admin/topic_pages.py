@@ -1,5 +1,5 @@
-"""Topics described in pages (DescribeTopicPartitions): no answer grows with the size of a topic, and the
-replicas that may still be elected are told."""
+"""Describes topics in pages (DescribeTopicPartitions): the size of an answer is limited even for large
+topics, and the answer has the eligible leader replicas."""
 
 from collections.abc import Mapping
 
@@ -23,7 +23,7 @@ async def described_in_pages(
     connection: BrokerConnection, names: list[str], partitions_max: int, nodes: Nodes
 ) -> dict[str, TopicDescription | KafkaError]:
     """Descriptions or errors by name; at most `partitions_max` partitions per answer."""
-    found: dict[str, list[DescribeTopicPartitionsResponseTopic]] = {}
+    pieces_by_name: dict[str, list[DescribeTopicPartitionsResponseTopic]] = {}
     cursor: Cursor | None = None
     while True:
         first = "" if cursor is None else cursor.topic_name
@@ -34,15 +34,15 @@ async def described_in_pages(
         )
         page: DescribeTopicPartitionsResponse = await connection.send(API_KEY, request)
         for topic in page.topics:
-            found.setdefault(topic.name or "", []).append(topic)
+            pieces_by_name.setdefault(topic.name or "", []).append(topic)
         if page.next_cursor is None:
-            return {name: _description(pieces, nodes) for name, pieces in found.items()}
-        if cursor is not None and _place(page.next_cursor) <= _place(cursor):
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker gives the same page again")
+            return {name: _description(pieces, nodes) for name, pieces in pieces_by_name.items()}
+        if cursor is not None and _position(page.next_cursor) <= _position(cursor):
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker sent the same page again")
         cursor = page.next_cursor
 
 
-def _place(cursor: Cursor) -> tuple[str, int]:
+def _position(cursor: Cursor) -> tuple[str, int]:
     return cursor.topic_name, cursor.partition_index
 
 
@@ -77,5 +77,5 @@ def _partition(part: DescribeTopicPartitionsResponsePartition, nodes: Nodes) -> 
 
 
 def _nodes(ids: list[int], nodes: Nodes) -> tuple[Node, ...]:
-    """A broker that is down is not listed, and is still a replica."""
+    """The nodes with these ids. A broker that is down is not in the metadata but is still a replica."""
     return tuple(nodes.get(node_id, Node(node_id, "", -1)) for node_id in ids)

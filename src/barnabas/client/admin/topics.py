@@ -20,13 +20,13 @@ class TopicAdmin(AdminBase):
     def create_topics(
         self, topics: Iterable[NewTopic], *, validate_only: bool = False, timeout: float | None = None
     ) -> dict[str, CreatedTopic]:
-        """Create topics, or only check whether they could be.
+        """Create topics; with `validate_only`, only check whether they could be created.
 
         admin.create_topics([NewTopic("orders", partitions=3, configs={"retention.ms": "60000"})])"""
         by_name = {topic.name: topic for topic in topics}
 
         async def work(call: Call) -> dict[str, CreatedTopic]:
-            return await self._settle(call, by_name, lambda names: attempt(call, names))
+            return await self._retry_items(call, by_name, lambda names: attempt(call, names))
 
         async def attempt(call: Call, names: list[str]) -> dict[str, CreatedTopic | KafkaError]:
             connection = await self._cluster.controller()
@@ -59,7 +59,7 @@ class TopicAdmin(AdminBase):
             }
 
         async def work(call: Call) -> None:
-            await self._settle(call, topics, lambda names: attempt(call, names))
+            await self._retry_items(call, topics, lambda names: attempt(call, names))
 
         self._run(timeout, work)
 
@@ -75,7 +75,7 @@ class TopicAdmin(AdminBase):
         async def attempt(call: Call, names: list[str]) -> dict[str, KafkaError | None]:
             connection = await self._cluster.controller()
             request = create_partitions.CreatePartitionsRequest(
-                topics=[_growing(name, new_partitions[name]) for name in names],
+                topics=[_partitions_to_add(name, new_partitions[name]) for name in names],
                 timeout_ms=call.left_ms,
                 validate_only=validate_only,
             )
@@ -86,14 +86,14 @@ class TopicAdmin(AdminBase):
             }
 
         async def work(call: Call) -> None:
-            await self._settle(call, new_partitions, lambda names: attempt(call, names))
+            await self._retry_items(call, new_partitions, lambda names: attempt(call, names))
 
         self._run(timeout, work)
 
     def list_topics(
         self, *, include_internal: bool = False, timeout: float | None = None
     ) -> dict[str, TopicListing]:
-        """All topics by name; the broker's own only if asked for."""
+        """All topics by name; internal ones only with `include_internal`."""
 
         async def work(call: Call) -> dict[str, TopicListing]:
             metadata = await self._retry(call, lambda: self._topics_metadata(None))
@@ -112,7 +112,7 @@ class TopicAdmin(AdminBase):
         partition_size_limit_per_response: int = 2000,
         timeout: float | None = None,
     ) -> dict[str, TopicDescription]:
-        """Partitions, leaders and replicas; asked for in pages of so many partitions where brokers do that.
+        """Partitions, leaders and replicas, requested in pages of that many partitions if the broker can.
 
         admin.describe_topics(["orders"])["orders"].partitions[0].leader"""
 
@@ -126,7 +126,7 @@ class TopicAdmin(AdminBase):
             return {name: _described(metadata.topics.get(name)) for name in names}
 
         async def work(call: Call) -> dict[str, TopicDescription]:
-            return await self._settle(call, topics, attempt)
+            return await self._retry_items(call, topics, attempt)
 
         return self._run(timeout, work)
 
@@ -154,8 +154,8 @@ def _created(result: create_topics.CreatableTopicResult) -> CreatedTopic:
     )
 
 
-def _growing(name: str, wanted: NewPartitions | int) -> create_partitions.CreatePartitionsTopic:
-    total, assignments = (wanted, None) if isinstance(wanted, int) else wanted
+def _partitions_to_add(name: str, new: NewPartitions | int) -> create_partitions.CreatePartitionsTopic:
+    total, assignments = (new, None) if isinstance(new, int) else new
     return create_partitions.CreatePartitionsTopic(
         name=name,
         count=total,

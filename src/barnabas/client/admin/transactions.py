@@ -1,4 +1,4 @@
-"""Transactions: list, describe, abort one that hangs."""
+"""Transactions: list and describe them, abort a hanging one."""
 
 import asyncio
 from collections.abc import Collection
@@ -50,7 +50,7 @@ class TransactionAdmin(AdminBase):
             raise_for(response.error_code)
             if response.unknown_state_filters:
                 unknown = ", ".join(response.unknown_state_filters)
-                raise ConfigError(f"The broker knows no such state of a transaction: {unknown}.")
+                raise ConfigError(f"The broker does not know these transaction states: {unknown}.")
             return [
                 TransactionListing(
                     state.transactional_id, state.producer_id, state.transaction_state, node_id
@@ -86,18 +86,18 @@ class TransactionAdmin(AdminBase):
                     return outcome_of(
                         state.error_code, None, _description(state, coordinator.id if coordinator else -1)
                     )
-            return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's answer leaves it out")
+            return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's answer does not contain it")
 
         async def attempt(left: list[str]) -> dict[str, TransactionDescription | KafkaError]:
             return {name: await self._ask_coordinator(TRANSACTION, name, partial(ask, name)) for name in left}
 
         async def work(call: Call) -> dict[str, TransactionDescription]:
-            return await self._settle(call, transactional_ids, attempt)
+            return await self._retry_items(call, transactional_ids, attempt)
 
         return self._run(timeout, work)
 
     def fence_producers(self, transactional_ids: Collection[str], *, timeout: float | None = None) -> None:
-        """Shut out the producers that use these ids now; an open transaction of theirs is aborted."""
+        """Fence the producers that use these transactional ids now; their open transactions are aborted."""
 
         async def ask(call: Call, name: str, connection: BrokerConnection) -> KafkaError | None:
             request = init_producer_id.InitProducerIdRequest(
@@ -113,23 +113,23 @@ class TransactionAdmin(AdminBase):
             }
 
         async def work(call: Call) -> None:
-            await self._settle(call, transactional_ids, partial(attempt, call))
+            await self._retry_items(call, transactional_ids, partial(attempt, call))
 
         self._run(timeout, work)
 
     def force_terminate_transaction(self, transactional_id: str, *, timeout: float | None = None) -> None:
-        """End the transaction of an id, whoever has it open; its producer is shut out."""
+        """Abort the open transaction of a transactional id; its producer is fenced."""
         self.fence_producers([transactional_id], timeout=timeout)
 
     def abort_transaction(self, spec: AbortTransactionSpec, *, timeout: float | None = None) -> None:
-        """Abort a transaction that hangs in one partition because its coordinator has lost it.
+        """Abort a transaction that hangs in one partition because its coordinator no longer knows it.
 
-        A healthy transaction ends by itself, at the latest after its timeout: this is for repairs."""
+        This is for repairs: a healthy transaction ends by itself, at the latest after its timeout."""
 
         async def ask(
             connection: BrokerConnection, partitions: list[TopicPartition]
         ) -> dict[TopicPartition, KafkaError | None]:
-            # The first version says all that a repair needs.
+            # Version 1 has all fields that are needed here.
             response = await connection.send(write_txn_markers.API_KEY, _abort_marker(spec), version_max=1)
             return {
                 TopicPartition(topic.name, answer.partition_index): _aborted(answer.error_code)
@@ -139,20 +139,20 @@ class TransactionAdmin(AdminBase):
             }
 
         async def work(call: Call) -> None:
-            await self._settle(call, [spec.partition], lambda left: self._by_leader(left, ask))
+            await self._retry_items(call, [spec.partition], lambda left: self._by_leader(left, ask))
 
         self._run(timeout, work)
 
 
 def _check_filters(connection: BrokerConnection, request: list_transactions.ListTransactionsRequest) -> None:
-    """An old broker would ignore a newer filter and answer with too much."""
+    """Refuse a filter that the broker does not support: it would ignore it and return too much."""
     needed = 0
     if request.duration_filter >= 0:
         needed = 1
     if request.transactional_id_pattern is not None:
         needed = 2
     if not connection.supports(list_transactions.API_KEY, needed):
-        raise UnsupportedVersionError(f"the broker has no version {needed} of ListTransactions")
+        raise UnsupportedVersionError(f"the broker does not support version {needed} of ListTransactions")
 
 
 def _description(

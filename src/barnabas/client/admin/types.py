@@ -1,4 +1,4 @@
-"""What the admin client takes and gives: plain values."""
+"""The types of the admin client's arguments and results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,20 +11,20 @@ from barnabas.ids import ZERO_UUID, Uuid
 
 
 class AdminError(KafkaError):
-    """Some of the things asked for failed: `errors` by thing, and `results` of those that did not.
+    """Some items of a call failed: `errors` has the error of each, `results` the values of the others.
 
-    Its code and text are those of the first failure."""
+    The code and the message are those of the first failure."""
 
     def __init__(self, errors: Mapping[Any, KafkaError], results: Mapping[Any, Any]) -> None:
         self.errors = dict(errors)
         self.results = dict(results)
-        thing, first = next(iter(self.errors.items()))
+        item, first = next(iter(self.errors.items()))
         more = f" (and {len(self.errors) - 1} more)" if len(self.errors) > 1 else ""
-        super().__init__(first.code, f"{thing}: {first.message}{more}")
+        super().__init__(first.code, f"{item}: {first.message}{more}")
 
 
 class NewTopic(NamedTuple):
-    """-1 leaves a number to the broker. `assignments` names the replicas of each partition instead."""
+    """-1 means the broker's default. `assignments` gives the replicas of each partition instead."""
 
     name: str
     partitions: int = -1
@@ -34,7 +34,7 @@ class NewTopic(NamedTuple):
 
 
 class NewPartitions(NamedTuple):
-    """The new total, and perhaps the replicas of each added partition."""
+    """The new total, and optionally the replicas of each added partition."""
 
     total: int
     assignments: list[list[int]] | None = None
@@ -42,7 +42,7 @@ class NewPartitions(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CreatedTopic:
-    """A topic as it was made; -1 where an old broker does not say."""
+    """A topic as it was created; -1 if the broker is too old to send a number."""
 
     name: str
     topic_id: Uuid
@@ -67,7 +67,7 @@ class ConfigResourceType(IntEnum):
 
 
 class ConfigResource(NamedTuple):
-    """What has settings. A broker is named by its id; the empty name stands for all brokers."""
+    """Something that has settings. The name of a broker is its id; the empty name means all brokers."""
 
     type: ConfigResourceType
     name: str
@@ -111,7 +111,7 @@ class ConfigEntry:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """`fenced`: ids of brokers that are registered and do not serve; listed in `nodes` only if asked for."""
+    """`fenced`: ids of brokers that are registered but do not serve; in `nodes` only if requested."""
 
     cluster_id: str
     controller: Node | None
@@ -121,7 +121,7 @@ class ClusterDescription:
 
 @dataclass(frozen=True, slots=True)
 class ApiVersionsDescription:
-    """What a broker speaks: (first, last) version by API key, and its features."""
+    """What a broker supports: the (first, last) version of each API key, and its features."""
 
     node: Node
     versions: Mapping[int, tuple[int, int]]
@@ -130,7 +130,7 @@ class ApiVersionsDescription:
 
 
 class PartitionReassignment(NamedTuple):
-    """A partition on its way to other brokers: all its replicas, those that come and those that go."""
+    """A partition that is moving to other brokers: all replicas, the added ones and the removed ones."""
 
     replicas: tuple[int, ...]
     adding_replicas: tuple[int, ...]
@@ -145,7 +145,7 @@ class ReplicaInfo(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogDirDescription:
-    """`error` is None for a directory that works; sizes of the disk are -1 where the broker does not say."""
+    """`error` is None for a directory that works. The sizes are -1 if the broker does not send them."""
 
     error: KafkaError | None
     replicas: Mapping[TopicPartition, ReplicaInfo]
@@ -165,7 +165,7 @@ class OffsetSpec(IntEnum):
 
 
 class ListedOffset(NamedTuple):
-    """The offset found, -1 when there is none; the timestamp of its record where one was asked for."""
+    """The offset, -1 if there is none; the timestamp of its record if the lookup was by timestamp."""
 
     offset: int
     timestamp: int
@@ -174,7 +174,8 @@ class ListedOffset(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupListing:
-    """`type` is classic or consumer, empty where an old broker does not say; simple: it only has offsets."""
+    """`type` is classic or consumer, or empty if the broker is too old to send it. A simple group has only
+    offsets, no members."""
 
     group_id: str
     is_simple: bool
@@ -184,8 +185,8 @@ class ConsumerGroupListing:
 
 @dataclass(frozen=True, slots=True)
 class MemberDescription:
-    """The last six are known of members of groups of the consumer protocol only. `is_upgraded`: whether the
-    member itself speaks it; None where an old broker does not say."""
+    """The last six fields are known only in groups with the consumer protocol. `is_upgraded`: whether the
+    member itself uses that protocol; None if the broker is too old to send it."""
 
     member_id: str
     group_instance_id: str | None
@@ -202,7 +203,7 @@ class MemberDescription:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupDescription:
-    """`type` is classic or consumer. `assignor` is the protocol a classic group has chosen."""
+    """`type` is classic or consumer. `assignor` is the protocol that a classic group has chosen."""
 
     group_id: str
     type: str
@@ -217,7 +218,7 @@ class ConsumerGroupDescription:
 
 @dataclass(frozen=True, slots=True)
 class ProducerState:
-    """A producer that has written to a partition; -1: no transaction open, or nothing known."""
+    """A producer that has written to a partition. -1 means no open transaction, or an unknown value."""
 
     producer_id: int
     producer_epoch: int
@@ -249,7 +250,7 @@ class TransactionDescription:
 
 
 class AbortTransactionSpec(NamedTuple):
-    """A hanging transaction, as describe_producers shows it."""
+    """A hanging transaction, with the values that describe_producers returns."""
 
     partition: TopicPartition
     producer_id: int

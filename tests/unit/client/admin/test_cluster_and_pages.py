@@ -1,4 +1,4 @@
-"""What the admin client learns of larger clusters: pages of partitions, fenced brokers, moves."""
+"""The admin client with larger clusters: pages of partitions, fenced brokers, reassignments."""
 
 from collections.abc import Callable
 
@@ -21,13 +21,13 @@ TOPIC_ID = bytes(range(16))
 
 
 class Peer:
-    """One broker that answers one API as told, beside Metadata; `asked` holds the requests of that API."""
+    """One broker that answers one API as told, beside Metadata; `requests` has the requests of that API."""
 
     def __init__(self, spoken: dict[int, tuple[int, int]], answer: Callable[[Request], Answer]) -> None:
         self._spoken = {metadata.API_KEY: (0, 13), **spoken}
         self._answer = answer
         self.peer = ScriptedPeer(self)
-        self.asked: list[Request] = []
+        self.requests: list[Request] = []
 
     def __call__(self, request: Request) -> Answer:
         match request.header.api_key:
@@ -45,7 +45,7 @@ class Peer:
                     topics=[metadata.MetadataResponseTopic(name="orders", partitions=[part])],
                 )
             case _:
-                self.asked.append(request)
+                self.requests.append(request)
                 return self._answer(request)
 
     def admin(self) -> Admin:
@@ -80,19 +80,22 @@ def test_topics_are_described_page_by_page() -> None:
     ]
     peer = Peer({describe_topic_partitions.API_KEY: (0, 0)}, lambda request: pages.pop(0))
     with peer.peer, peer.admin() as admin:
-        found = admin.describe_topics(["b", "a"], partition_size_limit_per_response=2)
-    assert [request.message.response_partition_limit for request in peer.asked] == [2, 2]
-    assert [[each.name for each in request.message.topics] for request in peer.asked] == [["a", "b"], ["b"]]
-    assert peer.asked[1].message.cursor.partition_index == 1
-    assert found["b"].topic_id == TOPIC_ID
-    first, second = found["b"].partitions
+        described = admin.describe_topics(["b", "a"], partition_size_limit_per_response=2)
+    assert [request.message.response_partition_limit for request in peer.requests] == [2, 2]
+    assert [[each.name for each in request.message.topics] for request in peer.requests] == [
+        ["a", "b"],
+        ["b"],
+    ]
+    assert peer.requests[1].message.cursor.partition_index == 1
+    assert described["b"].topic_id == TOPIC_ID
+    first, second = described["b"].partitions
     assert first.leader is not None and first.leader.id == 1
     assert second.leader is None
     assert [node.id for node in first.eligible_leader_replicas or ()] == [2]
     assert first.last_known_eligible_leader_replicas is None
 
 
-def test_a_broker_that_pages_in_a_circle_is_not_followed() -> None:
+def test_a_broker_that_sends_the_same_page_again_is_an_error() -> None:
     cursor = describe_topic_partitions.Cursor(topic_name="a", partition_index=1)
     peer = Peer(
         {describe_topic_partitions.API_KEY: (0, 0)},
@@ -102,10 +105,10 @@ def test_a_broker_that_pages_in_a_circle_is_not_followed() -> None:
     )
     with peer.peer, peer.admin() as admin, pytest.raises(AdminError, match="same page"):
         admin.describe_topics(["a"])
-    assert len(peer.asked) == 2
+    assert len(peer.requests) == 2
 
 
-def test_a_topic_that_fails_leaves_the_others() -> None:
+def test_the_error_of_one_topic_does_not_affect_the_others() -> None:
     answer = describe_topic_partitions.DescribeTopicPartitionsResponse(
         topics=[topic("a", part(0)), topic("b", error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)]
     )
@@ -124,7 +127,7 @@ def test_an_old_broker_is_asked_for_metadata() -> None:
     assert [node.id for node in info.replicas] == [1, 2]
 
 
-def test_fenced_brokers_are_told_on_request() -> None:
+def test_fenced_brokers_are_listed_on_request() -> None:
     brokers = [
         describe_cluster.DescribeClusterBroker(broker_id=1, host="one", port=9092, rack="r1"),
         describe_cluster.DescribeClusterBroker(broker_id=2, host="two", port=9092, is_fenced=True),
@@ -132,14 +135,14 @@ def test_fenced_brokers_are_told_on_request() -> None:
     answer = describe_cluster.DescribeClusterResponse(cluster_id="c", controller_id=1, brokers=brokers)
     peer = Peer({describe_cluster.API_KEY: (0, 2)}, lambda request: answer)
     with peer.peer, peer.admin() as admin:
-        found = admin.describe_cluster(include_fenced_brokers=True)
-    assert peer.asked[0].message.include_fenced_brokers
-    assert found.fenced == {2}
-    assert found.controller is not None and found.controller.host == "one"
-    assert [node.rack for node in found.nodes] == ["r1", None]
+        described = admin.describe_cluster(include_fenced_brokers=True)
+    assert peer.requests[0].message.include_fenced_brokers
+    assert described.fenced == {2}
+    assert described.controller is not None and described.controller.host == "one"
+    assert [node.rack for node in described.nodes] == ["r1", None]
 
 
-def test_a_broker_too_old_for_fenced_ones_says_so() -> None:
+def test_an_old_broker_that_cannot_list_fenced_brokers_is_an_error() -> None:
     peer = Peer({describe_cluster.API_KEY: (0, 1)}, lambda request: b"")
     with peer.peer, peer.admin() as admin, pytest.raises(UnsupportedVersionError, match="fenced"):
         admin.describe_cluster(include_fenced_brokers=True)
@@ -156,7 +159,7 @@ def test_a_broker_is_unregistered() -> None:
         with pytest.raises(KafkaError) as caught:
             admin.unregister_broker(3)
     assert caught.value.code is ErrorCode.BROKER_ID_NOT_REGISTERED
-    assert [request.message.broker_id for request in peer.asked] == [3, 3]
+    assert [request.message.broker_id for request in peer.requests] == [3, 3]
 
 
 def test_partitions_that_move_are_listed() -> None:
@@ -168,8 +171,8 @@ def test_partitions_that_move_are_listed() -> None:
     )
     peer = Peer({list_partition_reassignments.API_KEY: (0, 0)}, lambda request: answer)
     with peer.peer, peer.admin() as admin:
-        found = admin.list_partition_reassignments([TopicPartition("orders", 4)])
+        moving = admin.list_partition_reassignments([TopicPartition("orders", 4)])
         everything = admin.list_partition_reassignments()
-    assert found == everything == {TopicPartition("orders", 4): PartitionReassignment((1, 2, 3), (3,), (1,))}
-    assert peer.asked[0].message.topics[0].partition_indexes == [4]
-    assert peer.asked[1].message.topics is None
+    assert moving == everything == {TopicPartition("orders", 4): PartitionReassignment((1, 2, 3), (3,), (1,))}
+    assert peer.requests[0].message.topics[0].partition_indexes == [4]
+    assert peer.requests[1].message.topics is None

@@ -1,4 +1,4 @@
-"""The admin client tries again what may pass, tells what does not, and ends in time."""
+"""The admin client retries retriable errors, reports the others, and ends in time."""
 
 from collections.abc import Callable
 
@@ -32,7 +32,8 @@ SPOKEN = {
 
 
 class ScriptedCluster:
-    """One broker that leads orders-0, coordinates everything, and answers the API under test from a list."""
+    """One broker that is the leader of orders-0 and every coordinator; its answers to the tested API are
+    given."""
 
     def __init__(self, *answers: Callable[[Request], Answer]) -> None:
         self._answers = list(answers)
@@ -45,8 +46,8 @@ class ScriptedCluster:
             case metadata.API_KEY:
                 return self._metadata()
             case find_coordinator.API_KEY:
-                found = find_coordinator.Coordinator(node_id=1, host="127.0.0.1", port=self.peer.port)
-                return find_coordinator.FindCoordinatorResponse(coordinators=[found])
+                coordinator = find_coordinator.Coordinator(node_id=1, host="127.0.0.1", port=self.peer.port)
+                return find_coordinator.FindCoordinatorResponse(coordinators=[coordinator])
             case _:
                 return self._answers.pop(0)(request)
 
@@ -58,7 +59,7 @@ class ScriptedCluster:
             topics=[metadata.MetadataResponseTopic(name="orders", partitions=[partition])],
         )
 
-    def asked(self, api_key: int) -> int:
+    def requests(self, api_key: int) -> int:
         return sum(header.api_key == api_key for header in self.peer.requests)
 
 
@@ -82,18 +83,18 @@ def deleted(code: int) -> Callable[[Request], Answer]:
     return lambda request: delete_groups.DeleteGroupsResponse(results=[result])
 
 
-def test_only_what_failed_for_now_is_tried_again() -> None:
-    asked: list[list[str]] = []
+def test_only_items_with_a_retriable_error_are_tried_again() -> None:
+    topics_requested: list[list[str]] = []
 
     def second(request: Request) -> Answer:
-        asked.append([topic.name for topic in request.message.topics])
+        topics_requested.append([topic.name for topic in request.message.topics])
         return created()(request)
 
     first = created(a=ErrorCode.NOT_CONTROLLER, b=ErrorCode.TOPIC_ALREADY_EXISTS)
     cluster = ScriptedCluster(first, second)
     with cluster.peer, admin_of(cluster) as admin, pytest.raises(AdminError) as caught:
         admin.create_topics([NewTopic("a"), NewTopic("b"), NewTopic("c")])
-    assert asked == [["a"]]
+    assert topics_requested == [["a"]]
     assert caught.value.code is ErrorCode.TOPIC_ALREADY_EXISTS
     assert list(caught.value.errors) == ["b"]
     assert set(caught.value.results) == {"a", "c"}
@@ -103,12 +104,12 @@ def test_a_lost_connection_is_tried_again() -> None:
     cluster = ScriptedCluster(lambda request: CLOSE, lambda request: b"\xff\xff\xff\xff", created())
     with cluster.peer, admin_of(cluster) as admin:
         assert list(admin.create_topics([NewTopic("a")])) == ["a"]
-    assert cluster.asked(create_topics.API_KEY) == 3
+    assert cluster.requests(create_topics.API_KEY) == 3
 
 
-def test_an_answer_that_leaves_a_thing_out_is_an_error() -> None:
+def test_an_answer_without_an_item_is_an_error() -> None:
     cluster = ScriptedCluster(lambda request: create_topics.CreateTopicsResponse())
-    with cluster.peer, admin_of(cluster) as admin, pytest.raises(AdminError, match="leaves it out"):
+    with cluster.peer, admin_of(cluster) as admin, pytest.raises(AdminError, match="does not contain it"):
         admin.create_topics([NewTopic("a")])
 
 
@@ -116,17 +117,17 @@ def test_a_coordinator_that_has_moved_is_looked_up_again() -> None:
     cluster = ScriptedCluster(deleted(ErrorCode.NOT_COORDINATOR), deleted(0))
     with cluster.peer, admin_of(cluster) as admin:
         admin.delete_consumer_groups(["g"])
-    assert cluster.asked(find_coordinator.API_KEY) == 2
+    assert cluster.requests(find_coordinator.API_KEY) == 2
 
 
-def test_the_last_failure_is_told_when_the_time_is_over() -> None:
+def test_the_timeout_error_names_the_last_failure() -> None:
     cluster = ScriptedCluster(*[deleted(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)] * 1000)
-    told = pytest.raises(KafkaTimeoutError, match="COORDINATOR_LOAD_IN_PROGRESS")
-    with cluster.peer, admin_of(cluster) as admin, told:
+    timeout = pytest.raises(KafkaTimeoutError, match="COORDINATOR_LOAD_IN_PROGRESS")
+    with cluster.peer, admin_of(cluster) as admin, timeout:
         admin.delete_consumer_groups(["g"], timeout=0.5)
 
 
-def test_what_is_settled_when_the_time_is_over_is_not_lost() -> None:
+def test_a_timeout_keeps_the_results_so_far() -> None:
     waiting = [created(slow=ErrorCode.NOT_CONTROLLER)] * 1000
     first = created(slow=ErrorCode.NOT_CONTROLLER, there=ErrorCode.TOPIC_ALREADY_EXISTS)
     cluster = ScriptedCluster(first, *waiting)
@@ -145,7 +146,7 @@ def test_a_silent_broker_costs_no_more_than_the_timeout() -> None:
         admin.create_topics([NewTopic("a")], timeout=0.1)
 
 
-def test_an_old_broker_is_not_asked_for_what_it_would_misread() -> None:
+def test_a_filter_that_an_old_broker_would_ignore_is_refused() -> None:
     cluster = ScriptedCluster()
     with cluster.peer, admin_of(cluster) as admin:
         with pytest.raises(KafkaError) as caught:
@@ -156,7 +157,7 @@ def test_an_old_broker_is_not_asked_for_what_it_would_misread() -> None:
         assert caught.value.code is ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_a_closed_admin_says_so() -> None:
+def test_a_closed_admin_raises_an_error() -> None:
     cluster = ScriptedCluster()
     with cluster.peer:
         admin = admin_of(cluster)
@@ -166,7 +167,7 @@ def test_a_closed_admin_says_so() -> None:
             admin.list_topics()
 
 
-def test_the_lag_leaves_out_partitions_that_are_gone() -> None:
+def test_the_lag_leaves_out_deleted_partitions() -> None:
     def committed(request: Request) -> Answer:
         assert request.header.api_version == 9, "later versions do not name topics"
         partition = offset_fetch.OffsetFetchResponsePartitions(partition_index=0, committed_offset=4)
