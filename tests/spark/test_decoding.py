@@ -39,7 +39,7 @@ def test_bad_values_become_nulls_and_say_why(mixed: str, options: Options) -> No
     rows = read(options | JSON | {"badRecords": "null"}, wanted)
     assert [(row["_offset"], row["id"]) for row in rows] == [(0, 1), (1, None), (2, None), (3, None), (4, 2)]
     assert [row["_error"] is not None for row in rows] == [False, False, True, True, False]
-    assert rows[3]["_error"] == "it is no JSON object"
+    assert rows[3]["_error"] == "it is not a JSON object"
     assert rows[3]["_value"] == b"rubbish"
 
 
@@ -54,7 +54,7 @@ def test_bad_values_go_to_another_topic_with_error_and_origin(
     assert (second.key, second.value) == (b"k", b"rubbish")
     assert dict(second.headers) == {
         "trace": b"7",
-        "barnabas.error": b"it is no JSON object",
+        "barnabas.error": b"it is not a JSON object",
         "barnabas.topic": mixed.encode(),
         "barnabas.partition": b"0",
         "barnabas.offset": b"3",
@@ -89,9 +89,9 @@ def test_names_of_fields_and_of_the_records_own_columns_do_not_clash(
 def test_json_needs_a_schema(options: Options) -> None:
     with pytest.raises(OptionError, match=r"\.schema\("):
         BarnabasSource(options | JSON).schema()
-    with pytest.raises(OptionError, match="no column of the value"):
+    with pytest.raises(OptionError, match="at least one column of the value"):
         BarnabasSource(options | JSON).reader(columns(_offset=LongType()))
-    with pytest.raises(OptionError, match="_offset is bigint here"):
+    with pytest.raises(OptionError, match="_offset has the type bigint"):
         BarnabasSource(options | JSON).reader(columns(id=LongType(), _offset=StringType()))
 
 

@@ -149,12 +149,12 @@ def test_without_a_registry_the_given_schema_wrote_the_values() -> None:
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        (b"", "shorter than the frame"),
-        (b"\x00\x00", "shorter than the frame"),
+        (b"", "too short for a framed"),
+        (b"\x00\x00", "too short for a framed"),
         (b"{'id': 1}", "first byte is 123"),
-        (struct.pack(">bI", 0, 77) + b"\x02", "no schema 77"),
+        (struct.pack(">bI", 0, 77) + b"\x02", "no schema with id 77"),
         (struct.pack(">bI", 0, 1), "malformed"),
-        (struct.pack(">bI", 0, 1) + b"\x02rest", "4 bytes are left over"),
+        (struct.pack(">bI", 0, 1) + b"\x02rest", "4 extra bytes after"),
     ],
 )
 def test_bad_values(registry: FakeRegistry, value: bytes, told: str) -> None:
@@ -183,7 +183,7 @@ def test_what_the_registry_cannot_answer_is_an_error(registry: FakeRegistry) -> 
 
 def test_a_registry_that_is_not_there_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("barnabas.spark.decode.registry.PAUSE_SECONDS", 0.0)
-    with pytest.raises(RegistryError, match="cannot be asked"):
+    with pytest.raises(RegistryError, match="cannot be reached"):
         Registry("http://127.0.0.1:9").by_id(1)
 
 
@@ -239,7 +239,7 @@ def test_every_type_of_avro_has_a_column() -> None:
 @pytest.mark.parametrize(
     ("schema", "told"),
     [
-        ("string", "no record"),
+        ("string", "must be a record"),
         ({"type": "record", "name": "R", "fields": [{"name": "f", "type": ["int", "string"]}]}, "a union"),
         (
             {"type": "record", "name": "R", "fields": [{"name": "f", "type": ["null", "R"]}]},
@@ -254,5 +254,5 @@ def test_schemas_without_columns_say_why(schema: Any, told: str) -> None:
 
 
 def test_a_given_schema_that_is_no_json_is_an_error() -> None:
-    with pytest.raises(OptionError, match="avroSchema is no JSON"):
+    with pytest.raises(OptionError, match="avroSchema is not valid JSON"):
         schema_of(decoding(avro_schema="{"), Topics())

@@ -1,1 +1,1 @@
-"""Values as columns: JSON and Avro, and what is done with values that are neither."""
+"""Decoding values into columns: JSON and Avro, and what happens to values that cannot be decoded."""

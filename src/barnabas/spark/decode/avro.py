@@ -1,7 +1,8 @@
-"""Avro values as columns: Confluent's framing (a zero byte, a schema id) or none, each value by fastavro.
+"""Avro values as columns, with Confluent's framing (a zero byte and a schema id) or none, decoded by
+fastavro.
 
-This is a path per record: some hundred thousand values a second and core. A value is bad where its frame or
-data is malformed, where the registry has no schema of its id, or where a field does not fit its column."""
+Values are decoded one by one: some hundred thousand per second and core. A value is bad if its frame or data
+is malformed, if the registry has no schema with its id, or if a field does not fit its column."""
 
 import io
 import json
@@ -22,11 +23,11 @@ _FRAME = struct.Struct(">bI")
 
 
 class BadValueError(ValueError):
-    """One value is at fault."""
+    """One value cannot be decoded."""
 
 
 def fastavro() -> Any:
-    """The module, or a sentence that says how to get it."""
+    """The module fastavro; ImportError with a hint if it is not installed."""
     try:
         return import_module("fastavro")
     except ImportError as error:
@@ -34,24 +35,28 @@ def fastavro() -> Any:
 
 
 def schema_of(decoding: Decoding, topics: Topics) -> StructType:
-    """The columns of values: those of avroSchema, else of the subject's latest schema in the registry."""
+    """The columns of values: from avroSchema, otherwise from the latest schema of the subject in the
+    registry."""
     if decoding.avro_schema is not None:
         return spark_schema(_given_schema(decoding.avro_schema))
     subject = decoding.subject
     if subject is None:
         if len(topics.known_names) != 1:
-            raise OptionError("Which schema has the columns? Say it with schema.registry.subject.")
+            raise OptionError(
+                "With several topics it is not known which schema gives the columns: set"
+                " schema.registry.subject."
+            )
         subject = f"{topics.known_names[0]}-value"
     assert decoding.registry_url is not None
-    found = Registry(decoding.registry_url, decoding.registry_user).latest(subject)
-    return spark_schema(found.schema, found.references)
+    latest = Registry(decoding.registry_url, decoding.registry_user).latest(subject)
+    return spark_schema(latest.schema, latest.references)
 
 
 def _given_schema(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise OptionError(f"avroSchema is no JSON: {error}.") from None
+        raise OptionError(f"avroSchema is not valid JSON: {error}.") from None
 
 
 class AvroDecoder:
@@ -72,15 +77,15 @@ class AvroDecoder:
         self._writers: dict[int, Any] = {}
 
     def decode(self, values: Any) -> Payload:
-        found: list[Any] = []
+        records: list[Any] = []
         errors: dict[int, str] = {}
         for row, value in enumerate(values.to_pylist()):
             try:
-                found.append(None if value is None else self._value(value))
+                records.append(None if value is None else self._value(value))
             except BadValueError as error:
-                found.append(None)
+                records.append(None)
                 errors[row] = str(error)
-        return Payload(self._table(found, errors), errors)
+        return Payload(self._table(records, errors), errors)
 
     def _value(self, value: bytes) -> Any:
         start, writer = self._writer_of(value)
@@ -89,54 +94,54 @@ class AvroDecoder:
         try:
             record = self._fastavro.schemaless_reader(data, writer, self._reader_schema)
         except Exception as error:
-            # Malformed data makes the reader fail in many ways; all of them are the value's fault.
+            # With malformed data the reader fails in many ways; the value is the cause of all of them.
             raise BadValueError(f"the Avro data is malformed: {error or type(error).__name__}") from error
         if data.tell() != len(value):
-            raise BadValueError(f"{len(value) - data.tell()} bytes are left over behind the Avro data")
+            raise BadValueError(f"there are {len(value) - data.tell()} extra bytes after the Avro data")
         return record
 
     def _writer_of(self, value: bytes) -> tuple[int, Any]:
-        """Where the data of a value begins, and the schema it was written with."""
+        """The position where the data of a value begins, and the schema with which it was written."""
         if not self._is_framed:
             return 0, self._reader_schema
         if len(value) < _FRAME.size:
-            raise BadValueError("it is shorter than the frame of an Avro value")
+            raise BadValueError("it is too short for a framed Avro value")
         magic, schema_id = _FRAME.unpack_from(value)
         if magic != 0:
-            raise BadValueError(f"its first byte is {magic} and not 0, so it is no framed Avro value")
+            raise BadValueError(f"it is not a framed Avro value: its first byte is {magic}, not 0")
         if self._registry is None:
             return _FRAME.size, self._reader_schema
         if schema_id not in self._writers:
             try:
                 self._writers[schema_id] = self._parsed(self._registry.by_id(schema_id))
             except UnknownSchemaError as error:
-                raise BadValueError(f"the registry has no schema {schema_id}") from error
+                raise BadValueError(f"the registry has no schema with id {schema_id}") from error
         return _FRAME.size, self._writers[schema_id]
 
-    def _parsed(self, found: RegisteredSchema) -> Any:
+    def _parsed(self, registered: RegisteredSchema) -> Any:
         named: dict[str, Any] = {}
         try:
-            for each in found.references:
+            for each in registered.references:
                 self._fastavro.parse_schema(without_plain(each), named_schemas=named)
-            return self._fastavro.parse_schema(without_plain(found.schema), named_schemas=named)
+            return self._fastavro.parse_schema(without_plain(registered.schema), named_schemas=named)
         except (self._fastavro.schema.SchemaParseException, self._fastavro.schema.UnknownType) as error:
             raise OptionError(f"An Avro schema is malformed: {error}.") from error
 
-    def _table(self, found: list[Any], errors: dict[int, str]) -> Any:
+    def _table(self, records: list[Any], errors: dict[int, str]) -> Any:
         try:
-            return self._columns(found)
+            return self._columns(records)
         except (self._arrow.ArrowException, TypeError, ValueError, OverflowError):
-            # Some value does not fit: each is tried alone, and those that do not fit are bad.
-            for row, record in enumerate(found):
+            # At least one value does not fit: try each alone to find the bad ones.
+            for row, record in enumerate(records):
                 try:
                     self._columns([record])
                 except (self._arrow.ArrowException, TypeError, ValueError, OverflowError) as error:
-                    found[row] = None
+                    records[row] = None
                     errors[row] = f"it does not fit the columns: {error}"
-            return self._columns(found)
+            return self._columns(records)
 
-    def _columns(self, found: list[Any]) -> Any:
-        if any(record is not None and not isinstance(record, dict) for record in found):
-            raise TypeError("the value is no Avro record")
-        structs = self._arrow.array(found, self._type)
+    def _columns(self, records: list[Any]) -> Any:
+        if any(record is not None and not isinstance(record, dict) for record in records):
+            raise TypeError("the value is not an Avro record")
+        structs = self._arrow.array(records, self._type)
         return self._arrow.Table.from_arrays(structs.flatten(), schema=self._schema)

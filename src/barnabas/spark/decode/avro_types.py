@@ -1,5 +1,5 @@
-"""Avro schemas as Spark schemas. Optional fields are nullable columns; other unions than int with long and
-float with double have no column of their own."""
+"""Avro schemas as Spark schemas. Optional fields are nullable columns. Of other unions only int with long and
+float with double can be a column."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ from pyspark.sql.types import (
 
 from barnabas.spark.options import OptionError
 
-# Logical types that have no column type of their own: the plain type below them is read.
+# Logical types without a column type: values are read as the type below the logical one.
 PLAIN = frozenset({"uuid", "time-millis", "time-micros", "duration"})
 DEPTH_MAX = 64
 
@@ -50,7 +50,7 @@ _WIDER = ({"int", "long"}, "long"), ({"float", "double"}, "double")
 
 
 def without_plain(schema: Any) -> Any:
-    """The schema with the logical types left out that have no column type."""
+    """The schema without the logical types that have no column type."""
     if isinstance(schema, list):
         return [without_plain(each) for each in schema]
     if not isinstance(schema, dict):
@@ -62,18 +62,18 @@ def without_plain(schema: Any) -> Any:
 
 
 def spark_schema(schema: Any, references: tuple[Any, ...] = ()) -> StructType:
-    """The columns of an Avro record; OptionError where there are none for it."""
+    """The columns of an Avro record; OptionError if it cannot be read as columns."""
     types = _Types()
     for each in references:
         types.learn(each)
     kind = types.of(schema, "the value", 0)
     if not isinstance(kind, StructType):
-        raise OptionError("The Avro schema is no record: it has no fields to be columns.")
+        raise OptionError("The Avro schema must be a record, whose fields become columns.")
     return kind
 
 
 class _Types:
-    """Names that a schema has defined so far, by full name and by their last part."""
+    """The types that a schema has defined so far, by full name and by the last part of the name."""
 
     def __init__(self) -> None:
         self._named: dict[str, Any] = {}
@@ -90,14 +90,17 @@ class _Types:
 
     def of(self, schema: Any, where: str, depth: int) -> DataType:
         if depth > DEPTH_MAX:
-            raise OptionError(f"The Avro schema of {where} is too deep, or refers to itself: no column can.")
+            raise OptionError(
+                f"The Avro schema of {where} is nested too deeply or refers to itself, which a column cannot:"
+                " give a schema with .schema() without this field."
+            )
         if isinstance(schema, list):
             return self._union(schema, where, depth)
         if isinstance(schema, str):
             if schema in _PRIMITIVES:
                 return _PRIMITIVES[schema]
             if schema not in self._named:
-                raise OptionError(f"The Avro schema of {where} names {schema}, which is not defined.")
+                raise OptionError(f"The Avro schema of {where} uses the type {schema}, which is not defined.")
             return self.of(self._named[schema], where, depth + 1)
         if not isinstance(schema, dict):
             raise OptionError(f"The Avro schema of {where} is malformed.")
@@ -136,7 +139,6 @@ class _Types:
             if len(names) == len(branches) and names == members:
                 return _PRIMITIVES[wider]
         raise OptionError(
-            f"The Avro schema of {where} is a union of several types, for which there is no column: give a"
-            " schema"
-            " with .schema() that leaves it out."
+            f"The Avro schema of {where} is a union of several types, which cannot be a column: give a schema"
+            " with .schema() without this field."
         )

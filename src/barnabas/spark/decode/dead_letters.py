@@ -1,6 +1,6 @@
-"""Records that cannot be decoded go to another topic, as they were, with error and origin in headers.
+"""Records that cannot be decoded are written to another topic, unchanged, with error and origin in headers.
 
-A task that is tried again sends them again: origin and offset tell which are the same."""
+A task that is tried again sends them again; records with the same origin and offset are the same."""
 
 import os
 import threading
@@ -9,7 +9,6 @@ from typing import Any
 
 from barnabas.client.keys import PRODUCER_KEYS
 from barnabas.client.producer import Producer
-from barnabas.client.types import RecordMetadata
 from barnabas.spark.dead_letter_headers import (
     ERROR_HEADER,
     OFFSET_HEADER,
@@ -24,7 +23,7 @@ _LOCK = threading.Lock()
 
 
 class DeadLetters:
-    """`send` as they are found, `flush` at the end: it raises what could not be written."""
+    """Call `send` for bad records and `flush` at the end, which raises an error if one was not written."""
 
     def __init__(self, settings: ReadSettings) -> None:
         self._topic = settings.decoding.dead_letter_topic
@@ -32,13 +31,13 @@ class DeadLetters:
         self._sent: list[Any] = []
 
     def send(self, batch: Any, errors: Mapping[int, str]) -> None:
-        """The rows of a batch of records that are at fault."""
+        """Send the bad rows of a batch; `errors` has the reason for each."""
         producer = producer_of(self._client)
-        for row, told in sorted(errors.items()):
+        for row, error in sorted(errors.items()):
             record = batch.slice(row, 1).to_pylist()[0]
             self._sent.append(
                 producer.send(
-                    self._topic, key=record["key"], value=record["value"], headers=_headers(record, told)
+                    self._topic, key=record["key"], value=record["value"], headers=_headers(record, error)
                 )
             )
 
@@ -47,21 +46,16 @@ class DeadLetters:
             producer_of(self._client).flush()
         sent, self._sent = self._sent, []
         for future in sent:
-            _ = _written(future)
+            future.result()
 
 
-def _written(future: Any) -> RecordMetadata:
-    found: RecordMetadata = future.result()
-    return found
-
-
-def _headers(record: Mapping[str, Any], told: str) -> list[tuple[str, bytes | None]]:
-    """Those of the record, then ours. A letter that failed before keeps its first origin."""
+def _headers(record: Mapping[str, Any], error: str) -> list[tuple[str, bytes | None]]:
+    """The headers of the record, then ours. A record that was a dead letter before keeps its first origin."""
     kept = [(header["key"], header["value"]) for header in record["headers"] or ()]
     names = {name for name, _ in kept}
     time = record["timestamp"]
     ours = {
-        ERROR_HEADER: told,
+        ERROR_HEADER: error,
         TOPIC_HEADER: record["topic"],
         PARTITION_HEADER: str(record["partition"]),
         OFFSET_HEADER: str(record["offset"]),
@@ -69,12 +63,12 @@ def _headers(record: Mapping[str, Any], told: str) -> list[tuple[str, bytes | No
     }
     if TOPIC_HEADER in names:
         kept = [(name, value) for name, value in kept if name != ERROR_HEADER]
-        ours = {ERROR_HEADER: told}
+        ours = {ERROR_HEADER: error}
     return kept + [(name, text.encode()) for name, text in ours.items()]
 
 
 def producer_of(client: Mapping[str, str]) -> Producer:
-    """The producer of these settings in this process."""
+    """The producer with these settings in this process."""
     key = (os.getpid(), frozenset(client.items()))
     with _LOCK:
         if key not in _PRODUCERS:
@@ -83,7 +77,7 @@ def producer_of(client: Mapping[str, str]) -> Producer:
 
 
 def close_all() -> None:
-    """Close the producers of this process: for tests."""
+    """Close the producers of this process; for tests."""
     with _LOCK:
         while _PRODUCERS:
             _PRODUCERS.popitem()[1].close()

@@ -1,15 +1,15 @@
-"""JSON values as columns, by Arrow's reader: a batch of values at a time, and exact for each value.
+"""JSON values as columns, decoded by Arrow's reader a batch at a time, with the same result as one by one.
 
-All values of a batch are read as one text. That must give what reading each alone gives: each value has to be
-one whole object. A value that begins with { and ends with }, followed by a line feed and another that begins
-with {, cannot go on in the next: what is open after a } is an object or array that wants a comma, or a
-string, in which a line feed is not allowed. So a text of such values that can be read, with as many rows as
-values, was cut where the values are. Where it cannot be read, halves are tried, down to the values that are
-at fault.
+All values of a batch are joined with line feeds and read as one text. The result must be the same as if each
+value were read alone, so each value must be one complete object. Only values that begin with { and end with }
+are joined. Such a value cannot continue in the next one: after its last } an open object or array would need
+a comma before the next {, and an open string must not contain a line feed. So if the text can be read and has
+as many rows as values, each row is one value. If it cannot be read, each half is tried, down to the single
+bad values.
 
-A value is bad where it is no object, where a field is no value of its column's type (numbers are no strings,
-and 1.0 is no integer), or where a field comes twice. Fields without a column are passed over. Times are ISO
-8601 strings, in UTC where they say nothing else."""
+A value is bad if it is not an object, if a field does not have the type of its column (a number is not a
+string, and 1.0 is not an integer), or if a field occurs twice. Fields without a column are ignored. Times are
+ISO 8601 strings, in UTC unless they say otherwise."""
 
 from importlib import import_module
 from typing import Any
@@ -21,13 +21,13 @@ from barnabas.spark.decode.projection import Payload
 from barnabas.spark.options import OptionError
 
 _SPACE = b" \t\r\n"
-_NO_OBJECT = "it is no JSON object"
+_NO_OBJECT = "it is not a JSON object"
 
 
 def check_payload(payload: StructType) -> None:
-    """OptionError where a column is of a type that JSON values are not read as."""
+    """Raise OptionError if a column has a type that cannot be read from JSON."""
     if not payload.fields:
-        raise OptionError("decode=json is given, and the schema has no column of the value.")
+        raise OptionError("decode=json needs a schema with at least one column of the value.")
     for field in payload.fields:
         _check_type(field.name, field.dataType)
 
@@ -35,9 +35,8 @@ def check_payload(payload: StructType) -> None:
 def _check_type(name: str, kind: DataType) -> None:
     if isinstance(kind, MapType | BinaryType):
         raise OptionError(
-            f"The column {name} is {kind.simpleString()}, which JSON is not read as here: use a struct or"
-            " string, or"
-            " read the column value and from_json."
+            f"The column {name} has the type {kind.simpleString()}, which cannot be read from JSON: use a"
+            " struct or string, or read the column value and use from_json."
         )
     if isinstance(kind, ArrayType):
         _check_type(f"{name}[]", kind.elementType)
@@ -64,18 +63,17 @@ class JsonDecoder:
             values if len(rows) == len(values) else values.take(self._arrow.array(rows, self._arrow.int64()))
         )
         tables, bad = self._parsed(texts)
-        errors.update((rows[position], told) for position, told in bad.items())
+        errors.update((rows[position], error) for position, error in bad.items())
         table = self._arrow.concat_tables(tables) if tables else self._schema.empty_table()
         if table.num_rows == len(values):
             return Payload(table.combine_chunks(), errors)
         good = iter(range(table.num_rows))
-        wanted = frozenset(rows) - errors.keys()
-        indices = [next(good) if row in wanted else None for row in range(len(values))]
+        readable = frozenset(rows) - errors.keys()
+        indices = [next(good) if row in readable else None for row in range(len(values))]
         return Payload(table.take(self._arrow.array(indices, self._arrow.int64())).combine_chunks(), errors)
 
     def _candidates(self, values: Any) -> tuple[Any, dict[int, str]]:
-        """The rows that may hold one object each, and what is wrong with the others; null is nothing
-        wrong."""
+        """The rows that may be one object, and the errors of the others. Null is not an error."""
         compute = self._compute
         shaped = compute.and_(
             compute.starts_with(values, pattern="{"), compute.ends_with(values, pattern="}")
@@ -94,7 +92,7 @@ class JsonDecoder:
         return rows, errors
 
     def _parsed(self, texts: Any) -> tuple[list[Any], dict[int, str]]:
-        """Tables of the values that can be read, in order, and what is wrong with the others by position."""
+        """Tables of the values that can be read, in order, and the errors of the others by position."""
         tables, errors = [], {}
         waiting = [(0, len(texts))] if len(texts) else []
         while waiting:
@@ -113,7 +111,7 @@ class JsonDecoder:
         arrow = self._arrow
         lists = arrow.ListArray.from_arrays(arrow.array([0, len(texts)], arrow.int32()), texts)
         text = self._compute.binary_join(lists, b"\n")[0].as_buffer()
-        # One block for all, in this thread: Spark runs a task per core.
+        # One block, read in this thread: Spark already runs a task on each core.
         reading = self._json.ReadOptions(use_threads=False, block_size=text.size + 1)
         table = self._json.read_json(
             arrow.BufferReader(text), read_options=reading, parse_options=self._options
@@ -122,12 +120,12 @@ class JsonDecoder:
             raise arrow.ArrowInvalid("it is not one JSON object")
         if self._has_casts:
             table = table.cast(self._schema)
-        # The reader takes strings as they are; text that is no UTF-8 would break whoever gets it.
+        # The reader does not check strings; text that is not UTF-8 would cause errors later.
         table.validate(full=True)
         return table
 
     def _read_as(self, kind: Any) -> Any:
-        """The type in which the reader takes a column: it knows dates as numbers only."""
+        """The type for the reader: it takes dates only as numbers, so they are read as strings and cast."""
         arrow = self._arrow
         if arrow.types.is_date32(kind):
             return arrow.string()

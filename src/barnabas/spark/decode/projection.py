@@ -1,4 +1,4 @@
-"""Batches of records to batches of decoded columns, with the policy for values that cannot be decoded."""
+"""Turns batches of records into batches of decoded columns, and applies the policy for bad values."""
 
 from collections.abc import Iterator
 from importlib import import_module
@@ -11,13 +11,14 @@ from barnabas.spark.columns import metadata_columns, payload_of
 from barnabas.spark.decode.dead_letters import DeadLetters
 from barnabas.spark.settings import DEAD_LETTER, FAIL, ReadSettings
 
-# Of a record that cannot be decoded, all is kept.
+# A dead letter keeps everything of its record.
 _LETTER_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
 _ORIGIN_COLUMNS = ("topic", "partition", "offset")
 
 
 class Payload(NamedTuple):
-    """A table with a row for each value (nulls for null and for bad ones), and why values are bad, by row."""
+    """A table with a row for each value (nulls for null and for bad values), and the errors of bad values, by
+    row."""
 
     table: Any
     errors: dict[int, str]
@@ -42,20 +43,20 @@ class Decoded:
         self._own = metadata_columns(decoding)
         self._decoder = _decoder(settings, payload_of(decoding, schema))
         self._letters = DeadLetters(settings) if self._policy == DEAD_LETTER else None
-        wanted = {self._own[name] for name in self._schema.names if self._own.get(name)}
+        requested = {self._own[name] for name in self._schema.names if self._own.get(name)}
         always = _LETTER_COLUMNS if self._letters is not None else ("value", *_ORIGIN_COLUMNS)
-        self.kafka_columns = tuple(dict.fromkeys((*always, *sorted(wanted))))
+        self.kafka_columns = tuple(dict.fromkeys((*always, *sorted(requested))))
 
     def apply(self, batch: Any) -> Iterator[Any]:
         payload = self._decoder.decode(batch.column("value"))
         if payload.errors and self._policy == FAIL:
             raise _failure(batch, payload.errors)
-        made = self._batch(batch, payload)
+        decoded = self._batch(batch, payload)
         if payload.errors and self._letters is not None:
             self._letters.send(batch, payload.errors)
-            made = made.filter(_without(payload.errors, len(batch)))
-        if len(made):
-            yield made
+            decoded = decoded.filter(_without(payload.errors, len(batch)))
+        if len(decoded):
+            yield decoded
 
     def finish(self) -> None:
         if self._letters is not None:
@@ -101,6 +102,5 @@ def _failure(batch: Any, errors: dict[int, str]) -> BadRecordError:
     topic, partition, offset = (batch.column(name)[row].as_py() for name in _ORIGIN_COLUMNS)
     return BadRecordError(
         f"The value of {topic}-{partition} at offset {offset} cannot be decoded: {errors[row]}. Set"
-        " badRecords to"
-        " null or dlq:<topic> to go on without it."
+        " badRecords to null or dlq:<topic> to go on without it."
     )

@@ -1,5 +1,5 @@
-"""A schema registry with Confluent's REST interface: schemas by id and by subject, kept once they are
-known."""
+"""A schema registry with Confluent's REST interface: schemas by id and by subject. Schemas by id are
+cached."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ NOT_FOUND = 404
 
 
 class RegistryError(RuntimeError):
-    """The registry cannot be asked, or does not answer as one does."""
+    """The registry cannot be reached, or its answer is not that of a registry."""
 
 
 class UnknownSchemaError(RegistryError):
@@ -26,7 +26,8 @@ class UnknownSchemaError(RegistryError):
 
 
 class RegisteredSchema(NamedTuple):
-    """`schema` is the parsed JSON; `references` are the schemas it names, those that they name first."""
+    """`schema` is the parsed JSON; `references` are the schemas that it uses, in the order in which they must
+    be parsed."""
 
     schema: Any
     references: tuple[Any, ...] = ()
@@ -51,22 +52,22 @@ class Registry:
     def _schema(self, answer: Any) -> RegisteredSchema:
         kind = answer.get("schemaType", "AVRO")
         if kind != "AVRO":
-            raise RegistryError(f"The schema at {self._url} is {kind}, and decode=avro reads AVRO.")
-        found: dict[tuple[str, int], Any] = {}
-        self._add_references(answer, found)
-        return RegisteredSchema(_parsed(answer["schema"]), tuple(found.values()))
+            raise RegistryError(f"The schema at {self._url} has the type {kind}, but decode=avro needs AVRO.")
+        references: dict[tuple[str, int], Any] = {}
+        self._add_references(answer, references)
+        return RegisteredSchema(_parsed(answer["schema"]), tuple(references.values()))
 
-    def _add_references(self, answer: Any, found: dict[tuple[str, int], Any]) -> None:
+    def _add_references(self, answer: Any, references: dict[tuple[str, int], Any]) -> None:
         for reference in answer.get("references") or ():
             key = (reference["subject"], reference["version"])
-            if key in found:
+            if key in references:
                 continue
-            if len(found) >= REFERENCES_MAX:
+            if len(references) >= REFERENCES_MAX:
                 raise RegistryError(f"A schema at {self._url} refers to more than {REFERENCES_MAX} others.")
             subject = urllib.parse.quote(key[0], safe="")
             referred = self._get(f"/subjects/{subject}/versions/{key[1]}")
-            self._add_references(referred, found)
-            found[key] = _parsed(referred["schema"])
+            self._add_references(referred, references)
+            references[key] = _parsed(referred["schema"])
 
     def _get(self, path: str) -> Any:
         """The answer as JSON; a registry that cannot be reached is tried again."""
@@ -76,23 +77,23 @@ class Registry:
                 with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
                     return json.loads(answer.read(ANSWER_BYTES_MAX))
             except urllib.error.HTTPError as error:
-                told = f"The schema registry answers {error.code} to {self._url}{path}."
+                text = f"The schema registry answered {self._url}{path} with HTTP status {error.code}."
                 is_last = error.code < 500 or attempt == ATTEMPTS
                 error.close()
                 if is_last:
                     kind = UnknownSchemaError if error.code == NOT_FOUND else RegistryError
-                    raise kind(told) from error
+                    raise kind(text) from error
             except (OSError, ValueError) as error:
                 if attempt == ATTEMPTS or isinstance(error, ValueError):
                     raise RegistryError(
-                        f"The schema registry at {self._url} cannot be asked: {error}."
+                        f"The schema registry at {self._url} cannot be reached or understood: {error}."
                     ) from error
             time.sleep(PAUSE_SECONDS)
-        raise AssertionError("the last attempt answers or raises")
+        raise AssertionError("the last attempt returns or raises")
 
 
 def _parsed(text: str) -> Any:
-    """The schema's JSON; a bare name of a type is one too, and some registries leave off its quotes."""
+    """The schema as JSON. It may be just the name of a type, which some registries write without quotes."""
     try:
         return json.loads(text)
     except ValueError:

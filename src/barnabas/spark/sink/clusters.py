@@ -1,5 +1,5 @@
-"""The cluster as the exactly-once sink uses it: one client per process, kept for as long as the process
-lives, because Spark reuses its Python workers."""
+"""The cluster as the exactly-once sink uses it: one client per process, kept until the process ends, because
+Spark reuses its Python workers."""
 
 import os
 import threading
@@ -36,11 +36,13 @@ class SinkCluster:
         return self._io.call(coroutine, seconds)
 
     def partition_count(self, topic: str) -> int:
-        """How many partitions a topic has; where it does not exist it is made, if the cluster does so."""
+        """How many partitions a topic has. A missing topic is created if the cluster allows it."""
         try:
             return len(self.call(self.cluster.topic(topic), self.block_seconds).partitions)
         except KafkaTimeoutError:
-            raise KafkaTimeoutError(f"no metadata of topic {topic!r} within max.block.ms") from None
+            raise KafkaTimeoutError(
+                f"got no metadata of topic {topic!r} within max.block.ms: check that it exists"
+            ) from None
 
 
 _CLUSTERS: dict[tuple[int, frozenset[tuple[str, str]]], SinkCluster] = {}
@@ -48,7 +50,7 @@ _LOCK = threading.Lock()
 
 
 def cluster_of(client: Mapping[str, str]) -> SinkCluster:
-    """The cluster of these settings: one for all who ask in this process, and a new one after a fork."""
+    """The cluster for these settings: one object per process, and a new one after a fork."""
     key = (os.getpid(), frozenset(client.items()))
     with _LOCK:
         if key not in _CLUSTERS:
@@ -57,7 +59,7 @@ def cluster_of(client: Mapping[str, str]) -> SinkCluster:
 
 
 def close_all() -> None:
-    """Close the connections of this process: for tests."""
+    """Close the connections of this process; for tests."""
     with _LOCK:
         while _CLUSTERS:
             _CLUSTERS.popitem()[1].close()

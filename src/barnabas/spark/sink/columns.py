@@ -1,4 +1,5 @@
-"""The columns of a DataFrame that is written: checked when the query is planned, picked from every batch."""
+"""The columns of a DataFrame that is written: checked when the query is planned, selected from every
+batch."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -25,43 +26,45 @@ _ALLOWED = {
     "partition": "int",
     "timestamp": "timestamp",
 }
-# As a DataFrame that was read from a topic has them; they have no meaning for new records.
+# A DataFrame that was read from a topic has these; they are ignored, since new records get their own.
 _IGNORED = ("offset", "timestampType")
 
 
 def written_columns(settings: WriteSettings, schema: StructType) -> tuple[str, ...]:
-    """The columns that make the records; OptionError where some are missing, unknown or of a wrong type."""
+    """The columns to write; OptionError if some are missing, unknown or have a wrong type."""
     kinds = {field.name: field.dataType for field in schema.fields}
     for name in kinds:
         if name not in _ALLOWED and name not in _IGNORED:
             raise _unknown(name)
     if "value" not in kinds:
-        raise OptionError("The DataFrame has no column value: a record is made of value, and perhaps key.")
+        raise OptionError(
+            "The DataFrame has no column value: rename or add a column with the record's value."
+        )
     if settings.topic is None and "topic" not in kinds:
-        raise OptionError("There is no topic to write to: give the option topic, or a column of that name.")
+        raise OptionError("There is no topic to write to: set the option topic, or add a column named topic.")
     left_out = _left_out(settings, kinds)
     written = tuple(name for name in _ALLOWED if name in kinds and name not in left_out)
     for name in written:
         if not _fits(name, kinds[name]):
             raise OptionError(
-                f"The column {name} is {kinds[name].simpleString()}, and must be {_ALLOWED[name]}: cast it in"
-                " the DataFrame."
+                f"The column {name} has the type {kinds[name].simpleString()}, but must be {_ALLOWED[name]}:"
+                " cast it in the DataFrame."
             )
     return written
 
 
 def _left_out(settings: WriteSettings, kinds: Mapping[str, DataType]) -> set[str]:
-    found = {"topic"} if settings.topic is not None else set()
+    left_out = {"topic"} if settings.topic is not None else set()
     for option, name in (("includeHeaders", "headers"), ("includeTimestamp", "timestamp")):
         if settings[option] and name not in kinds:
-            raise OptionError(f"{option} is true, and the DataFrame has no column {name}.")
+            raise OptionError(f"{option} is true, but the DataFrame has no column {name}.")
         if settings[option] is False:
-            found.add(name)
-    return found
+            left_out.add(name)
+    return left_out
 
 
 def picked(batch: Any, columns: tuple[str, ...]) -> Any:
-    """The pyarrow.RecordBatch with these columns only."""
+    """The pyarrow.RecordBatch with only these columns."""
     return batch.select(list(columns))
 
 
@@ -90,5 +93,5 @@ def _is_headers(kind: DataType) -> bool:
 
 def _unknown(name: str) -> OptionError:
     near = get_close_matches(name, [*_ALLOWED], n=1)
-    hint = f"did you mean {near[0]}?" if near else f"they are made of {', '.join(_ALLOWED)}."
-    return OptionError(f"The column {name} is no part of records; {hint}")
+    hint = f"did you mean {near[0]}?" if near else f"records have {', '.join(_ALLOWED)}."
+    return OptionError(f"The column {name} is not part of a record: drop or rename it; {hint}")

@@ -1,4 +1,4 @@
-"""Exactly once, on the driver: what commit() does with the messages of the tasks."""
+"""Exactly once, on the driver: what commit() does with the results of the tasks."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -19,34 +19,34 @@ class _Marked(NamedTuple):
 
 
 def commit_batch(settings: WriteSettings, messages: Sequence[Any], batch: int) -> None:
-    """A batch of a stream: written unless the marker says that it was."""
-    found = _encoded(messages)
-    task = found[0].task if found else Task()
-    wanted = Marker(batch, task.query, task.run)
+    """Write a batch of a stream, unless the marker says that it was written before."""
+    results = _encoded(messages)
+    task = results[0].task if results else Task()
+    due = Marker(batch, task.query, task.run)
     where = TopicPartition(settings["markerTopic"] or str(settings.topic), 0)
     publisher = Publisher(cluster_of(settings.client), settings.transactional_id)
     publisher.fence()
     last = marker_of(publisher.marker(where))
-    if is_due(last, wanted, settings):
-        if not wanted.query and last is not None:
-            # A batch without tasks does not say whose it is.
-            wanted = wanted._replace(query=last.query)
-        _publish(publisher, found, _Marked(where, wanted))
+    if is_due(last, due, settings):
+        if not due.query and last is not None:
+            # In a batch without tasks there is nothing that names the query.
+            due = due._replace(query=last.query)
+        _publish(publisher, results, _Marked(where, due))
     sweep_batches(settings, batch)
 
 
 def commit_job(settings: WriteSettings, messages: Sequence[Any]) -> None:
-    """A job is one transaction. Without a runId it has no marker: whoever runs it twice writes twice."""
-    found = _encoded(messages)
+    """Write a job in one transaction. Without a runId there is no marker, and a second run writes again."""
+    results = _encoded(messages)
     publisher = Publisher(cluster_of(settings.client), settings.transactional_id)
     publisher.fence()
     if settings["runId"] is not None:
-        where, wanted = TopicPartition(str(settings.topic), 0), Marker(0, str(settings["runId"]))
+        where, due = TopicPartition(str(settings.topic), 0), Marker(0, str(settings["runId"]))
         last = marker_of(publisher.marker(where))
-        if last is None or last.query != wanted.query:
-            _publish(publisher, found, _Marked(where, wanted))
-    elif any(message.parts for message in found):
-        _publish(publisher, found, None)
+        if last is None or last.query != due.query:
+            _publish(publisher, results, _Marked(where, due))
+    elif any(message.parts for message in results):
+        _publish(publisher, results, None)
 
 
 def _publish(publisher: Publisher, messages: Sequence[Encoded], marked: _Marked | None) -> None:
@@ -58,24 +58,24 @@ def _publish(publisher: Publisher, messages: Sequence[Encoded], marked: _Marked 
     except Exception:
         publisher.give_up()
         raise
-    # From here on nobody but the coordinator knows whether it is committed.
+    # If this fails, only the coordinator knows whether the transaction is committed.
     publisher.end()
 
 
 def _encoded(messages: Sequence[Any]) -> list[Encoded]:
-    found = [message for message in messages if isinstance(message, Encoded)]
-    if len(found) != len(messages):
-        raise RuntimeError("A task has given no rows, and Spark commits its batch all the same.")
-    return found
+    results = [message for message in messages if isinstance(message, Encoded)]
+    if len(results) != len(messages):
+        raise RuntimeError("Spark commits a batch although a task gave no result.")
+    return results
 
 
 def _batches(messages: Sequence[Encoded]) -> dict[TopicPartition, Iterable[bytearray]]:
-    """The batches of each partition, in the order of the tasks; read when it is their turn."""
+    """The batches of each partition, in the order of the tasks; they are read when they are sent."""
     parts: dict[TopicPartition, list[Any]] = {}
     for message in messages:
         for partition, data in message.read():
             parts.setdefault(partition, []).append(data)
-    return {partition: _split(found) for partition, found in parts.items()}
+    return {partition: _split(data) for partition, data in parts.items()}
 
 
 def _split(parts: Sequence[Any]) -> Iterator[bytearray]:

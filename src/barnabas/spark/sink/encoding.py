@@ -1,6 +1,6 @@
-"""Exactly once, the tasks' part: rows become finished record batches, without producer id, for the driver.
+"""Exactly once, in the tasks: rows become complete record batches, without a producer id, for the driver.
 
-They travel in the commit message, or in a file (staging.py) where they are too large for that."""
+They are passed in the commit message, or in a file (staging.py) if they are too large for that."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from barnabas.spark.sink.columns import picked
 from barnabas.spark.sink.settings import WriteSettings
 from barnabas.spark.sink.staging import create_file
 
-# Rows are gathered to about this size before they are encoded, so that batches become large.
+# Rows are collected up to about this size before they are encoded, so that batches become large.
 PORTION_BYTES = 8 << 20
 QUERY_PROPERTY, BATCH_PROPERTY, RUN_PROPERTY = (
     "sql.streaming.queryId",
@@ -31,7 +31,7 @@ QUERY_PROPERTY, BATCH_PROPERTY, RUN_PROPERTY = (
 
 
 class Task(NamedTuple):
-    """For which query, run and batch a task works, as Spark tells it."""
+    """The query, run and batch of a task, as Spark names them."""
 
     query: str = ""
     run: str = ""
@@ -39,7 +39,7 @@ class Task(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Record batches of a partition, one behind the other; in a file where `data` is None."""
+    """Record batches of a partition, one after the other; in a file if `data` is None."""
 
     partition: TopicPartition
     data: bytes | None
@@ -49,14 +49,14 @@ class Part(NamedTuple):
 
 @dataclass
 class Encoded(WriterCommitMessage):
-    """What a task has made of its rows, in the order in which it is to be written."""
+    """The record batches of a task, in the order in which they must be written."""
 
     task: Task
     parts: list[Part] = field(default_factory=list)
     path: str = ""
 
     def read(self) -> Iterator[tuple[TopicPartition, Callable[[], bytes]]]:
-        """Each part's partition, and how its data is had when it is needed."""
+        """The partition of each part, and a function that returns its data."""
         for part in self.parts:
             yield part.partition, partial(self._data, part)
 
@@ -73,7 +73,9 @@ class Encoded(WriterCommitMessage):
                 " directory that tasks and driver share, and run both as the same user."
             ) from None
         if len(data) != part.size:
-            raise EOFError(f"The staged file {self.path} is cut off at {part.position + len(data)} bytes.")
+            raise EOFError(
+                f"The staged file {self.path} is incomplete: it ends after {part.position + len(data)} bytes."
+            )
         return data
 
 
@@ -81,12 +83,13 @@ def task_of_now() -> Task:
     context = TaskContext.get()
     if context is None:
         return Task()
-    told = [context.getLocalProperty(name) for name in (QUERY_PROPERTY, RUN_PROPERTY, BATCH_PROPERTY)]
-    return Task(told[0] or "", told[1] or "", int(told[2] or 0))
+    names = (QUERY_PROPERTY, RUN_PROPERTY, BATCH_PROPERTY)
+    query, run, batch = (context.getLocalProperty(name) for name in names)
+    return Task(query or "", run or "", int(batch or 0))
 
 
 class Encoder:
-    """Takes the rows of one task; `path_of` names the file, should one be needed."""
+    """Encodes the rows of one task; `path_of` returns the path of a file, if one is needed."""
 
     def __init__(
         self, settings: WriteSettings, columns: tuple[str, ...], task: Task, path_of: Callable[[], Path]
@@ -114,10 +117,10 @@ class Encoder:
         for name, rows in by_topic(self._settings.topic, table):
             by_name.setdefault(name, []).extend(rows)
         for name, rows in by_name.items():
-            found: dict[int, list[bytearray]] = {}
+            by_partition: dict[int, list[bytearray]] = {}
             for partition, batch, _ in self._batches(name, pyarrow().Table.from_batches(rows)):
-                found.setdefault(partition, []).append(batch)
-            for partition, data in sorted(found.items()):
+                by_partition.setdefault(partition, []).append(batch)
+            for partition, data in sorted(by_partition.items()):
                 self._add(TopicPartition(name, partition), b"".join(data))
 
     def _batches(self, topic: str, table: Any) -> list[tuple[int, bytearray, int]]:
@@ -145,7 +148,7 @@ class Encoder:
         self._size += len(data)
 
     def _stage(self) -> None:
-        """From now on all is in a file, what was encoded before included."""
+        """Write everything to a file from now on, including what was encoded before."""
         path = self._path_of()
         self._file = create_file(path)
         for part in self._message.parts:
@@ -155,7 +158,7 @@ class Encoder:
 
 
 def _portions(batches: Iterable[Any]) -> Iterator[Any]:
-    """Tables of about PORTION_BYTES, none without rows."""
+    """Tables of about PORTION_BYTES; none is empty."""
     gathered: list[Any] = []
     size = 0
     for batch in batches:

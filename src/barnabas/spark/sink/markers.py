@@ -1,7 +1,8 @@
-"""The marker of an exactly-once query: which batch was written last. What it says is decided here; no I/O.
+"""The marker of an exactly-once query: which batch was written last. Rules only, no I/O.
 
-It is an offset that the group named like the transactional.id has for partition 0 of the topic: the number of
-the next batch, with the query's id in the metadata. It is committed in the transaction of its batch."""
+The marker is a committed offset for partition 0 of the topic, of a group with the same name as the
+transactional.id. The offset is the number of the next batch; the metadata has the id of the query. It is
+committed in the transaction of its batch."""
 
 import json
 from typing import NamedTuple
@@ -13,11 +14,11 @@ _QUERY, _RUN = "queryId", "runId"
 
 
 class MarkerError(Exception):
-    """The marker does not allow the batch to be written; the text says why, and what can be done."""
+    """The marker does not allow the batch to be written; the text says why, and what to do."""
 
 
 class Marker(NamedTuple):
-    """A batch that was written, and by whom. A query that is not known, of a batch without tasks, is ""."""
+    """A batch that was written, and by which query. `query` is "" for a batch without tasks."""
 
     batch: int
     query: str
@@ -27,48 +28,49 @@ class Marker(NamedTuple):
         return OffsetAndMetadata(self.batch + 1, json.dumps({_QUERY: self.query, _RUN: self.run}))
 
 
-def marker_of(found: OffsetAndMetadata | None) -> Marker | None:
-    """MarkerError where the offset is not one of ours."""
-    if found is None:
+def marker_of(committed: OffsetAndMetadata | None) -> Marker | None:
+    """MarkerError if the committed offset is not a marker."""
+    if committed is None:
         return None
     try:
-        told = json.loads(found.metadata)
-        return Marker(found.offset - 1, str(told[_QUERY]), str(told[_RUN]))
+        document = json.loads(committed.metadata)
+        return Marker(committed.offset - 1, str(document[_QUERY]), str(document[_RUN]))
     except (ValueError, KeyError, TypeError):
         raise MarkerError(
-            f"The offset {found.offset} with the metadata {found.metadata!r} is no marker of this sink: the"
-            " group belongs to a consumer. Choose another transactional.id."
+            f"The offset {committed.offset} with the metadata {committed.metadata!r} is not a marker of this"
+            " sink: the group belongs to a consumer. Choose another transactional.id."
         ) from None
 
 
-def is_due(marker: Marker | None, wanted: Marker, settings: WriteSettings) -> bool:
-    """Whether the batch is to be written, or was already; MarkerError where neither is certain."""
-    if marker is not None and marker.query and wanted.query and marker.query != wanted.query:
+def is_due(marker: Marker | None, due: Marker, settings: WriteSettings) -> bool:
+    """Whether the batch of `due` must be written; False if it was written before; MarkerError if neither is
+    certain."""
+    if marker is not None and marker.query and due.query and marker.query != due.query:
         if settings["onForeignMarker"] == "fail":
-            raise MarkerError(_foreign(marker, wanted, settings.transactional_id))
+            raise MarkerError(_foreign(marker, due, settings.transactional_id))
         marker = None
-    if marker is not None and marker.batch >= wanted.batch:
+    if marker is not None and marker.batch >= due.batch:
         return False
     last = -1 if marker is None else marker.batch
-    if last + 1 < wanted.batch and settings["onMissingMarker"] == "fail":
-        raise MarkerError(_missing(marker, wanted, settings.transactional_id))
+    if last + 1 < due.batch and settings["onMissingMarker"] == "fail":
+        raise MarkerError(_missing(marker, due, settings.transactional_id))
     return True
 
 
-def _foreign(marker: Marker, wanted: Marker, transactional_id: str) -> str:
+def _foreign(marker: Marker, due: Marker, transactional_id: str) -> str:
     return (
         f"The transactional.id {transactional_id!r} was last used by the query {marker.query}, for its batch"
-        f" {marker.batch}; this is the query {wanted.query}, with batch {wanted.batch}. Two queries must not"
-        " share an id. If this one takes the other's place, with a new checkpoint, say so with"
-        " onForeignMarker=replace: what the other one wrote stays, and this one begins anew."
+        f" {marker.batch}; this is the query {due.query}, with batch {due.batch}. Two queries must not share"
+        " an id. If this query replaces the other one and has a new checkpoint, set onForeignMarker=replace:"
+        " what the other one wrote stays, and this one begins with its first batch."
     )
 
 
-def _missing(marker: Marker | None, wanted: Marker, transactional_id: str) -> str:
-    found = "there is no marker" if marker is None else f"the marker is that of batch {marker.batch}"
+def _missing(marker: Marker | None, due: Marker, transactional_id: str) -> str:
+    state = "there is no marker" if marker is None else f"the marker is for batch {marker.batch}"
     return (
-        f"Batch {wanted.batch} follows batch {wanted.batch - 1}, and {found} of transactional.id"
-        f" {transactional_id!r}: it expired (offsets.retention.minutes), or was deleted with its topic or"
-        " group, or the query was not exactly-once before. Whether the batch is written already cannot be"
-        " known: look at the topic, and if it is not, start once with onMissingMarker=continue."
+        f"Batch {due.batch} follows batch {due.batch - 1}, but {state} of transactional.id"
+        f" {transactional_id!r}: the marker expired (offsets.retention.minutes), or was deleted with its"
+        " topic or group, or the query was not exactly-once before. So it is not known whether the batch"
+        " was written: look at the topic, and if it was not, start once with onMissingMarker=continue."
     )

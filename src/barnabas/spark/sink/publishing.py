@@ -1,13 +1,11 @@
-"""Exactly once, the driver's part: one transaction, as a conversation with the cluster. The steps, in order:
+"""Exactly once, on the driver: one transaction. The steps, in order:
 
-fence()     InitProducerId: whoever had the transactional.id before cannot write any more, its work is undone
-marker()    OffsetFetch, stable offsets only: what was committed last. Before fence() it could still change
-begin()
-produce()   the rows
-mark()      TxnOffsetCommit: the marker
-end()       EndTxn: all of it becomes visible, or nothing
+fence()     InitProducerId: earlier users of the transactional.id cannot write any more; their open
+transaction is aborted marker()    OffsetFetch, stable offsets only: the last committed marker. Before fence()
+it could still change begin() produce()   the rows mark()      TxnOffsetCommit: the marker end()       EndTxn:
+all of it becomes visible, or nothing
 
-Whoever dies between two steps leaves nothing that counts; the next fence() clears it away."""
+A driver that dies between two steps leaves nothing visible; the next fence() aborts its transaction."""
 
 import asyncio
 import logging
@@ -31,7 +29,7 @@ ABORT_SECONDS_MAX = 5.0
 
 
 class Publisher:
-    """One transaction of a transactional.id; begin anew with another object."""
+    """One transaction of a transactional.id; use a new object for the next."""
 
     def __init__(self, sink: SinkCluster, transactional_id: str) -> None:
         self._sink = sink
@@ -61,12 +59,12 @@ class Publisher:
         self._transactions.begin()
 
     def produce(self, batches: dict[TopicPartition, Iterable[bytearray]]) -> None:
-        """Write finished batches, each partition's in their order; they are stamped in place."""
+        """Write complete batches, in order for each partition; they are stamped in place."""
         self._sink.call(self._transactions.add_partitions(batches), self._sink.block_seconds)
         self._sink.call(self._produce_all(batches))
 
     def mark(self, where: TopicPartition, marker: OffsetAndMetadata) -> None:
-        # Where the batch has no rows nobody has asked for the topic yet.
+        # If the batch has no rows, the metadata of the topic was not requested yet.
         self._sink.partition_count(where.topic)
         self._sink.call(self._transactions.send_offsets({where: marker}, self._id), self._sink.block_seconds)
 
@@ -74,21 +72,23 @@ class Publisher:
         self._sink.call(self._transactions.end(committed=True), self._sink.block_seconds)
 
     def give_up(self) -> None:
-        """Abort what cannot be finished, before end(), so that readers need not wait for its timeout. It may
-        fail: the next fence() does it then."""
+        """Abort a transaction that failed before end(), so that readers need not wait for its timeout. If
+        this fails, the next fence() aborts it."""
         if self._transactions.state is State.FATAL:
             return
         try:
             self._sink.call(self._transactions.end(committed=False), ABORT_SECONDS_MAX)
         except KafkaError as error:
-            _log.info("the transaction of %s is left to its timeout or the next start: %s", self._id, error)
+            _log.info(
+                "the transaction of %s could not be aborted; the next start does it: %s", self._id, error
+            )
 
     # ---- producing
 
     async def _produce_all(self, batches: dict[TopicPartition, Iterable[bytearray]]) -> None:
-        """All partitions side by side. After a failure no new request is sent, but those under way are waited
-        for: they must not arrive after the transaction was aborted."""
-        tasks = [self._produce(partition, iter(found)) for partition, found in batches.items()]
+        """All partitions at the same time. After a failure no new request is sent, but requests in progress
+        are waited for: they must not arrive after the transaction was aborted."""
+        tasks = [self._produce(partition, iter(each)) for partition, each in batches.items()]
         await asyncio.gather(*tasks)
         if self._failure is not None:
             raise self._failure
@@ -108,7 +108,7 @@ class Publisher:
             self._failure = self._failure or error
 
     async def _send(self, partition: TopicPartition, batch: bytearray) -> None:
-        """Until it is confirmed, or cannot be, or delivery.timeout.ms is over."""
+        """Try until the batch is confirmed, cannot be written, or delivery.timeout.ms is over."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._settings.delivery_seconds
         attempts = 0
@@ -145,9 +145,9 @@ class Publisher:
             PRODUCE_VERSION_MAX if self._transactions.adds_implicitly else PRODUCE_VERSION_MAX_EXPLICIT_ADD
         )
         answer = await connection.send(produce.API_KEY, request, version_max=version_max)
-        told = answer.responses[0].partition_responses[0]
-        if told.error_code == ErrorCode.MESSAGE_TOO_LARGE:
+        result = answer.responses[0].partition_responses[0]
+        if result.error_code == ErrorCode.MESSAGE_TOO_LARGE:
             text = f"a batch of {len(batch)} bytes is too large for {partition}: set a lower kafka.batch.size"
             raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, text)
-        if told.error_code and told.error_code != ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
-            raise error_from(told.error_code, told.error_message)
+        if result.error_code and result.error_code != ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+            raise error_from(result.error_code, result.error_message)

@@ -1,6 +1,6 @@
-"""At least once: a task hands its batches to an idempotent producer and waits until all is confirmed.
+"""At least once: a task sends its batches with an idempotent producer and waits until all are confirmed.
 
-Spark reuses its Python workers, so a producer is kept for as long as the process lives."""
+Spark reuses its Python workers, so a producer is kept until the process ends."""
 
 import os
 import threading
@@ -18,16 +18,16 @@ _LOCK = threading.Lock()
 def send_all(
     client: Mapping[str, str], topic: str | None, columns: tuple[str, ...], batches: Iterable[Any]
 ) -> None:
-    """Write the rows of pyarrow.RecordBatches, to `topic` or to those that they name.
+    """Write the rows of pyarrow.RecordBatches, to `topic` or to the topics in their column.
 
-    Raises the first error; what was sent before it stays."""
+    Raises the first error; what was sent before it stays in the log."""
     producer = producer_of(client)
     sent: list[BatchFuture] = []
     for batch in batches:
         if batch.num_rows:
             sent.append(producer.send_batch(topic, picked(batch, columns)))
         while sent and sent[0].done():
-            # Errors are told soon, and the batches of a large task do not pile up.
+            # So errors are raised early, and the batches of a large task do not fill the memory.
             sent.pop(0).result()
     producer.flush()
     for future in sent:
@@ -35,7 +35,7 @@ def send_all(
 
 
 def producer_of(client: Mapping[str, str]) -> Producer:
-    """The producer of these settings in this process."""
+    """The producer with these settings in this process."""
     key = (os.getpid(), frozenset(client.items()))
     with _LOCK:
         if key not in _PRODUCERS:
@@ -44,7 +44,7 @@ def producer_of(client: Mapping[str, str]) -> Producer:
 
 
 def close_all() -> None:
-    """Close the producers of this process: for tests."""
+    """Close the producers of this process; for tests."""
     with _LOCK:
         while _PRODUCERS:
             _PRODUCERS.popitem()[1].close()

@@ -1,4 +1,4 @@
-"""The options of a query that writes, checked and made values that can be pickled. Touches no Spark."""
+"""The checked options of a query that writes, as values that can be pickled. Touches no Spark."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ CLIENT_ID = "barnabas-spark-sink"
 # Whole tables are sent: larger batches than those of single records.
 BATCH_BYTES = 256 * 1024
 LINGER_MS = 0
-# Settings of the client that the sink decides itself, with the reason that its user is told.
+# Settings of the client that the sink decides itself, with the reason for the user.
 REFUSED_SETTINGS = {
     "transactional.id": "write it as the option transactional.id, with delivery=exactly-once",
     "key.serializer": "keys are written as they are; cast them to string or binary in the DataFrame",
     "value.serializer": "values are written as they are; cast them to string or binary in the DataFrame",
-    "interceptor.classes": "interceptors are not called here",
+    "interceptor.classes": "the sink does not call interceptors",
     "partitioner.class": "choose partitions with the column partition",
 }
-# What makes no sense without transactions, or would break them.
+# Options that only work with transactions.
 _FOR_TRANSACTIONS = ("transactional.id", "markerTopic", "runId", "stagingDir")
 _ALL_REPLICAS = ("all", "-1")
 
@@ -55,9 +55,9 @@ class WriteSettings:
 
 
 def write_settings(given: Mapping[str, str], *, is_stream: bool) -> WriteSettings:
-    """The settings of a query; OptionError where they are wrong or contradict each other."""
+    """The settings of a query; OptionError if options are wrong or contradict each other."""
     if any(name.lower() == "path" for name in given):
-        raise OptionError("save() and start() take no path here: name the topic with the option topic.")
+        raise OptionError("save() and start() take no path: name the topic with the option topic.")
     values = read_options(given, SINK_OPTIONS)
     settings = WriteSettings(values, _client(given, values))
     if settings.is_exact:
@@ -65,26 +65,29 @@ def write_settings(given: Mapping[str, str], *, is_stream: bool) -> WriteSetting
     else:
         for name in _FOR_TRANSACTIONS:
             if values[name] is not None:
-                raise OptionError(f"{name} has no meaning without delivery=exactly-once.")
+                raise OptionError(f"{name} needs delivery=exactly-once: set that, or remove {name}.")
     return settings
 
 
 def _check_exact(settings: WriteSettings, is_stream: bool) -> None:
     if settings["transactional.id"] is None:
         raise OptionError(
-            "delivery=exactly-once needs the option transactional.id: a name of this query that stays the"
+            "delivery=exactly-once needs the option transactional.id: a name for this query that stays the"
             " same over restarts."
         )
     if is_stream and settings.topic is None and settings["markerTopic"] is None:
         raise OptionError(
             "delivery=exactly-once with topics from a column needs the option markerTopic: an existing topic"
-            " under which the marker is kept."
+            " for the marker."
         )
     if settings["runId"] is not None and (is_stream or settings.topic is None):
-        raise OptionError("runId is for jobs that write to the topic of the option topic.")
+        raise OptionError("runId is only for batch jobs with the option topic: remove it, or set topic.")
     config = settings.client_config()
     if config["acks"] not in _ALL_REPLICAS or not config["enable.idempotence"]:
-        raise OptionError("delivery=exactly-once needs acks=all and enable.idempotence=true: leave them out.")
+        raise OptionError(
+            "delivery=exactly-once needs acks=all and enable.idempotence=true: remove kafka.acks and"
+            " kafka.enable.idempotence."
+        )
 
 
 def _client(given: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, str]:
@@ -100,7 +103,7 @@ def _client(given: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, st
         if name in PRODUCER_KEYS:
             client[name] = text
         elif name not in CONSUMER_KEYS and name not in ADMIN_KEYS:
-            # What other clients know may be given for a source and a sink together.
+            # Settings of other clients are allowed: the same options may be used for a source and a sink.
             near = get_close_matches(name, PRODUCER_KEYS, n=1)
             hint = f"; did you mean kafka.{near[0]}?" if near else "."
             raise OptionError(f"The client has no setting {name}{hint}")

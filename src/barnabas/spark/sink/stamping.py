@@ -1,4 +1,4 @@
-"""Finished record batches become a producer's: id, epoch and sequence are put into their headers."""
+"""Puts producer id, epoch and sequence into the headers of complete record batches."""
 
 from collections.abc import Iterator
 
@@ -19,14 +19,14 @@ SEQUENCE_MASK = 0x7FFFFFFF
 
 
 def split_batches(data: Buffer) -> Iterator[bytearray]:
-    """The batches that lie one behind the other, each as a copy."""
+    """The batches in `data`, each as a copy."""
     view = memoryview(data)
     for position, header in iter_headers(view):
         yield bytearray(view[position : position + header.size])
 
 
 def stamp_producer(batch: bytearray, producer_id: int, epoch: int, sequence: int) -> int:
-    """Make the batch part of the producer's transaction, in place; gives the sequence that follows it."""
+    """Make the batch part of the producer's transaction, in place; returns the sequence of the next batch."""
     header = read_header(batch)
     stamped = header._replace(
         attributes=header.attributes | TRANSACTIONAL_FLAG,

@@ -1,5 +1,5 @@
-"""The writers that Spark is given: made when a query is planned, pickled to its tasks, and for streams made
-again where a batch is committed."""
+"""The writers for Spark: created when a query is planned and pickled for its tasks. For streams they are
+created again to commit a batch."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -25,21 +25,22 @@ if TYPE_CHECKING:
 
 def batch_writer(given: Mapping[str, str], schema: "StructType", overwrite: bool) -> DataSourceArrowWriter:
     if overwrite:
-        raise OptionError("A topic cannot be overwritten, only appended to: write with mode append.")
+        raise OptionError("A topic cannot be overwritten: write with mode append.")
     settings = write_settings(given, is_stream=False)
     columns = written_columns(settings, schema)
     return ExactBatchWriter(settings, columns) if settings.is_exact else BatchWriter(settings, columns)
 
 
 def stream_writer(given: Mapping[str, str], schema: "StructType") -> DataSourceStreamArrowWriter:
-    """All output modes append: what complete and update put out again are newer records of the same keys."""
+    """All output modes append: rows that complete and update write again are newer records of the same
+    keys."""
     settings = write_settings(given, is_stream=True)
     columns = written_columns(settings, schema)
     return ExactStreamWriter(settings, columns) if settings.is_exact else StreamWriter(settings, columns)
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """At least once. A job that fails leaves what its tasks have written."""
+    """At least once. What the tasks of a failed job have written stays."""
 
     def __init__(self, settings: WriteSettings, columns: tuple[str, ...]) -> None:
         self._settings = settings
@@ -83,8 +84,8 @@ class ExactBatchWriter(DataSourceArrowWriter):
 
 
 class ExactStreamWriter(DataSourceStreamArrowWriter):
-    """Exactly once. There is nothing to do for abort(), which Spark also calls where commit() has failed,
-    and perhaps has succeeded: the marker tells, when the batch is tried again."""
+    """Exactly once. abort() does nothing: Spark also calls it if commit() failed, and then the transaction
+    may be committed or not. When the batch is tried again, the marker shows which."""
 
     def __init__(self, settings: WriteSettings, columns: tuple[str, ...]) -> None:
         self._settings = settings
