@@ -1,4 +1,4 @@
-"""The consumer groups this broker coordinates: their settings, their view of the topics, their upkeep."""
+"""The consumer groups this broker coordinates: their settings, their view of topics, expired offsets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from barnabas.broker.coordinators import Coordinator
 from barnabas.config.group import GroupConfig, group_config
 from barnabas.coordination.runtime import Shard
-from barnabas.coordination.step import Step
+from barnabas.coordination.step import Step, Waiter
 from barnabas.errors import KafkaError
 from barnabas.groups.machine import ClientInfo, GroupMachine
 from barnabas.groups.settings import GroupSettings
@@ -37,16 +37,16 @@ class ImageTopics:
         self._broker = broker
 
     def partition_count(self, topic: str) -> int | None:
-        found = self._broker.image.topic(topic)
-        return None if found is None else len(found.partitions)
+        image = self._broker.image.topic(topic)
+        return None if image is None else len(image.partitions)
 
     def topic_id(self, topic: str) -> Uuid | None:
-        found = self._broker.image.topic(topic)
-        return None if found is None else found.id
+        image = self._broker.image.topic(topic)
+        return None if image is None else image.id
 
     def topic_name(self, topic_id: Uuid) -> str | None:
-        found = self._broker.image.topic_by_id(topic_id)
-        return None if found is None else found.name
+        image = self._broker.image.topic_by_id(topic_id)
+        return None if image is None else image.name
 
     def names(self) -> Iterable[str]:
         return self._broker.image.topics.keys()
@@ -66,7 +66,7 @@ class GroupCoordinator(Coordinator[GroupMachine]):
         self._check_seconds = broker.config["offsets.retention.check.interval.ms"] / 1000
 
     def start(self) -> None:
-        self._upkeep = asyncio.get_running_loop().create_task(self._expire_now_and_then())
+        self._upkeep = asyncio.get_running_loop().create_task(self._expire_regularly())
 
     async def close(self) -> None:
         if self._upkeep is not None:
@@ -79,7 +79,7 @@ class GroupCoordinator(Coordinator[GroupMachine]):
             self._run(shard, lambda machine, now_ms: machine.moved_away(now_ms))
 
     def topics_changed(self, difference: Difference) -> None:
-        """Topics came, went or grew: offsets of those gone are removed, groups assign anew."""
+        """Topics were created, deleted or got partitions: remove old offsets, compute new assignments."""
         if not (difference.topics_deleted or difference.topics_created or difference.partitions_changed):
             return
         for shard in list(self.shards()):
@@ -88,7 +88,7 @@ class GroupCoordinator(Coordinator[GroupMachine]):
                 self._repeat(shard, lambda machine, now: machine.topic_deleted(name, topic_id))  # noqa: B023
             self._run(shard, lambda machine, now_ms: machine.topics_changed(now_ms))
 
-    async def _expire_now_and_then(self) -> None:
+    async def _expire_regularly(self) -> None:
         while True:
             await asyncio.sleep(self._check_seconds)
             for shard in list(self.shards()):
@@ -96,36 +96,49 @@ class GroupCoordinator(Coordinator[GroupMachine]):
                 await asyncio.sleep(0)
 
     def _repeat(self, shard: Shard[GroupMachine], decide: Callable[[GroupMachine, int], Step[bool]]) -> None:
-        """A removal goes in portions; the reply says whether there is more."""
-        outcome = _Outcome()
-        while outcome.has_more:
-            outcome.has_more = False
-            if not self._run(shard, decide, outcome):
-                return
+        """Remove in portions; the reply of a portion says whether there is more."""
+        _Repetition(lambda waiter: self._run(shard, decide, waiter)).start()
 
     def _run(
         self,
         shard: Shard[GroupMachine],
         decide: Callable[[GroupMachine, int], Step[Any]],
-        outcome: _Outcome | None = None,
+        waiter: Waiter | None = None,
     ) -> bool:
         try:
-            shard.run(decide, outcome)
+            shard.run(decide, waiter)
         except KafkaError as error:
             logger.error("cannot remove or update entries of %s: %s", self.topic, error)
             return False
         return True
 
 
-class _Outcome:
-    has_more = True
+class _Repetition:
+    """Repeats a step while its reply is True. The reply may come at once, or when replicas have the step.
+
+    `run` runs the step with this object as the waiter; it returns False if the step failed."""
+
+    def __init__(self, run: Callable[[Waiter], bool]) -> None:
+        self._run = run
+        self._is_running = False
+        self._has_more = False
+
+    def start(self) -> None:
+        self._is_running = self._has_more = True
+        while self._has_more:
+            self._has_more = False
+            if not self._run(self):
+                break
+        self._is_running = False
 
     def resolve(self, answer: Any) -> None:
-        self.has_more = answer is True
+        self._has_more = answer is True
+        if self._has_more and not self._is_running:
+            self.start()
 
 
 def client_of(call: Call) -> ClientInfo:
-    """As Kafka shows it: the address has a slash before it."""
+    """Kafka shows the client's address with a slash before it."""
     return ClientInfo(call.header.client_id or "", f"/{call.connection.peer_host}")
 
 

@@ -1,6 +1,6 @@
-"""Producer ids for this broker: handed out from blocks that the controller reserves in the metadata log.
+"""Producer ids of this broker: given out from blocks that the controller reserves in the metadata log.
 
-Ids of a block that are left when the broker stops are never given again. Owned by the event loop."""
+Ids that are left in a block when the broker stops are never used. Owned by the event loop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class ProducerIds:
-    """`broker_epoch` is that of this incarnation of the broker: a former one gets no ids any more."""
+    """`broker_epoch` is the epoch of this start of the broker. An older one gets no more ids."""
 
     def __init__(self, controller: Controller, broker_id: int, broker_epoch: int) -> None:
         self._controller = controller
@@ -23,7 +23,7 @@ class ProducerIds:
         self._allocation: asyncio.Task[None] | None = None
 
     def try_next(self) -> int | None:
-        """An id of the current block; None when the block is used up, and then a new one is on its way."""
+        """An id of the current block. None if the block is used up; then a new one is requested."""
         if self._next >= self._end:
             self._begin_allocation()
             return None
@@ -32,16 +32,16 @@ class ProducerIds:
         return producer_id
 
     async def next(self) -> int:
-        """An id nobody else has had. Callers that find the block empty share one allocation."""
+        """A new producer id. Callers that wait for a block share one allocation."""
         while (producer_id := self.try_next()) is None:
             await self.refill()
         return producer_id
 
     async def refill(self) -> None:
-        """Have ids at hand for `try_next`."""
+        """Wait until `try_next` has an id to give."""
         if self._next < self._end:
             return
-        # A caller that is cancelled must not take the allocation from the others.
+        # A caller that is cancelled must not cancel the allocation for the others.
         await asyncio.shield(self._begin_allocation())
 
     def _begin_allocation(self) -> asyncio.Task[None]:
@@ -57,5 +57,5 @@ class ProducerIds:
     def _allocated(self, allocation: asyncio.Task[None]) -> None:
         self._allocation = None
         if not allocation.cancelled():
-            # ShardReply for here, so that a failure whose callers are all gone is not reported as unseen.
+            # Reading the exception keeps asyncio from warning about it if no caller waits any more.
             allocation.exception()

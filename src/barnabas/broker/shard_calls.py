@@ -1,4 +1,4 @@
-"""Asking the shards of a coordinator: an answer comes at once or once it is committed."""
+"""Calls to the shards of a coordinator. The reply comes at once, or when the step is committed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ M = TypeVar("M", bound=Machine)
 
 
 class ShardReply(Later):
-    """A reply to come; a KafkaError in its place becomes a reply through `refuse`."""
+    """A reply that may come later. `refuse` turns an error code into a reply."""
 
     __slots__ = ("_refuse",)
 
@@ -31,7 +31,8 @@ def call_shard(
     decide: Callable[[M, ShardReply, int], Step[Any]],
     refuse: Callable[[ErrorCode], Any],
 ) -> ShardReply:
-    """Run one step on a shard. `decide` is given the asker too, for calls that are parked."""
+    """Run one step on a shard. `decide` also gets the ShardReply, to answer it later if the call is
+    parked."""
     reply = ShardReply(refuse)
     try:
         find().run(lambda machine, now_ms: decide(machine, reply, now_ms), reply)
@@ -46,11 +47,11 @@ class ShardCall(NamedTuple):
     refuse: Callable[[ErrorCode], Any]
 
 
-def call_shards(questions: Sequence[ShardCall], combine: Callable[[list[Any]], Any]) -> Later:
-    """Ask several shards; one answer from all of theirs, in the order of the questions."""
+def call_shards(calls: Sequence[ShardCall], combine: Callable[[list[Any]], Any]) -> Later:
+    """Call several shards, and combine their replies, which are in the order of the calls."""
     whole = Later()
-    answers: list[Any] = [None] * len(questions)
-    missing = len(questions)
+    answers: list[Any] = [None] * len(calls)
+    missing = len(calls)
 
     def answered(place: int, answer: Any) -> None:
         nonlocal missing
@@ -59,8 +60,8 @@ def call_shards(questions: Sequence[ShardCall], combine: Callable[[list[Any]], A
         if not missing:
             whole.resolve(combine(answers))
 
-    if not questions:
+    if not calls:
         whole.resolve(combine([]))
-    for place, question in enumerate(questions):
-        call_shard(*question).then(lambda answer, place=place: answered(place, answer))  # type: ignore[misc]
+    for place, call in enumerate(calls):
+        call_shard(*call).then(lambda answer, place=place: answered(place, answer))  # type: ignore[misc]
     return whole

@@ -1,1 +1,1 @@
-"""Replicated state machines: decide, journal, apply, answer; timers come back as calls."""
+"""Runs replicated state machines: each call is decided, journaled, applied and answered."""

@@ -11,6 +11,6 @@ def java_hash(text: str) -> int:
 
 
 def partition_for(key: str, partitions: int) -> int:
-    """abs(hash) % partitions, where Java's abs of the smallest integer counts as 0."""
+    """abs(hash) % partitions. As in Kafka, the absolute value of the smallest integer is 0."""
     value = java_hash(key)
     return (0 if value == -(1 << 31) else abs(value)) % partitions

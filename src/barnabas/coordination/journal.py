@@ -1,6 +1,6 @@
-"""The journal port: one partition of an internal topic, as its coordinator writes and reads it.
+"""The journal of a coordinator: one partition of an internal topic.
 
-The broker implements it on a partition, tests on a list. Coordinators see nothing of logs beyond this."""
+The broker implements this on a partition, tests on a list. Coordinators use nothing else of a log."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
@@ -33,7 +33,7 @@ class Journal(Protocol):
         ...
 
     def append(self, records: Sequence[JournalRecord], producer: Producer | None) -> int:
-        """Write the records as one batch, all or nothing; the offset after it. Raises KafkaError."""
+        """Write the records as one batch, all or none, and return the offset after it. Raises KafkaError."""
         ...
 
     def when_committed(self, end_offset: int, callback: Callable[[KafkaError | None], None]) -> None:
@@ -43,5 +43,5 @@ class Journal(Protocol):
         ...
 
     def replay(self) -> Iterator[list[Replayed]]:
-        """Everything from the start of the log, a bounded portion at a time."""
+        """Everything from the start of the log, in portions of limited size."""
         ...

@@ -1,8 +1,8 @@
-"""What a state machine answers to a call: records to journal, answers to give, timers to set.
+"""What a state machine returns for a call: records to journal, answers to give, timers to set.
 
-A machine never does I/O. It decides (a pure look at its state that returns a Step), the runtime journals
-the records, hands each to `apply`, which alone changes durable state, and gives the answers once the
-records are committed. Replay after a failover runs the same `apply`."""
+A machine never does I/O. It decides: it reads its state and returns a Step. The runtime journals the records,
+passes each to `apply`, which alone changes durable state, and gives the answers when the records are
+committed. A replay after a failover calls the same `apply`."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
@@ -19,14 +19,14 @@ class JournalRecord(NamedTuple):
 
 
 class Producer(NamedTuple):
-    """Whose transaction a record belongs to; its effect shows when that transaction commits."""
+    """The producer of the transaction that a record belongs to. The record counts when that commits."""
 
     id: int
     epoch: int
 
 
 class Waiter(Protocol):
-    """Somebody whose answer comes with a later step: a parked JoinGroup or SyncGroup."""
+    """A caller that gets its answer later, for example a parked JoinGroup or SyncGroup."""
 
     def resolve(self, answer: Any) -> None: ...
 
@@ -36,12 +36,12 @@ class _Parked:
         return "PARKED"
 
 
-# The reply of a step whose caller is answered later, through the Waiter it gave.
+# The reply of a step whose caller is answered by a later step, through its Waiter.
 PARKED: Any = _Parked()
 
 
 class Timer(NamedTuple):
-    """Call `lapse(key)` after so long; setting a key again replaces its timer."""
+    """Call `lapse(key)` after the delay. A new timer replaces one with the same key."""
 
     key: Hashable
     delay_ms: int
@@ -59,7 +59,7 @@ class Step(Generic[Reply]):
 
 
 def merged(reply: Reply, steps: Sequence[Step[Any]]) -> Step[Reply]:
-    """Records and answers in order; of what the steps say about a timer, the last word counts."""
+    """Several steps as one, with records and answers in order. For each timer the last step counts."""
     result: Step[Reply] = Step(reply)
     delays: dict[Hashable, int] = {}
     cancelled: dict[Hashable, None] = {}
@@ -82,7 +82,7 @@ class Machine(Protocol):
     """The state of one partition of an internal topic."""
 
     def apply(self, record: JournalRecord, producer: Producer | None) -> None:
-        """Take in one journaled record, live or replayed."""
+        """Apply one journaled record, live or replayed."""
         ...
 
     def apply_marker(self, producer: Producer, is_commit: bool) -> None:
@@ -90,7 +90,7 @@ class Machine(Protocol):
         ...
 
     def loaded(self, now_ms: int) -> Step[None]:
-        """All records are replayed: set the timers that follow from the state."""
+        """All records are replayed: set the timers that the state needs."""
         ...
 
     def lapse(self, key: Hashable, now_ms: int) -> Step[None]:

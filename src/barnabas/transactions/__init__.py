@@ -1,2 +1,2 @@
-"""The transaction coordinator as a pure state machine: who may produce under a transactional id, which
-partitions its transaction has touched, and how the transaction ends. No I/O, no clock, no asyncio."""
+"""The transaction coordinator as a pure state machine: which producer has a transactional id, which
+partitions are in its transaction, and how the transaction ends. No I/O, no clock, no asyncio."""

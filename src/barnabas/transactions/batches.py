@@ -1,7 +1,7 @@
-"""AddPartitionsToTxn as one list of transactions, whichever form it came in.
+"""AddPartitionsToTxn as a list of transactions, in all versions.
 
-Up to version 3 a client names one transaction; from 4 on a broker names many, some of them only to verify
-that a partition has been added before it takes a batch."""
+Up to version 3 a client names one transaction. From version 4 on a broker names many; for some of them it
+only verifies that a partition was added before it takes a batch."""
 
 from collections.abc import Callable, Iterable
 
@@ -50,7 +50,7 @@ def partitions_of(transaction: AddPartitionsToTxnTransaction) -> frozenset[Topic
 def result_of(
     transaction: AddPartitionsToTxnTransaction, code_of: Callable[[TopicPartition], ErrorCode]
 ) -> AddPartitionsToTxnResult:
-    """An answer for each partition named, in the order of the request."""
+    """The result of each partition, in the order of the request."""
     return AddPartitionsToTxnResult(
         transactional_id=transaction.transactional_id,
         topic_results=[

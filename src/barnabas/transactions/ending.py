@@ -1,6 +1,6 @@
-"""How a transaction ends: by its client (EndTxn), or by the coordinator against its client.
+"""How a transaction ends: by its client (EndTxn), or by the coordinator, which aborts it.
 
-Version 1 clients (EndTxn up to 4) keep their epoch, so a repeat cannot be told from the next end:
+Version 1 clients (EndTxn up to 4) keep their epoch, so a repeated request looks like the next one:
 
                  abort              commit
   Empty          INVALID_TXN_STATE  INVALID_TXN_STATE
@@ -8,17 +8,17 @@ Version 1 clients (EndTxn up to 4) keep their epoch, so a repeat cannot be told 
   CompleteAbort  done               INVALID_TXN_STATE
   CompleteCommit INVALID_TXN_STATE  done
 
-Version 2 clients (EndTxn 5) get a new epoch with each end. A repeat names the epoch before the current one,
-and a client that does not know whether it had begun may abort all the same:
+Version 2 clients (EndTxn 5) get a new epoch with each end. A repeated request has the epoch before the
+current one. A client that does not know whether its transaction has begun may abort it in any case:
 
                  abort, current  abort, repeat      commit, current    commit, repeat
-  Empty          ends           PRODUCER_FENCED    INVALID_TXN_STATE  PRODUCER_FENCED
+  Empty          ends            PRODUCER_FENCED    INVALID_TXN_STATE  PRODUCER_FENCED
   Ongoing        aborts          PRODUCER_FENCED    commits            PRODUCER_FENCED
   CompleteAbort  ends            done               INVALID_TXN_STATE  INVALID_TXN_STATE
   CompleteCommit ends            INVALID_TXN_STATE  INVALID_TXN_STATE  done
 
-While markers are being written everything waits with CONCURRENT_TRANSACTIONS. Any other epoch is
-PRODUCER_FENCED, another producer id INVALID_PRODUCER_ID_MAPPING."""
+While markers are written, every request gets CONCURRENT_TRANSACTIONS. Another epoch gets PRODUCER_FENCED,
+another producer id gets INVALID_PRODUCER_ID_MAPPING."""
 
 from collections.abc import Callable
 
@@ -40,7 +40,7 @@ def client_version_of(end_txn_version: int) -> int:
 
 
 def ended_by_client_1(current: Transaction, request: EndTxnRequest, now_ms: int) -> Transaction | None:
-    """The prepared transaction, or None if it has ended so before."""
+    """The prepared transaction, or None if the request repeats one that was done."""
     if current.producer_id != request.producer_id:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if current.epoch != request.producer_epoch:
@@ -57,7 +57,7 @@ def ended_by_client_1(current: Transaction, request: EndTxnRequest, now_ms: int)
 def ended_by_client_2(
     current: Transaction, request: EndTxnRequest, fresh_producer_id: Callable[[], int], now_ms: int
 ) -> Transaction | None:
-    """The prepared transaction, or None if it has ended so before."""
+    """The prepared transaction, or None if the request repeats one that was done."""
     if current.is_prepared:
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     used_up_its_id = (
@@ -83,9 +83,9 @@ def ended_by_client_2(
 def ended_by_coordinator(
     current: Transaction, transaction_version: int, fresh_producer_id: Callable[[], int], now_ms: int
 ) -> Transaction:
-    """Abort an ongoing transaction, so that its producer cannot go on with it."""
+    """Abort an ongoing transaction, and fence its producer."""
     bumps = transaction_version >= EPOCH_BUMP_VERSION
-    # Without a new id a repeat of the client's own abort would be given an epoch that cannot be bumped.
+    # Without a new id, a repeat of the client's own abort would get an epoch that cannot be raised.
     rotates = bumps and current.epoch_is_exhausted
     next_producer_id = fresh_producer_id() if rotates else NO_PRODUCER_ID
     fenced = current.fenced(transaction_version)
@@ -102,5 +102,5 @@ def _outcome(request: EndTxnRequest) -> State:
 
 
 def _mismatch(current: Transaction, request: EndTxnRequest) -> str:
-    wish = "commit" if request.committed else "abort"
-    return f"a transaction that is {current.state.shown} cannot {wish}"
+    action = "committed" if request.committed else "aborted"
+    return f"a transaction in state {current.state.shown} cannot be {action}"

@@ -1,11 +1,11 @@
-"""The coordinator of the transactional ids that belong to one partition of `__transaction_state`.
+"""The state machine for the transactional ids of one partition of `__transaction_state`.
 
-Rule 1: methods decide and `apply` changes, live and in replay alike. Rule 2: a step's records are appended
-and applied before the next decision. Then no state between two records has to be kept, and a prepared
-transaction is what Kafka calls a pending one.
+Rule 1: methods decide, and only `apply` changes the state, live and in a replay. Rule 2: the records of a
+step are appended and applied before the next decision. So there is no state between two records, and a
+prepared transaction is what Kafka calls a pending one.
 
-Not in the log, and lost with a failover: the epoch before the current one (so a repeated InitProducerId is
-fenced after it, as in Kafka), and which markers have been written (so they are written again)."""
+Two things are not in the log and are lost in a failover: the epoch before the current one (a repeated
+InitProducerId is then fenced, as in Kafka), and which markers were written (they are written again)."""
 
 from collections.abc import Callable, Hashable, Mapping
 from typing import TypeVar
@@ -49,14 +49,14 @@ FENCING_INIT_PRODUCER_ID = 4
 FENCING_OTHERS = 2
 # Tombstones in one step, so that they fit in one batch.
 EXPIRED_PER_STEP = 500
-# How long a timeout waits when a fresh producer id is needed and none is at hand.
+# A timeout that needs a new producer id tries again after this time if there is none.
 PRODUCER_ID_WAIT_MS = 1_000
 
 _Reply = TypeVar("_Reply")
 
 
 class TransactionMachine:
-    """`producer_ids` gives a fresh producer id, or None when none is at hand."""
+    """`producer_ids` returns a new producer id, or None if there is none at the moment."""
 
     def __init__(
         self,
@@ -66,22 +66,23 @@ class TransactionMachine:
     ) -> None:
         self.settings = settings
         self.coordinator_epoch = coordinator_epoch
-        # The feature level may rise while we run.
+        # The feature level may rise while the broker runs.
         self.transaction_version = settings.transaction_version
         self.transactions: dict[str, Transaction] = {}
         self._producer_ids = producer_ids
-        # Which epoch came before the one that the id's producer has now. After a step that could not be
-        # appended it is that very epoch, and changes no answer.
+        # The epoch before the current one of each id. If a step could not be appended, it is the current one,
+        # which changes no answer.
         self._last_epochs: dict[str, int] = {}
-        # The partitions that still need their marker; absent until the first answer arrives.
-        self._untold: dict[str, set[TopicPartition]] = {}
+        # The partitions that still need their marker; no entry before the first answer.
+        self._unmarked: dict[str, set[TopicPartition]] = {}
 
     # -- requests
 
     def init_producer_id(
         self, request: InitProducerIdRequest, version: int, now_ms: int
     ) -> TransactionStep[InitProducerIdResponse]:
-        """For a request with a transactional id; NEEDS_PRODUCER_ID if it has to be asked again."""
+        """For a request with a transactional id. The reply NEEDS_PRODUCER_ID means: get ids and call
+        again."""
         try:
             return self._init_producer_id(request, now_ms)
         except NoProducerIdError:
@@ -118,7 +119,7 @@ class TransactionMachine:
     def add_partitions(
         self, request: AddPartitionsToTxnTransaction, version: int, now_ms: int
     ) -> TransactionStep[AddPartitionsToTxnResult]:
-        """One transaction of AddPartitionsToTxn; `batches` takes requests apart and puts answers together."""
+        """One transaction of AddPartitionsToTxn; batches.py converts requests and answers."""
         if request.verify_only:
             return self._verify(request)
         producer = Producer(request.producer_id, request.producer_epoch)
@@ -131,14 +132,14 @@ class TransactionMachine:
     def add_offsets(
         self, request: AddOffsetsToTxnRequest, version: int, offsets_partition: int, now_ms: int
     ) -> TransactionStep[AddOffsetsToTxnResponse]:
-        """The partition of `__consumer_offsets` that the request's group belongs to joins the transaction."""
+        """Add the partition of `__consumer_offsets` that has the offsets of the request's group."""
         producer = Producer(request.producer_id, request.producer_epoch)
         added = frozenset({TopicPartition(OFFSETS_TOPIC, offsets_partition)})
         step = self._add(request.transactional_id, producer, added, (0, version), now_ms)
         return _with_reply(step, AddOffsetsToTxnResponse(error_code=step.reply))
 
     def end_txn(self, request: EndTxnRequest, version: int, now_ms: int) -> TransactionStep[EndTxnResponse]:
-        """NEEDS_PRODUCER_ID if it has to be asked again."""
+        """The reply NEEDS_PRODUCER_ID means: get ids and call again."""
         try:
             return self._end_txn(request, ending.client_version_of(version), now_ms)
         except NoProducerIdError:
@@ -170,7 +171,7 @@ class TransactionMachine:
     def list_transactions(
         self, request: ListTransactionsRequest, now_ms: int
     ) -> TransactionStep[ListTransactionsResponse]:
-        """`views.merged` makes one answer of those of all shards."""
+        """`views.merged` makes one answer from those of all shards."""
         return TransactionStep(views.listed(self.transactions, request, now_ms))
 
     # -- markers
@@ -178,21 +179,22 @@ class TransactionMachine:
     def markers_written(
         self, written: MarkersToWrite, results: Mapping[TopicPartition, ErrorCode], now_ms: int
     ) -> TransactionStep[MarkersToWrite | None]:
-        """What the leaders of some partitions answered; the reply is what has to be written again, if any.
+        """Take the answers of partition leaders. The reply has the markers to write again, or is None.
 
-        A partition that is no longer in the metadata counts as told: give it the code NONE. Without results
-        this only completes what is due, for a caller whose earlier step could not be appended."""
+        A partition that does not exist any more needs no marker: pass NONE for it. A call without results
+        only completes the transaction if all markers are written, after an earlier step could not be
+        appended."""
         transaction = self.transactions.get(written.transactional_id)
         if transaction is None or not self._is_about(written, transaction):
             return TransactionStep(None)
-        untold = self._untold.setdefault(written.transactional_id, set(transaction.partitions))
-        untold -= markers.told(results)
+        unmarked = self._unmarked.setdefault(written.transactional_id, set(transaction.partitions))
+        unmarked -= markers.finished(results)
         if markers.is_superseded(written.transactional_id, results):
             return TransactionStep(None)
-        if not untold:
+        if not unmarked:
             completed = transaction.completed(now_ms)
             return TransactionStep(None, [self._record(written.transactional_id, completed)])
-        again = written.partitions & untold if results else frozenset(untold)
+        again = written.partitions & unmarked if results else frozenset(unmarked)
         return TransactionStep(written._replace(partitions=again) if again else None)
 
     def _is_about(self, written: MarkersToWrite, transaction: Transaction) -> bool:
@@ -209,7 +211,7 @@ class TransactionMachine:
         if entry is None:
             return
         transactional_id, transaction = entry
-        self._untold.pop(transactional_id, None)
+        self._unmarked.pop(transactional_id, None)
         if transaction is not None:
             self.transactions[transactional_id] = transaction
         else:
@@ -217,17 +219,17 @@ class TransactionMachine:
             self._last_epochs.pop(transactional_id, None)
 
     def apply_marker(self, producer: Producer, is_commit: bool) -> None:
-        """No client's transaction has records in this topic, so its end changes nothing."""
+        """Transactions of clients have no records in this topic, so their ends change nothing."""
 
     def loaded(self, now_ms: int) -> TransactionStep[None]:
-        """Timeouts run on; transactions whose end is decided get their markers, written before or not."""
+        """Timeouts continue. Prepared transactions get their markers, even if they were written before."""
         step: TransactionStep[None] = TransactionStep(None)
         for transactional_id, transaction in self.transactions.items():
             if transaction.is_prepared:
                 step.markers.append(self._markers(transactional_id, transaction))
             elif transaction.state is State.ONGOING:
                 left_ms = transaction.start_ms + transaction.timeout_ms - now_ms
-                # Clocks of brokers differ, but no transaction gets more time than it asked for.
+                # The clocks of brokers differ, but no transaction gets more than its timeout.
                 delay_ms = min(max(left_ms, 0), transaction.timeout_ms)
                 step.timers += _timeout(transactional_id, transaction, delay_ms)
         step.timers.append(Timer(EXPIRATION, self.settings.expiration_check_ms))
@@ -295,7 +297,7 @@ class TransactionMachine:
         try:
             current = self._known(transactional_id)
             if current.is_prepared:
-                # First, as a client that has used up its id already names the next one.
+                # This check comes first, because a client whose id is used up already sends the next id.
                 raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
             _check_producer(current, producer)
         except KafkaError as error:
@@ -313,7 +315,7 @@ class TransactionMachine:
     def _fence(
         self, transactional_id: str, current: Transaction, reply: _Reply, now_ms: int
     ) -> TransactionStep[_Reply]:
-        """Abort an ongoing transaction against its producer."""
+        """Abort an ongoing transaction, and fence its producer."""
         prepared = ending.ended_by_coordinator(
             current, self.transaction_version, self._fresh_producer_id, now_ms
         )

@@ -1,4 +1,4 @@
-"""What the answers of partition leaders mean for a transaction whose markers are being written."""
+"""What the answers of partition leaders mean for a transaction whose markers are written."""
 
 import logging
 from collections.abc import Mapping
@@ -8,12 +8,12 @@ from barnabas.ids import TopicPartition
 
 logger = logging.getLogger(__name__)
 
-# The partition has its marker, or never took a record of the transaction.
+# The partition has its marker, or has no record of the transaction.
 DONE = frozenset({ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION})
-# Somebody newer has taken over; what this coordinator has to say no longer counts.
+# A newer producer or coordinator has taken over, so this coordinator must stop.
 SUPERSEDED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
-# Passes by itself: a leader moves, replicas catch up, a disk comes back.
-PASSING = frozenset(
+# Temporary: a leader moves, replicas are behind, a disk fails.
+TEMPORARY = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -25,20 +25,22 @@ PASSING = frozenset(
 )
 
 
-def told(results: Mapping[TopicPartition, ErrorCode]) -> set[TopicPartition]:
+def finished(results: Mapping[TopicPartition, ErrorCode]) -> set[TopicPartition]:
     """The partitions that need no marker any more."""
     return {partition for partition, code in results.items() if code in DONE}
 
 
 def is_superseded(transactional_id: str, results: Mapping[TopicPartition, ErrorCode]) -> bool:
-    """Whether to stop writing; the transaction then stays as it is until a coordinator loads it anew.
+    """Whether to stop writing markers. The transaction then stays as it is until a coordinator loads it
+    again.
 
-    An answer that makes no sense is no reason to stop: the outcome is decided, so it is written again."""
+    An unexpected error is no reason to stop: the end of the transaction is decided, so its marker is written
+    again."""
     stops = False
     for partition, code in results.items():
         if code in SUPERSEDED:
-            logger.warning("the marker of %r is refused by %s: %s", transactional_id, partition, code.name)
+            logger.warning("%s refused the marker of %r: %s", partition, transactional_id, code.name)
             stops = True
-        elif code not in DONE and code not in PASSING:
-            logger.error("the marker of %r failed at %s: %s", transactional_id, partition, code.name)
+        elif code not in DONE and code not in TEMPORARY:
+            logger.error("cannot write the marker of %r to %s: %s", transactional_id, partition, code.name)
     return stops

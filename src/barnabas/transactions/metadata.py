@@ -1,6 +1,6 @@
-"""All that is known of one transactional id, and what it becomes by each move.
+"""The state of one transactional id, and how each move changes it.
 
-A value: every method gives the next one, and only `MOVES` says which may follow."""
+A Transaction is a value: every method returns the next one. `MOVES` says which states may follow."""
 
 from dataclasses import dataclass, replace
 
@@ -11,22 +11,22 @@ NO_PRODUCER_ID = -1
 NO_EPOCH = -1
 NO_TIMESTAMP = -1
 EPOCH_MAX = 2**15 - 1
-# The last epoch a client may hold: one more is left, so that the coordinator can always fence it.
+# The last epoch of a client. One more is left, so that the coordinator can always fence it.
 CLIENT_EPOCH_MAX = EPOCH_MAX - 1
-# The client version from which each end of a transaction bumps the epoch (KIP-890).
+# From this client version on each end of a transaction raises the epoch (KIP-890).
 EPOCH_BUMP_VERSION = 2
-# The timeout of transactions whose end is left to an outside coordinator: none.
+# Transactions with this timeout never time out: an outside coordinator ends them.
 TIMEOUT_NEVER_MS = 2**31 - 1
 
 
 class InvalidMoveError(Exception):
-    """The coordinator wanted a move that cannot be: a defect, never a client's fault."""
+    """A defect in Barnabas: no request can cause it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """`producer_id` and `epoch` are those the client has to name, except between the end of a transaction and
-    its last marker: then `next_producer_id`, if any, is what the client was told to go on with."""
+    """A client must send `producer_id` and `epoch`. Only between the end of a transaction and its last marker
+    does the client go on with `next_producer_id`, if there is one."""
 
     producer_id: int
     timeout_ms: int
@@ -37,7 +37,7 @@ class Transaction:
     next_producer_id: int = NO_PRODUCER_ID
     partitions: frozenset[TopicPartition] = frozenset()
     start_ms: int = NO_TIMESTAMP
-    # How the client speaks: 2 if its epoch changes with each transaction.
+    # 2 if the client's epoch changes with each transaction.
     client_version: int = 0
 
     @property
@@ -53,7 +53,7 @@ class Transaction:
         return self.state in (State.PREPARE_COMMIT, State.COMPLETE_COMMIT)
 
     def initialized(self, epoch: int, timeout_ms: int, now_ms: int) -> "Transaction":
-        """A producer starts, or goes on after an error."""
+        """A producer starts, or continues after an error."""
         return self._moved(
             State.EMPTY,
             replace(
@@ -67,7 +67,7 @@ class Transaction:
         )
 
     def rotated(self, producer_id: int, timeout_ms: int, now_ms: int) -> "Transaction":
-        """A producer starts when its id has no epochs left."""
+        """A producer starts whose id has no epochs left: it gets a new id."""
         return replace(self.initialized(0, timeout_ms, now_ms), producer_id=producer_id)
 
     def with_partitions(
@@ -85,16 +85,16 @@ class Transaction:
         )
 
     def fenced(self, transaction_version: int) -> "Transaction":
-        """The producer loses its right to end the transaction, for the abort that follows at once.
+        """The producer can no longer end the transaction. The abort follows at once.
 
-        From version 2 on the abort itself takes the next epoch."""
+        From version 2 on the abort itself raises the epoch."""
         bump = 0 if transaction_version >= EPOCH_BUMP_VERSION or self.epoch == EPOCH_MAX else 1
         return self._moved(State.PREPARE_EPOCH_FENCE, replace(self, epoch=self.epoch + bump))
 
     def prepared(
         self, state: State, client_version: int, next_producer_id: int, now_ms: int
     ) -> "Transaction":
-        """How it ends is decided; the partitions are to be told."""
+        """It is decided how the transaction ends. The markers must be written."""
         bump = client_version >= EPOCH_BUMP_VERSION and self.epoch < EPOCH_MAX
         return self._moved(
             state,
@@ -102,7 +102,7 @@ class Transaction:
                 self,
                 epoch=self.epoch + 1 if bump else self.epoch,
                 next_producer_id=next_producer_id,
-                # An abort of what never began has no start of its own.
+                # An abort may come before the transaction has begun; then it begins and ends now.
                 start_ms=now_ms if self.state in AT_REST else self.start_ms,
                 update_ms=now_ms,
                 client_version=client_version,
@@ -110,7 +110,7 @@ class Transaction:
         )
 
     def completed(self, now_ms: int) -> "Transaction":
-        """Every partition knows."""
+        """Every partition has its marker."""
         state = State.COMPLETE_COMMIT if self.state is State.PREPARE_COMMIT else State.COMPLETE_ABORT
         rotates = self.client_version >= EPOCH_BUMP_VERSION and self.next_producer_id != NO_PRODUCER_ID
         return self._moved(

@@ -1,7 +1,7 @@
-"""The keys and values of `__transaction_state`, as Kafka lays them out.
+"""The keys and values of `__transaction_state`, in Kafka's format.
 
 A key is its type (0) and the transactional id; a value is its version (0, or 1, which is flexible) and the
-fields below. A null value is a tombstone. Records of a kind or version from the future are skipped."""
+fields below. A null value is a tombstone. Records of an unknown type or version are skipped."""
 
 import logging
 import struct
@@ -68,14 +68,15 @@ class TransactionLogValue(Message):
 
 
 class Entry(NamedTuple):
-    """What a record says: the state of an id, or None once the id is forgotten."""
+    """A decoded record: the state of a transactional id, or None for its tombstone."""
 
     transactional_id: str
     transaction: Transaction | None
 
 
 def encode(transactional_id: str, transaction: Transaction, transaction_version: int) -> JournalRecord:
-    """Version 0 loses what only a version 2 client has, so such a transaction is always written as 1."""
+    """Version 0 has no fields for version 2 clients, so their transactions are always written as version
+    1."""
     version = 1 if transaction_version >= 1 or transaction.client_version >= EPOCH_BUMP_VERSION else 0
     value = TransactionLogValue(
         producer_id=transaction.producer_id,
@@ -98,7 +99,7 @@ def tombstone(transactional_id: str) -> JournalRecord:
 
 
 def decode(record: JournalRecord) -> Entry | None:
-    """None for a record this version does not know."""
+    """The decoded record, or None if its type or version is unknown."""
     messages = decode_messages(record)
     if messages is None:
         return None
@@ -107,19 +108,17 @@ def decode(record: JournalRecord) -> Entry | None:
 
 
 def decode_messages(record: JournalRecord) -> tuple[TransactionLogKey, TransactionLogValue | None] | None:
-    """The key and the value field by field; None for a record this version does not know."""
+    """The key and the value with all fields, or None if the type or version is unknown."""
     (kind,) = _PREFIX.unpack_from(record.key)
     if kind != KEY_TYPE:
-        logger.warning("a transaction record has a key of unknown type %d and is skipped", kind)
+        logger.warning("skipping a transaction record with a key of unknown type %d", kind)
         return None
     key = decode_message(TransactionLogKey, 0, _NEVER_FLEXIBLE, record.key[_PREFIX.size :])
     if record.value is None:
         return key, None
     (version,) = _PREFIX.unpack_from(record.value)
     if not 0 <= version <= VALUE_VERSION_MAX:
-        logger.warning(
-            "the record of %r has unknown version %d and is skipped", key.transactional_id, version
-        )
+        logger.warning("skipping a record of %r with unknown version %d", key.transactional_id, version)
         return None
     body = record.value[_PREFIX.size :]
     return key, decode_message(TransactionLogValue, version, VALUE_FLEXIBLE_FROM, body)
@@ -145,9 +144,9 @@ def _transaction(value: TransactionLogValue) -> Transaction:
 
 
 def _state(number: int) -> State:
-    """An unknown state cannot be skipped: the transaction it is about would hang or come apart."""
+    """An unknown state cannot be skipped: the transaction would never end."""
     if number not in BY_NUMBER:
-        raise ValueError(f"{number} is no state of a transaction")
+        raise ValueError(f"{number} is not a transaction state")
     return BY_NUMBER[number]
 
 

@@ -1,4 +1,4 @@
-"""What the coordinator can be told by configuration."""
+"""The configuration of the transaction coordinator, with Kafka's defaults."""
 
 from dataclasses import dataclass
 
@@ -7,8 +7,8 @@ DAY_MS = 24 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class TransactionSettings:
-    """`transaction_version` is the level of the feature transaction.version: 0 writes the old value format,
-    1 the flexible one, 2 lets clients bump their epoch with each transaction."""
+    """`transaction_version` is the level of the feature transaction.version: 0 writes the old value format, 1
+    the flexible one, and with 2 the epoch of a client rises with each transaction."""
 
     max_timeout_ms: int = 900_000
     expiration_ms: int = 7 * DAY_MS

@@ -1,7 +1,8 @@
 """Who may start with a transactional id, and with which producer id and epoch (InitProducerId).
 
-A producer that names no id starts anew and shuts out all before it. One that names its id and epoch goes on
-after an error (KIP-360), if nobody has started in between; a repeat of that request gets the same answer."""
+A producer that sends no producer id starts from the beginning, and fences all earlier ones. A producer that
+sends its id and epoch continues after an error (KIP-360), unless another one has started since. A repeated
+request gets the same answer."""
 
 from collections.abc import Callable
 
@@ -17,16 +18,16 @@ def check_request(request: InitProducerIdRequest, settings: TransactionSettings)
     if not request.transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_EPOCH):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "producer id and epoch belong together")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "send both the producer id and its epoch, or neither")
     if request.enable2_pc:
-        # Kafka answers so while transaction.two.phase.commit.enable is off, and here it cannot be on.
+        # Kafka's answer while transaction.two.phase.commit.enable is false; here it cannot be true.
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if request.keep_prepared_txn:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     if not 0 < request.transaction_timeout_ms <= settings.max_timeout_ms:
         raise KafkaError(
             ErrorCode.INVALID_TRANSACTION_TIMEOUT,
-            f"a transaction timeout must be between 1 and {settings.max_timeout_ms} ms",
+            f"the transaction timeout must be between 1 and {settings.max_timeout_ms} ms",
         )
 
 
@@ -37,7 +38,7 @@ def expected_producer(request: InitProducerIdRequest) -> Producer | None:
 
 
 def check_right_to_start(current: Transaction, expected: Producer | None) -> None:
-    """Raise if the caller has to wait, or has been shut out."""
+    """Raise if the caller must wait, or was fenced."""
     if current.is_prepared:
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     if expected is None:
@@ -45,14 +46,14 @@ def check_right_to_start(current: Transaction, expected: Producer | None) -> Non
     may_go_on = (
         current.epoch == NO_EPOCH
         or expected.id == current.producer_id
-        # A repeat of the request that used up the old id's epochs.
+        # The request that used up the epochs of the old id is repeated.
         or (expected.id == current.previous_producer_id and expected.epoch >= CLIENT_EPOCH_MAX)
     )
     if not may_go_on:
         raise KafkaError(ErrorCode.PRODUCER_FENCED)
     if current.state is State.ONGOING and expected.epoch != current.epoch:
-        # Kafka would abort the transaction and refuse the caller afterwards. A late request of a producer
-        # that was shut out must not cost its successor anything.
+        # Kafka would abort the transaction and then refuse the caller. Here a late request of a fenced
+        # producer does not disturb the producer that came after it.
         raise KafkaError(ErrorCode.PRODUCER_FENCED)
 
 
@@ -64,7 +65,7 @@ def started(
     timeout_ms: int,
     now_ms: int,
 ) -> tuple[Transaction, int]:
-    """The transaction at rest with a new epoch, and the epoch that came before for whoever repeats this."""
+    """The transaction with a new epoch, and the epoch before it, which a repeated request will have."""
     if expected is None or current.epoch in (NO_EPOCH, expected.epoch):
         before = NO_EPOCH if expected is None else current.epoch
         if current.epoch_is_exhausted:

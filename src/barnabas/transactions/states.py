@@ -2,21 +2,21 @@
 
 EMPTY -> ONGOING                   the first partition is added
 ONGOING -> ONGOING                 a further partition
-ONGOING -> PREPARE_COMMIT          EndTxn commits: from here on nothing can abort it
+ONGOING -> PREPARE_COMMIT          EndTxn commits: after this nothing can abort it
 ONGOING -> PREPARE_ABORT           EndTxn aborts
-ONGOING -> PREPARE_EPOCH_FENCE     a new producer takes the id over, or the transaction's time is up
+ONGOING -> PREPARE_EPOCH_FENCE     a new producer takes over the id, or the transaction times out
 PREPARE_EPOCH_FENCE -> PREPARE_ABORT   in the same decision, so this state is in no log
 PREPARE_* -> COMPLETE_*            every partition has its marker
-EMPTY, COMPLETE_* -> PREPARE_ABORT a version 2 client aborts without knowing whether it had begun
+EMPTY, COMPLETE_* -> PREPARE_ABORT a version 2 client aborts; it does not know whether it had begun
 COMPLETE_* -> ONGOING              the next transaction
 EMPTY, COMPLETE_* -> EMPTY         InitProducerId
-EMPTY, COMPLETE_* -> DEAD          unused for long: a tombstone, so this state is in no log either"""
+EMPTY, COMPLETE_* -> DEAD          unused for a long time: a tombstone, so this state is in no log either"""
 
 from enum import IntEnum
 
 
 class State(IntEnum):
-    """Numbers as in the log; `shown` is the name that tools and filters use."""
+    """The values are those in the log; `shown` is the name in tools and filters."""
 
     shown: str
 
@@ -37,7 +37,7 @@ class State(IntEnum):
 
 
 PREPARED = frozenset({State.PREPARE_COMMIT, State.PREPARE_ABORT})
-# Nothing is under way: a transaction may begin, a producer may start over, the id may expire.
+# No transaction is open: one may begin, a producer may start again, the id may expire.
 AT_REST = frozenset({State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
 
 _FROM_REST = frozenset({State.EMPTY, State.ONGOING, State.PREPARE_ABORT, State.DEAD})

@@ -1,5 +1,4 @@
-"""What the coordinator answers beside records and replies: markers that partitions have to get, and the keys
-of its timers."""
+"""What a transaction step has besides records and a reply: markers to write, and keys of timers."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -10,9 +9,9 @@ from barnabas.transactions.metadata import Transaction
 
 
 class MarkersToWrite(NamedTuple):
-    """The end of a transaction, to be told to these partitions once the step's records are committed.
+    """The end of a transaction, to be written to these partitions when the step's records are committed.
 
-    What became of it goes back through `TransactionMachine.markers_written`, with this value."""
+    The results go to `TransactionMachine.markers_written`, together with this value."""
 
     transactional_id: str
     producer_id: int
@@ -20,13 +19,13 @@ class MarkersToWrite(NamedTuple):
     coordinator_epoch: int
     is_commit: bool
     partitions: frozenset[TopicPartition]
-    # From 2 on a partition takes the marker only if its epoch is above that of the records it ends.
+    # From 2 on a partition takes the marker only if its epoch is higher than that of the records.
     transaction_version: int
 
 
 @dataclass(slots=True)
 class TransactionStep(Step[Reply]):
-    """A step, and the markers to write after its records are committed."""
+    """A step with markers, which are written when its records are committed."""
 
     markers: list[MarkersToWrite] = field(default_factory=list)
 
@@ -36,16 +35,17 @@ class _NeedsProducerId:
         return "NEEDS_PRODUCER_ID"
 
 
-# The reply of a step that needs a fresh producer id when none was at hand: get some, and ask again.
+# The reply of a step that needs a new producer id while there is none: get some, and call again.
 NEEDS_PRODUCER_ID: Any = _NeedsProducerId()
 
 
 class NoProducerIdError(Exception):
-    """A fresh producer id is needed and none is at hand."""
+    """A new producer id is needed, and there is none at the moment."""
 
 
 class TransactionTimeout(NamedTuple):
-    """The timer of one transaction, named so that it cannot end a later one of the same id."""
+    """The key of a transaction's timer. It has all of these fields so that it cannot end a later transaction
+    of the same transactional id."""
 
     transactional_id: str
     producer_id: int
@@ -59,5 +59,5 @@ def timeout_key(transactional_id: str, transaction: Transaction) -> TransactionT
     )
 
 
-# The timer that looks for unused transactional ids.
-EXPIRATION = "transactional ids that were not used for long"
+# The key of the timer that removes unused transactional ids.
+EXPIRATION = "expiration of transactional ids"

@@ -1,4 +1,4 @@
-"""What DescribeTransactions and ListTransactions show of the transactions of one coordinator partition."""
+"""Answers of DescribeTransactions and ListTransactions."""
 
 from collections.abc import Iterable, Mapping
 
@@ -67,8 +67,7 @@ def listed(
 
 
 def merged(listings: Iterable[ListTransactionsResponse]) -> ListTransactionsResponse:
-    """One answer from those of all partitions that a broker coordinates; an error of one is the error of
-    all."""
+    """One answer from those of all shards; the first error, if there is one."""
     whole = ListTransactionsResponse()
     for listing in listings:
         if listing.error_code != ErrorCode.NONE:
@@ -79,7 +78,7 @@ def merged(listings: Iterable[ListTransactionsResponse]) -> ListTransactionsResp
 
 
 def code_for(error: KafkaError, version: int, first_fencing_version: int) -> ErrorCode:
-    """Clients before `first_fencing_version` know only the older name of having been fenced."""
+    """Clients before `first_fencing_version` do not know PRODUCER_FENCED and get the older code for it."""
     if error.code is ErrorCode.PRODUCER_FENCED and version < first_fencing_version:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return error.code

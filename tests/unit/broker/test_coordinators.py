@@ -309,7 +309,8 @@ def test_a_commit_that_cannot_be_written_changes_nothing(stage: Any) -> None:
 # ---- upkeep of groups
 
 
-def test_offsets_of_a_deleted_topic_are_removed_however_many_there_are(stage: Any) -> None:
+@pytest.mark.parametrize("slowly", [False, True], ids=["one replica", "slow replicas"])
+def test_offsets_of_a_deleted_topic_are_removed_however_many_there_are(stage: Any, slowly: bool) -> None:
     partitions = 2 * REMOVALS_PER_STEP + 1
 
     async def story() -> None:
@@ -324,7 +325,14 @@ def test_offsets_of_a_deleted_topic_are_removed_however_many_there_are(stage: An
         shard = stage.groups.shard_of(GROUP)
         shard.run(lambda machine, now_ms: machine.offset_commit(request, 8, now_ms))
         assert len(list(shard.machine.groups.offsets.of_group(GROUP))) == partitions
+        if slowly:
+            stage.place(offsets_partition(stage), isr=(1, 2))
         await stage.controller.delete_topics([TopicReference(TOPIC)])
+        for _ in range(3 if slowly else 0):
+            # The replicas get one portion at a time.
+            stage.place(offsets_partition(stage), isr=(1,))
+            stage.place(offsets_partition(stage), isr=(1, 2))
+        stage.place(offsets_partition(stage), isr=(1,))
         assert list(shard.machine.groups.offsets.of_group(GROUP)) == []
         await stage.start_coordinators()
         await loaded(stage)
