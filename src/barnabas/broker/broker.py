@@ -1,7 +1,7 @@
-"""One broker: puts the layers together, starts them in order, and stops them in the opposite one.
+"""One broker: puts the layers together, starts them in order, and stops them in reverse order.
 
-Everything it owns belongs to the event loop that called `start`. Reads top to bottom as the story of
-a start: sockets, metadata, logs, partitions, then answers."""
+Everything it owns belongs to the event loop that called `start`. The methods are in the order of a start:
+sockets, metadata, logs, partitions, upkeep; requests are answered last."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ from barnabas.replication.replicas import Replicas
 
 logger = logging.getLogger(__name__)
 
-# How long an incremental fetch session is safe from being displaced by a new one.
+# An incremental fetch session is not evicted for a new one before this time has passed.
 FETCH_SESSION_SECONDS_MIN = 120.0
 
 
 class Broker:
     rows: Mapping[int, Api] = ROWS
-    # Made by `start`, in this order.
+    # Created by `start`.
     metadata: MetadataNode
     logs: LogManager
     replicas: Replicas
@@ -96,7 +96,7 @@ class Broker:
         return self.id if self.controller.active else -1
 
     async def start(self) -> None:
-        # The other half is for connections.
+        # Half of the files are for logs, the other half for connections.
         self._disk.open_files.most = _raise_file_limit() // 2
         await self._bind()
         await self._join()
@@ -106,7 +106,7 @@ class Broker:
         await self.server.serve()
 
     async def stop(self) -> None:
-        """Let go of everything in order; whatever was not started is passed over."""
+        """Stop everything in order; parts that were not started are skipped."""
         if self._is_stopped:
             return
         self._is_stopped = True
@@ -134,7 +134,7 @@ class Broker:
     # ---- the steps of a start
 
     async def _bind(self) -> None:
-        """Take the ports; nothing is answered before everything is up."""
+        """Bind the ports; requests are not answered before everything is up."""
         ports = {listener.name: await self.server.bind(listener) for listener in self.config.listeners}
         self.endpoints = [
             listener if listener.port else listener._replace(port=ports[listener.name])
@@ -142,9 +142,9 @@ class Broker:
         ]
 
     async def _join(self) -> None:
-        """Load the metadata and register; from here on there is an image."""
+        """Load the metadata and register this broker; from here on there is an image."""
         first = Path(self.config.log_dirs[0])
-        # A directory that belongs to a cluster already, such as one of Kafka's, gives a new store its id.
+        # If the directory belongs to a cluster already, such as one of Kafka's, a new store takes its id.
         meta = read_meta_properties(self._disk, first)
         store = await EmbeddedStore.open(
             first / DIRECTORY_NAME, cluster_id=None if meta is None else meta.cluster_id
@@ -179,7 +179,7 @@ class Broker:
             await adopt_strays(self.logs, self.image, self.controller, self.id)
         if not self.logs.were_clean:
             await self.controller.begin_terms(self.id)
-        # From here to `listen` nothing may await, or a change of the metadata would be missed.
+        # No await from here to `listen`: a change of the metadata in between would be missed.
         image = self.image
         set_strays_aside(self.logs, image)
         self.replicas = Replicas(self.id, self.logs, self.topic_config)

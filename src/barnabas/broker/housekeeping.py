@@ -1,8 +1,8 @@
-"""What a broker does now and then: retention, flushes, checkpoints, removal of deleted files.
+"""The periodic work of a broker: retention, flushes, rolling, checkpoints, removal of deleted files.
 
-Each job is short synchronous steps on the loop, between which requests are answered however many logs there
-are; only fsync and the removal of files go to a thread. A job that fails is logged and tried again at its
-next turn: the log layer has already taken a broken directory offline."""
+A job runs on the loop in short steps, and requests are answered between the steps, however many logs there
+are; only fsync and the removal of files run in a thread. A job that fails is logged and runs again at its
+next time: the log layer has already taken a broken directory offline."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 TRASH_SECONDS = 1.0
-# Rolled segments are flushed this often, and logs whose flush.ms has passed.
+# How often rolled segments are flushed, and logs whose flush.ms has passed.
 FLUSH_SECONDS = 1.0
 ROLL_SECONDS = 5.0
-# About a millisecond of work.
+# This many logs take about a millisecond.
 LOGS_IN_A_STEP = 200
 
 
@@ -51,7 +51,7 @@ class Housekeeping:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._removing is not None:
-            # Whoever opens the directories next must not find somebody removing things there.
+            # The next owner of the directories must not find files being removed there.
             await asyncio.wait([self._removing])
 
     def _every(self, seconds: float, job: Callable[[], Awaitable[None]]) -> None:
@@ -63,10 +63,10 @@ class Housekeeping:
             try:
                 await job()
             except Exception:
-                logger.exception("a periodic job failed; it is tried again in %g s", seconds)
+                logger.exception("a periodic job failed; next try in %g s", seconds)
 
     async def _healthy_logs(self) -> AsyncIterator[Log]:
-        """Every log that is not offline, with room for others in between."""
+        """Every log that is not offline; the loop serves others after each step."""
         for number, log in enumerate(list(self._logs.logs()), 1):
             if number % LOGS_IN_A_STEP == 0:
                 await asyncio.sleep(0)
@@ -93,7 +93,7 @@ class Housekeeping:
             try:
                 log.maybe_roll(self._clock.now_ms())
             except KafkaError as problem:
-                logger.error("%s cannot be rolled: %s", log, problem)
+                logger.error("cannot roll %s: %s", log, problem)
 
     async def _empty_trash(self) -> None:
         removal = self._logs.removal()

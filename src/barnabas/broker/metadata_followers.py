@@ -3,7 +3,8 @@
 Each follower is guarded by itself: when one raises, the others still get the change, the failure is logged
 and counted, and the failed follower is tried again with the newest image, first after a second and then
 after longer and longer pauses. It then gets the difference from the last image it has taken, so it misses
-nothing. A follower must therefore accept the same change twice."""
+nothing. The followers after it may depend on it, so they get the change once more at that time. A follower
+must therefore accept the same change twice."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ Apply: TypeAlias = Callable[[MetadataImage, Difference], None]
 class _Follower:
     name: str
     apply: Apply
-    # The last image that this follower has taken without an error.
+    # The last image that this follower, and all before it, have taken without an error.
     taken: MetadataImage
 
 
@@ -77,7 +78,8 @@ class MetadataFollowers:
                 self._retry_seconds,
             )
         else:
-            follower.taken = image
+            if not self.behind:
+                follower.taken = image
 
     def _retry_later(self) -> None:
         if self._retry_timer is not None:
@@ -86,5 +88,5 @@ class MetadataFollowers:
         self._retry_seconds = min(2 * self._retry_seconds, RETRY_SECONDS_MAX)
 
     def _retry(self) -> None:
-        """Offer the newest image to all: those that come after the failed one may depend on it."""
+        """Offer the newest image to all; those that have taken it already get an empty difference."""
         self.follow(self._image, self._image, Difference())

@@ -1,4 +1,4 @@
-"""From a properties file and the command line to a checked configuration."""
+"""Makes the checked configuration of a broker from a properties file and the command line."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ def broker_config(
     port: int | None = None,
     overrides: Mapping[str, str] | None = None,
 ) -> BrokerConfig:
-    """The file's properties, then the short cuts `data_dir` and `port`, then the overrides.
+    """The properties of the file, changed by the shortcuts `data_dir` and `port`, then by the overrides.
 
     Raises ConfigError with one sentence for the operator."""
     properties: dict[str, str] = {}
@@ -23,12 +23,12 @@ def broker_config(
         try:
             properties = dict(load_properties(properties_file.read_text()))
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"The config file {properties_file} cannot be read: {error}.") from error
+            raise ConfigError(f"Cannot read the config file {properties_file}: {error}.") from error
     if data_dir is not None:
         properties.pop("log.dir", None)
         properties["log.dirs"] = str(data_dir)
     if port is not None:
-        # An address clients can use as it is: "localhost" may be ::1 to them.
+        # Not "localhost": clients might resolve it to ::1.
         properties["listeners"] = f"PLAINTEXT://127.0.0.1:{port}"
         properties.pop("advertised.listeners", None)
     properties.update(overrides or {})
@@ -41,7 +41,7 @@ def _refuse_unprotected(config: BrokerConfig) -> None:
     """A file that asks for protection we do not have must not start a broker without it."""
     if config["authorizer.class.name"]:
         raise ConfigError(
-            "authorizer.class.name is set, and there are no ACLs yet: remove it to start unprotected."
+            "authorizer.class.name is set, but there are no ACLs yet: remove it to start without protection."
         )
     for listener in config.listeners:
         check_served(listener)

@@ -1,6 +1,8 @@
-"""Partitions found on disk that the metadata does not know: taken in if told so, otherwise set aside.
+"""Strays: partitions on disk that the metadata does not know.
 
-They are a Kafka broker's, or of a topic whose deletion was interrupted. Nothing of them is ever removed."""
+They were written by a Kafka broker, or belong to a topic whose deletion was interrupted. With
+barnabas.adopt.log.dirs they become topics of this cluster; otherwise their directories are renamed. They are
+never removed."""
 
 from __future__ import annotations
 
@@ -20,16 +22,16 @@ logger = logging.getLogger(__name__)
 async def adopt_strays(
     logs: LogManager, image: MetadataImage, controller: Controller, broker_id: int
 ) -> None:
-    found: dict[str, FoundTopic] = {}
+    unknown: dict[str, FoundTopic] = {}
     for log in logs.logs():
         topic = log.partition.topic
         if topic not in image.topics:
-            known = found.setdefault(topic, FoundTopic(topic, log.topic_id, {}))
-            known.epochs[log.partition.partition] = log.leader_epochs.latest
-    if found:
-        topics = FoundTopics(list(found.values()), logs.highest_producer_id)
-        taken = await controller.adopt_topics(topics, broker_id)
-        logger.info("adopted %d topics found on disk: %s", len(taken), ", ".join(sorted(taken)))
+            stray = unknown.setdefault(topic, FoundTopic(topic, log.topic_id, {}))
+            stray.epochs[log.partition.partition] = log.leader_epochs.latest
+    if unknown:
+        topics = FoundTopics(list(unknown.values()), logs.highest_producer_id)
+        adopted = await controller.adopt_topics(topics, broker_id)
+        logger.info("adopted %d topics found on disk: %s", len(adopted), ", ".join(sorted(adopted)))
 
 
 def set_strays_aside(logs: LogManager, image: MetadataImage) -> None:

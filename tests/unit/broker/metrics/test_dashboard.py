@@ -130,6 +130,15 @@ def test_the_variables_find_their_values(evaluation: Evaluation) -> None:
             assert match[2] in dict(labels)
 
 
+def test_every_metric_that_the_guide_names_is_there(evaluation: Evaluation) -> None:
+    guide = (DASHBOARD.parent / "monitoring.md").read_text()
+    names = set(re.findall(r"`((?:kafka|barnabas|process)_\w+)`", guide))
+    assert len(names) > 15
+    for name in names:
+        suffix = "_count" if name.endswith("totaltime_seconds") else ""
+        evaluation.run(name + suffix)
+
+
 def test_the_dashboard_is_tidy() -> None:
     panels = dashboard()["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
