@@ -125,5 +125,5 @@ def test_mistakes(spark: "SparkSession", broker: Broker, tmp_path: Path) -> None
     client = {"bootstrap.servers": broker.bootstrap}
     with pytest.raises(JobError, match="no topic that matches 'nobody'"):
         mirror_once(spark, Mirror(client, client, Wanted(pattern="nobody"), str(tmp_path)))
-    with pytest.raises(JobError, match=r"must have \{topic\} in it"):
+    with pytest.raises(JobError, match=r"must contain \{topic\}"):
         mirror_once(spark, Mirror(client, client, Wanted(pattern=".*"), str(tmp_path), rename="x"))

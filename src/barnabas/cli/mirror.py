@@ -103,4 +103,4 @@ def _print(done: "Round") -> None:
 
 
 def _row(found: "Translated") -> tuple[object, ...]:
-    return (found.group, *found.partition, found.source, found.target, found.told)
+    return (found.group, *found.partition, found.source, found.target, found.reason)

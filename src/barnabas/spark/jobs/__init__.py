@@ -1,1 +1,1 @@
-"""Jobs for what outgrows one machine: audit of logs, mirrors of topics, tables sent to topics."""
+"""Jobs that may be too large for one machine: audits of logs, mirrors of topics, tables written to topics."""

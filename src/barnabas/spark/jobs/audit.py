@@ -28,8 +28,8 @@ EXAMPLES = 5
 
 
 class Finding(NamedTuple):
-    """`offset`: where it is; `amount`: how many records or offsets it is about; `alike`: how many findings
-    of this kind the partition has. What is not wrong is only worth knowing."""
+    """`offset`: where it is; `amount`: how many records or offsets are affected; `alike`: how many findings
+    of this kind the partition has. A finding with `is_wrong` False is information, not a fault."""
 
     place: str
     topic: str
@@ -43,7 +43,7 @@ class Finding(NamedTuple):
 
 
 class PartitionSummary(NamedTuple):
-    """Offsets from `first` to `last` are records, markers of transactions, compacted away, or missing."""
+    """Each offset from `first` to `last` is a record, a transaction marker, compacted, or missing."""
 
     place: str
     topic: str
@@ -67,15 +67,15 @@ class Report:
 
     @property
     def faults(self) -> int:
-        """How many things are wrong, told here as examples or not."""
+        """How many faults there are, including those that are not among the examples."""
         kinds = {(each[:4], each.alike) for each in self.findings if each.is_wrong}
         return sum(alike for _, alike in kinds)
 
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """Beyond the batches: `repeats` looks for records with the same key and value, `sequence_field` for
-    keys whose numbers ($.json.path or header:NAME) do not rise."""
+    """Checks of single records: `repeats` finds records with the same key and value; `sequence_field`
+    ($.json.path or header:NAME) is a number that must rise for each key."""
 
     repeats: bool = False
     sequence_field: str | None = None
@@ -97,7 +97,7 @@ class TopicLog:
         return _each(spark, TopicWalk(self._client, self._pieces), len(self._pieces), SCHEMA)
 
     def records(self, spark: "SparkSession") -> DataFrame:
-        """Aborted ones are left out: what was sent again after an abort is no repeat."""
+        """Without aborted records: what was sent again after an abort is not a repeat."""
         options = source_options(self._client) | {
             "assign": assigned(piece.stretch[1:3] for piece in self._pieces),
             "includeHeaders": "true",
@@ -107,7 +107,7 @@ class TopicLog:
 
 
 class DirectoryLog:
-    """Log directories of brokers, read without them."""
+    """Log directories, read without a broker."""
 
     def __init__(self, directories: list[Path], topics: tuple[str, ...] = ()) -> None:
         self._segments: list[Segment] = segments_of(directories, topics)
@@ -124,30 +124,30 @@ class DirectoryLog:
 
 
 def audit(spark: "SparkSession", log: TopicLog | DirectoryLog, checks: Checks | None = None) -> Report:
-    wanted = checks or Checks()
+    checks = checks or Checks()
     rows = log.batch_rows(spark).persist()
     try:
         batches = with_neighbours(rows)
-        found = {tuple(row[:3]): row for row in summaries(batches).collect()}
-        told = findings(rows, batches)
-        if wanted.repeats:
-            told = told.unionByName(repeats(log.records(spark)))
-        if wanted.sequence_field is not None:
-            told = told.unionByName(disorder(log.records(spark), wanted.sequence_field))
-        examples = _examples(told, wanted.examples)
+        by_partition = {tuple(row[:3]): row for row in summaries(batches).collect()}
+        faults = findings(rows, batches)
+        if checks.repeats:
+            faults = faults.unionByName(repeats(log.records(spark)))
+        if checks.sequence_field is not None:
+            faults = faults.unionByName(disorder(log.records(spark), checks.sequence_field))
+        examples = _examples(faults, checks.examples)
     finally:
         rows.unpersist()
     partitions = [
-        PartitionSummary(*found[key]) if key in found else PartitionSummary(*key)
+        PartitionSummary(*by_partition[key]) if key in by_partition else PartitionSummary(*key)
         for key in sorted(log.partitions)
     ]
     return Report(partitions, examples)
 
 
-def _examples(told: DataFrame, most: int) -> list[Finding]:
-    """The first few of each kind in a partition, with the number there are."""
+def _examples(faults: DataFrame, most: int) -> list[Finding]:
+    """The first few findings of each kind in a partition, with the number of all."""
     alike = Window.partitionBy(*LOG, "check")
-    numbered = told.withColumn("rank", f.row_number().over(alike.orderBy("offset"))).withColumn(
+    numbered = faults.withColumn("rank", f.row_number().over(alike.orderBy("offset"))).withColumn(
         "alike", f.count(f.lit(1)).over(alike)
     )
     rows = numbered.where(f.col("rank") <= most).select(*FINDING, "alike").collect()
@@ -157,5 +157,5 @@ def _examples(told: DataFrame, most: int) -> list[Finding]:
 
 
 def _each(spark: "SparkSession", walk: Any, count: int, schema: str) -> DataFrame:
-    """A task for each piece."""
+    """One task for each piece."""
     return spark.range(0, count, 1, max(count, 1)).mapInArrow(walk, schema)

@@ -1,4 +1,5 @@
-"""A table, or a query over one, sent to a topic in one transaction; a run that was sent is not sent again."""
+"""Writes a table, or a query on one, to a topic in one transaction. A run that was written is not written
+again."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from barnabas.spark.jobs.clients import JobError, admin_of, sink_options
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-# The table's name in SQL.
+# The name of the table in SQL.
 VIEW = "source"
 JSON, COLUMNS, TEXT_PREFIX = "json", "columns", "text:"
 RECORD_COLUMNS = ("key", "value", "headers", "partition", "timestamp")
@@ -19,8 +20,8 @@ RECORD_COLUMNS = ("key", "value", "headers", "partition", "timestamp")
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    """How rows become records. `value` is json (all columns), text:COLUMN, or columns: the rows have the
-    columns of records, RECORD_COLUMNS, themselves."""
+    """How rows become records. `value` is json (all columns), text:COLUMN, or columns if the rows already
+    have the columns of records, RECORD_COLUMNS."""
 
     client: Mapping[str, str]
     topic: str
@@ -31,14 +32,14 @@ class Backfill:
 
 
 class Sent(NamedTuple):
-    """`was_done`: the run had been sent before, and nothing was."""
+    """`was_done`: the run was written before, so nothing was written now."""
 
     rows: int
     was_done: bool
 
 
 def rows_of(spark: "SparkSession", table: "DataFrame", sql: str | None) -> "DataFrame":
-    """The table itself, or what a query gives; the table is called `source` in it."""
+    """The table, or the result of a query in which the table is named `source`."""
     if sql is None:
         return table
     table.createOrReplaceTempView(VIEW)
@@ -73,20 +74,20 @@ def transactional_id(run_id: str) -> str:
 
 
 def _was_done(wanted: Backfill) -> bool:
-    """Only to spare the work: the sink decides in its transaction."""
+    """Saves work only: the sink decides in its transaction."""
     with admin_of(wanted.client) as admin:
         marker = admin.list_consumer_group_offsets(transactional_id(wanted.run_id), require_stable=True)
     return TopicPartition(wanted.topic, 0) in marker
 
 
 def records_of(rows: "DataFrame", wanted: Backfill) -> "DataFrame":
-    """The rows in the columns of records."""
+    """The rows with the columns of records."""
     if wanted.value == COLUMNS:
         unknown = [name for name in rows.columns if name not in RECORD_COLUMNS]
         if unknown or "value" not in rows.columns:
             raise JobError(
-                f"With columns as the value, rows have value, and perhaps others of"
-                f" {', '.join(RECORD_COLUMNS)}; these have {', '.join(rows.columns)}. Rename them in SQL."
+                f"With columns as the value, rows must have a column value and no columns other than"
+                f" {', '.join(RECORD_COLUMNS)}, but they have {', '.join(rows.columns)}. Rename them in SQL."
             )
         return rows
     columns = [_value(rows, wanted.value).alias("value")]
@@ -101,15 +102,15 @@ def _value(rows: "DataFrame", value: str) -> "Column":
     from pyspark.sql import functions as f
 
     if value == JSON:
-        # A field that is null is told as null, as it is in the table.
+        # Null fields are written as null, as in the table.
         return f.to_json(f.struct(*(rows[name] for name in rows.columns)), {"ignoreNullFields": "false"})
     if value.startswith(TEXT_PREFIX):
         return _text(rows, value.removeprefix(TEXT_PREFIX))
-    raise JobError(f"The value is json, text:COLUMN or columns, not {value!r}.")
+    raise JobError(f"The value must be json, text:COLUMN or columns, not {value!r}.")
 
 
 def _text(rows: "DataFrame", name: str) -> "Column":
-    """Bytes as they are, all else as text."""
+    """Binary columns as they are, all others as text."""
     kind = dict(rows.dtypes).get(name)
     column = _column(rows, name)
     return column if kind in ("binary", "string") else column.cast("string")
@@ -118,6 +119,6 @@ def _text(rows: "DataFrame", name: str) -> "Column":
 def _column(rows: "DataFrame", name: str) -> "Column":
     if name not in rows.columns:
         near = get_close_matches(name, rows.columns, n=1)
-        hint = f"; did you mean {near[0]}?" if near else f": there are {', '.join(rows.columns)}."
+        hint = f"; did you mean {near[0]}?" if near else f"; the columns are {', '.join(rows.columns)}."
         raise JobError(f"There is no column {name}{hint}")
     return rows[name]

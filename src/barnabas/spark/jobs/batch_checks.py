@@ -1,6 +1,6 @@
-"""What is wrong with a log, told from the rows of its batches: what lies between neighbours.
+"""Faults of a log that show between a batch and the one before it.
 
-Spark sorts the rows of a partition, so that a batch meets the one before it also where another task has
+Spark sorts the rows of a partition, so a batch is also compared with the one before it if another task has
 read that."""
 
 from pyspark.sql import Column, DataFrame, Window
@@ -8,14 +8,15 @@ from pyspark.sql import functions as f
 
 LOG = ("place", "topic", "partition")
 FINDING = (*LOG, "check", "offset", "amount", "detail", "is_wrong")
-# Name, condition, how many it is about, the words behind that number, and whether it is wrong.
+# Name, condition, how many records or offsets are affected, the text after that number, and whether it is a
+# fault.
 CHECKS = (
     ("gap", "missing > 0 AND NOT is_cleaned", "missing", "' offsets are missing here'"),
     (
         "order",
         "previous_offset >= base_offset",
         "1",
-        "' batch begins before the one in front of it ends, with offset ', previous_offset",
+        "' batch begins before the end of the previous one, offset ', previous_offset",
     ),
     (
         "epoch",
@@ -27,7 +28,7 @@ CHECKS = (
         "repeated",
         "repeated > 0",
         "repeated",
-        "' records of producer ', producer_id, ' were written before, from sequence ', base_sequence",
+        "' records of producer ', producer_id, ' were already written, from sequence ', base_sequence",
     ),
     (
         "sequence",
@@ -35,14 +36,15 @@ CHECKS = (
         "skipped",
         "' sequences of producer ', producer_id, ' are missing before ', base_sequence",
     ),
-    ("time", "older > 0", "older", "' records are older than those before'", "false"),
+    ("time", "older > 0", "older", "' records are older than the records before them'", "false"),
 )
-# Sequences go from here back to 0.
+# After the last sequence comes 0 again.
 _SEQUENCES = 1 << 31
 
 
 def with_neighbours(rows: DataFrame) -> DataFrame:
-    """The batches of `rows` with what they lack, repeat or put out of order against the one before them."""
+    """The batches of `rows`, each compared with the one before it: what is missing, repeated or out of
+    order."""
     log = Window.partitionBy(*LOG).orderBy("part", "number")
     before = log.rowsBetween(Window.unboundedPreceding, -1)
     producer = Window.partitionBy(
@@ -53,7 +55,7 @@ def with_neighbours(rows: DataFrame) -> DataFrame:
         .withColumn("first_offset", f.expr("greatest(base_offset, begins_at)"))
         .withColumn("previous_offset", f.lag("last_offset").over(log))
         .withColumn("previous_epoch", f.lag("leader_epoch").over(log))
-        # Markers have no time of their own.
+        # Markers have no timestamp.
         .withColumn("previous_timestamp", f.last("last_timestamp", ignorenulls=True).over(before))
         .withColumn("previous_sequence", f.lag("last_sequence").over(producer))
         .withColumn("is_cleaned", f.expr("base_offset < cleaned_to"))
@@ -72,7 +74,7 @@ def with_neighbours(rows: DataFrame) -> DataFrame:
 
 
 def _step() -> Column:
-    """How far a batch's first sequence is from the one that was due; 0 where nothing is known."""
+    """How far the first sequence of a batch is from the expected one; 0 if that is not known."""
     return f.expr(
         "CASE WHEN is_marker OR producer_id < 0 OR base_sequence < 0 OR previous_sequence IS NULL THEN 0"
         f" ELSE pmod(base_sequence - previous_sequence - 1, {_SEQUENCES}) END"
@@ -96,19 +98,19 @@ def summaries(batches: DataFrame) -> DataFrame:
 
 
 def findings(rows: DataFrame, batches: DataFrame) -> DataFrame:
-    """Everything that can be told from batches, in the columns FINDING."""
+    """All findings from batches, with the columns FINDING."""
     of_bytes = rows.where("check IS NOT NULL").selectExpr(
         *LOG, "check", "base_offset AS offset", "1L AS amount", "detail", "true AS is_wrong"
     )
-    # One array for each batch, so that Spark sorts them once and not for each check.
-    told = f"array({', '.join(_told(*each) for each in CHECKS)})"
+    # One array for each batch, so that Spark sorts the batches once and not for each check.
+    results = f"array({', '.join(_result(*each) for each in CHECKS)})"
     of_batches = batches.selectExpr(
-        *LOG, "base_offset AS offset", f"explode(filter({told}, each -> each.holds)) AS told"
-    ).selectExpr(*LOG, "told.check", "offset", "told.amount", "told.detail", "told.is_wrong")
+        *LOG, "base_offset AS offset", f"explode(filter({results}, each -> each.holds)) AS result"
+    ).selectExpr(*LOG, "result.check", "offset", "result.amount", "result.detail", "result.is_wrong")
     return of_bytes.unionByName(of_batches)
 
 
-def _told(check: str, condition: str, amount: str, words: str, is_wrong: str = "true") -> str:
+def _result(check: str, condition: str, amount: str, words: str, is_wrong: str = "true") -> str:
     return (
         f"named_struct('check', '{check}', 'holds', coalesce({condition}, false),"
         f" 'amount', cast({amount} AS bigint), 'detail', concat_ws('', {amount}, {words}),"

@@ -1,7 +1,7 @@
-"""What an audit knows of a log: one row for each batch, and one for each thing that is wrong with its bytes.
+"""The rows of an audit: one for each batch, and one for each fault in the bytes of a log.
 
-Rows are made by tasks from headers and, without a Python object per record, from the records' offsets and
-times. Touches bytes only."""
+Tasks make the rows from headers and from the offsets and timestamps of records, without a Python object per
+record. Works on bytes only."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -12,7 +12,8 @@ from barnabas.records.arrow_module import pyarrow
 from barnabas.records.batch import BatchHeader, Buffer, read_header
 from barnabas.records.record_set import RecordSet
 
-# `part` and `number` put the rows of a partition in the order of its log. Rows with a `check` tell a fault.
+# Sorted by `part` and `number` the rows of a partition are in the order of its log. Rows with a `check` are
+# faults.
 SCHEMA = (
     "place string, topic string, partition int, part bigint, number bigint, begins_at bigint,"
     " cleaned_to bigint, base_offset bigint, last_offset bigint, records bigint, is_marker boolean,"
@@ -26,8 +27,8 @@ _TYPES = {"string": "string", "int": "int32", "bigint": "int64", "boolean": "boo
 
 
 class Stretch(NamedTuple):
-    """The piece of a log that a task walks. `begins_at`: the first offset of the partition; compaction has
-    been at work below `cleaned_to`."""
+    """The piece of a log that a task reads. `begins_at`: the first offset of the partition; below
+    `cleaned_to` the log is compacted."""
 
     place: str
     topic: str
@@ -38,8 +39,8 @@ class Stretch(NamedTuple):
 
 
 class Times(NamedTuple):
-    """What the records of a batch say: how many there are, the first and the last time, and how often a
-    record is older than the one before it."""
+    """The records of a batch: how many there are, the first and the last timestamp, and how often a record is
+    older than the one before it."""
 
     records: int
     first: int | None
@@ -48,14 +49,14 @@ class Times(NamedTuple):
 
 
 class BatchRows:
-    """The rows of one stretch, handed out as pyarrow.RecordBatch once there are enough."""
+    """The rows of one stretch, returned as pyarrow.RecordBatch when there are enough."""
 
     def __init__(self, stretch: Stretch) -> None:
         self._stretch = stretch
         self._rows: list[tuple[Any, ...]] = []
 
     def add(self, number: int, data: Buffer, header: BatchHeader | None = None) -> BatchHeader:
-        """A batch whose checksum is right; its records may still be malformed, which is a fault."""
+        """Add a batch with a valid checksum; malformed records in it are a fault."""
         header = header or read_header(data)
         try:
             times = times_of(header, data, self._stretch.begins_at)
@@ -97,7 +98,7 @@ class BatchRows:
 
 
 def times_of(header: BatchHeader, data: Buffer, begins_at: int) -> Times:
-    """CORRUPT_MESSAGE where the records are not what the header says."""
+    """Raises CORRUPT_MESSAGE if the records do not agree with the header."""
     if header.is_control:
         return Times(0, None, None, 0)
     columns = RecordColumns(("offset", "timestamp"), check_crcs=False)

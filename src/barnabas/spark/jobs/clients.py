@@ -1,4 +1,4 @@
-"""Clients of a cluster, and options of the data source, from one set of settings."""
+"""Clients of a cluster and options of the data source, from one set of settings."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from barnabas.spark.brokers import Brokers, brokers_of
 
 
 class JobError(Exception):
-    """A job cannot be done; the sentence says why and what to do."""
+    """A job cannot be done; the text says why and what to do."""
 
 
 def admin_of(client: Mapping[str, str]) -> Admin:
@@ -18,17 +18,17 @@ def admin_of(client: Mapping[str, str]) -> Admin:
 
 
 def cluster_of(client: Mapping[str, str]) -> Brokers:
-    """The brokers, for look-ups and fetches; one for all who ask in this process."""
+    """The brokers, for lookups and fetches; one object per process."""
     return brokers_of({name: value for name, value in client.items() if name in CONSUMER_KEYS})
 
 
 def source_options(client: Mapping[str, str]) -> dict[str, str]:
-    """Of `format("barnabas")` for reading."""
+    """Options of `format("barnabas")` for reading."""
     return {f"kafka.{name}": value for name, value in client.items() if name in CONSUMER_KEYS}
 
 
 def sink_options(client: Mapping[str, str]) -> dict[str, str]:
-    """Of `format("barnabas")` for writing."""
+    """Options of `format("barnabas")` for writing."""
     return {f"kafka.{name}": value for name, value in client.items() if name in PRODUCER_KEYS}
 
 
@@ -41,7 +41,7 @@ def assigned(partitions: Iterable[tuple[str, int]]) -> str:
 
 
 def compacted_topics(admin: Admin, topics: Iterable[str]) -> set[str]:
-    """Those of the topics that lose records to compaction."""
+    """The topics that are compacted."""
     resources = [ConfigResource(ConfigResourceType.TOPIC, topic) for topic in sorted(set(topics))]
     return {
         resource.name

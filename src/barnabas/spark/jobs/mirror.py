@@ -1,10 +1,10 @@
-"""Topics of one cluster copied into another, exactly once, round after round.
+"""Copies topics of one cluster to another, exactly once, in rounds.
 
-A round is a streaming query that takes all there is and ends, so that its checkpoint remembers how far it
-came and its transaction carries a marker. Between rounds nobody writes: topics that are new are made, the
-offsets where both sides meet are written down, and groups are translated.
+A round is a streaming query that reads everything there is and ends: its checkpoint stores how far it came,
+and its transaction has a marker. Between rounds nothing is written to the copies. Then missing topics are
+created, the corresponding offsets of both sides are stored, and groups are translated.
 
-The mirror must be the only one who writes to the copies: offsets are translated by counting their records."""
+Only the mirror may write to the copies: offsets are translated by counting their records."""
 
 import json
 from collections.abc import Mapping
@@ -37,8 +37,9 @@ SAME_NAME = "{topic}"
 
 @dataclass(frozen=True, slots=True)
 class Mirror:
-    """`alias` names the source at the target: in the topic of offsets and in the transactional id. `rename`
-    is what copies are called, `{topic}` being the name. `groups` are those whose offsets are translated."""
+    """`alias` is the name of the source at the target: in the topic of offsets and in the transactional id.
+    `rename` is the name of copies, with `{topic}` for the name of the topic. `groups` are the groups whose
+    offsets are translated."""
 
     source: Mapping[str, str]
     target: Mapping[str, str]
@@ -47,12 +48,12 @@ class Mirror:
     alias: str = ALIAS
     rename: str = SAME_NAME
     groups: tuple[str, ...] = ()
-    # How a query that is new begins, and how much a batch takes at most, as options of the data source.
+    # Options of the data source: where a new query begins, and the limits of a batch.
     reading: Mapping[str, str] = field(default_factory=dict)
 
 
 class Round(NamedTuple):
-    """What a round did. `rows` were copied; `made` are topics that were new."""
+    """The result of a round. `rows` were copied; `made` are the topics that were created."""
 
     rows: int
     made: list[str]
@@ -61,12 +62,12 @@ class Round(NamedTuple):
 
 
 def mirror_once(spark: "SparkSession", mirror: Mirror) -> Round:
-    """Copy all there is now."""
+    """Copy everything there is now."""
     pairs = pairs_of(mirror.source, mirror.topics, mirror.rename)
     if not pairs:
         raise JobError(
             f"There is no topic that matches {mirror.topics.pattern!r} at"
-            f" {mirror.source['bootstrap.servers']}."
+            f" {mirror.source['bootstrap.servers']}: check the pattern."
         )
     with admin_of(mirror.source) as source, admin_of(mirror.target) as target:
         check_apart(source, target, pairs)
@@ -82,7 +83,7 @@ def mirror_once(spark: "SparkSession", mirror: Mirror) -> Round:
 
 
 def _copy(spark: "SparkSession", mirror: Mirror) -> int:
-    """Run the query to its end; rows that were read and written."""
+    """Run the query to its end; returns how many rows were copied."""
     from pyspark.errors import StreamingQueryException
 
     frame = _renamed(_read(spark, mirror), mirror.rename)
@@ -119,7 +120,7 @@ def _start(frame: "DataFrame", mirror: Mirror) -> "StreamingQuery":
 
 
 def _read(spark: "SparkSession", mirror: Mirror) -> "DataFrame":
-    wanted = (
+    subscription = (
         {"subscribePattern": mirror.topics.pattern}
         if mirror.topics.pattern
         else {"subscribe": ",".join(mirror.topics.names)}
@@ -128,7 +129,7 @@ def _read(spark: "SparkSession", mirror: Mirror) -> "DataFrame":
         "startingOffsets": "earliest",
         **mirror.reading,
         **source_options(mirror.source),
-        **wanted,
+        **subscription,
         "includeHeaders": "true",
         "isolation.level": "read_committed",
     }
@@ -146,7 +147,7 @@ def _renamed(frame: "DataFrame", template: str) -> "DataFrame":
 
 
 def _meet(spark: "SparkSession", mirror: Mirror, pairs: list[Pair]) -> list[Meeting]:
-    """Where the source was read to, and where the copies end: nobody writes now."""
+    """Up to where the source was read, and where the copies end; nothing is written to them now."""
     done = _offsets_done(spark, mirror.checkpoint)
     names = {pair.source: pair.target for pair in pairs}
     copies = {
@@ -161,15 +162,15 @@ def _meet(spark: "SparkSession", mirror: Mirror, pairs: list[Pair]) -> list[Meet
 
 
 def _offsets_done(spark: "SparkSession", checkpoint: str) -> Offsets:
-    """The end of the last batch, as the checkpoint has it; the round is over, so that it is done."""
-    found = (
+    """The end of the last batch in the checkpoint; the round is over, so this batch is finished."""
+    newest = (
         spark.read.text(f"{checkpoint}/offsets", wholetext=True)
         .selectExpr("value", "cast(_metadata.file_name AS bigint) AS batch")
         .orderBy("batch", ascending=False)
         .first()
     )
-    if found is None:
+    if newest is None:
         return {}
-    # A version, what Spark notes of the batch, and the offset of the only source.
-    lines: list[Any] = str(found["value"]).splitlines()
+    # The lines are a version, Spark's notes about the batch, and the offset of the only source.
+    lines: list[Any] = str(newest["value"]).splitlines()
     return offsets_from_json(json.loads(lines[2]))

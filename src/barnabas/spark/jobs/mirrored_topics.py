@@ -1,4 +1,4 @@
-"""The topics of a mirror: found at the source, made and kept up at the target."""
+"""The topics of a mirror: listed at the source, created and extended at the target."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from barnabas.config.definition import Source
 from barnabas.spark.jobs.clients import JobError, cluster_of
 from barnabas.spark.settings import Topics
 
-# Of the source's own replicas, and one that would give copies the time of copying.
+# Settings about the source's replicas, and one that would give copies the time of copying.
 NOT_COPIED = frozenset(
     {
         "leader.replication.throttled.replicas",
@@ -21,7 +21,7 @@ TOPIC_IN_TEMPLATE = "{topic}"
 
 
 class Pair(NamedTuple):
-    """A topic, what its copy is called, and how many partitions it has."""
+    """A topic, the name of its copy, and how many partitions it has."""
 
     source: str
     target: str
@@ -29,9 +29,10 @@ class Pair(NamedTuple):
 
 
 def pairs_of(client: Mapping[str, str], topics: Topics, template: str) -> list[Pair]:
-    """The topics there are now, with the names of their copies: `{topic}` in the template is the name."""
+    """The current topics, with the names of their copies: `{topic}` in the template is replaced by the
+    name."""
     if TOPIC_IN_TEMPLATE not in template:
-        raise JobError(f"The name of copies must have {TOPIC_IN_TEMPLATE} in it, and {template!r} has not.")
+        raise JobError(f"The name of copies must contain {TOPIC_IN_TEMPLATE}, but it is {template!r}.")
     counts: dict[str, int] = {}
     for topic, _ in cluster_of(client).partitions(topics):
         counts[topic] = counts.get(topic, 0) + 1
@@ -42,29 +43,29 @@ def pairs_of(client: Mapping[str, str], topics: Topics, template: str) -> list[P
 
 
 def check_apart(source: Admin, target: Admin, pairs: list[Pair]) -> None:
-    """A topic must not be copied into itself, for ever."""
+    """A topic must not be copied into itself: that would never end."""
     same = [pair.source for pair in pairs if pair.source == pair.target]
     if same and source.describe_cluster().cluster_id == target.describe_cluster().cluster_id:
         raise JobError(
-            f"{', '.join(same)} would be copied into itself: source and target are one cluster. Name the"
-            " copies with --rename, such as --rename 'copy.{topic}'."
+            f"{', '.join(same)} would be copied into itself: source and target are the same cluster. Give the"
+            " copies another name, for example with --rename 'copy.{topic}'."
         )
 
 
 def ensure_topics(source: Admin, target: Admin, pairs: list[Pair]) -> list[str]:
-    """Make the copies that are missing, with the source's partitions and settings, and give those that have
-    become too small more partitions; the names of those made."""
+    """Create missing copies, with the partitions and settings of the source, and add partitions to copies
+    that have too few; returns the names of the created ones."""
     known = target.list_topics()
     missing = [pair for pair in pairs if pair.target not in known]
     configs = _own_configs(source, [pair.source for pair in missing])
     target.create_topics(
         [NewTopic(pair.target, pair.partitions, configs=configs[pair.source]) for pair in missing]
     )
-    there = [pair for pair in pairs if pair.target in known]
-    described = target.describe_topics([pair.target for pair in there])
+    existing = [pair for pair in pairs if pair.target in known]
+    described = target.describe_topics([pair.target for pair in existing])
     small = {
         pair.target: pair.partitions
-        for pair in there
+        for pair in existing
         if len(described[pair.target].partitions) < pair.partitions
     }
     if small:
@@ -73,7 +74,7 @@ def ensure_topics(source: Admin, target: Admin, pairs: list[Pair]) -> list[str]:
 
 
 def _own_configs(admin: Admin, topics: list[str]) -> dict[str, dict[str, str]]:
-    """What was set for the topics themselves."""
+    """The settings of the topics themselves, without defaults."""
     resources = [ConfigResource(ConfigResourceType.TOPIC, topic) for topic in topics]
     return {
         resource.name: {

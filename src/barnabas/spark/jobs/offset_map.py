@@ -1,8 +1,8 @@
-"""Where source and target of a mirror meet: pairs of offsets, kept in a compacted topic of the target.
+"""Corresponding offsets of the source and the target of a mirror, stored in a compacted topic of the target.
 
-A pair (s, t) of a partition says that what the source has before s is what the target has before t. It is
-taken between rounds, when nobody writes. The last few pairs of each partition are kept, as keys of a ring
-that compaction does not remove."""
+A pair (s, t) of a partition means: the records before s in the source are the records before t in the target.
+Pairs are taken between rounds, when nothing is written. The last few pairs of each partition are kept: their
+keys repeat after KEPT pairs, and compaction removes the older pair of a key."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from barnabas.client.keys import CONSUMER_KEYS, PRODUCER_KEYS
 from barnabas.ids import TopicPartition
 
 POLL_SECONDS = 1.0
-# So many pairs of a partition are kept.
+# How many pairs of a partition are kept.
 KEPT = 64
 
 
@@ -29,7 +29,7 @@ class Meeting(NamedTuple):
 
 
 History = dict[TopicPartition, list[Meeting]]
-"""The pairs that are kept of each partition of the source, oldest first."""
+"""The stored pairs of each partition of the source, oldest first."""
 
 
 def map_topic(alias: str) -> str:
@@ -56,7 +56,7 @@ def write_meetings(client: Mapping[str, str], alias: str, meetings: Iterable[Mee
 def read_meetings(client: Mapping[str, str], alias: str) -> History:
     settings = {name: value for name, value in client.items() if name in CONSUMER_KEYS}
     where = TopicPartition(map_topic(alias), 0)
-    found: dict[tuple[TopicPartition, int], Meeting] = {}
+    by_slot: dict[tuple[TopicPartition, int], Meeting] = {}
     with Consumer({**settings, "enable.auto.commit": False}) as consumer:
         consumer.assign([where])
         consumer.seek_to_beginning(where)
@@ -64,15 +64,15 @@ def read_meetings(client: Mapping[str, str], alias: str) -> History:
         while consumer.position(where) < end:
             for record in consumer.poll(POLL_SECONDS):
                 meeting = _meeting(record.value)
-                found[meeting.partition, meeting.number % KEPT] = meeting
+                by_slot[meeting.partition, meeting.number % KEPT] = meeting
     history: History = {}
-    for meeting in sorted(found.values(), key=lambda each: each.number):
+    for meeting in sorted(by_slot.values(), key=lambda each: each.number):
         history.setdefault(meeting.partition, []).append(meeting)
     return history
 
 
 def added(history: History, meetings: Iterable[Meeting]) -> list[Meeting]:
-    """Add to the history those pairs that are new, and give them, numbered."""
+    """Add new pairs to the history; returns them with their numbers."""
     new = []
     for meeting in meetings:
         known = history.setdefault(meeting.partition, [])

@@ -1,4 +1,4 @@
-"""Checks that need the records themselves: the same record twice, and keys whose records are out of order."""
+"""Checks of single records: the same record twice, and keys whose records are out of order."""
 
 import re
 
@@ -31,7 +31,7 @@ def repeats(records: DataFrame) -> DataFrame:
             "'duplicate' AS check",
             "one.offset AS offset",
             "copies - 1 AS amount",
-            "concat('key and value are there ', copies, ' times, also at offset ', another.offset,"
+            "concat('the same key and value occur ', copies, ' times, also at offset ', another.offset,"
             " ' of partition ', another.partition) AS detail",
             "true AS is_wrong",
         )
@@ -43,7 +43,7 @@ def _hash(name: str) -> str:
 
 
 def disorder(records: DataFrame, field: str) -> DataFrame:
-    """Records whose number is not above that of the record before them with the same key."""
+    """Records whose number is not greater than that of the previous record with the same key."""
     before = Window.partitionBy(*LOG, "key").orderBy("offset")
     numbered = (
         records.where("key IS NOT NULL")
@@ -67,13 +67,13 @@ def disorder(records: DataFrame, field: str) -> DataFrame:
 
 
 def _number(field: str) -> Column:
-    """The number of a record as a decimal: in a header, or at a path of its JSON."""
+    """The number of a record as a decimal, from a header or a path in its JSON."""
     if field.startswith(HEADER_PREFIX):
         name = _literal(field.removeprefix(HEADER_PREFIX))
         text = f"decode(try_element_at(filter(headers, each -> each.key = {name}), -1).value, 'UTF-8')"
     else:
         if not _PATH.fullmatch(field):
-            raise JobError(f"{field!r} is no path such as $.order.version, and no header:NAME.")
+            raise JobError(f"{field!r} must be a path such as $.order.version, or header:NAME.")
         path = field if field.startswith("$") else f"$.{field.lstrip('.')}"
         text = f"get_json_object(decode(value, 'UTF-8'), {_literal(path)})"
     return f.expr(f"try_cast({text} AS decimal(38, 9))")

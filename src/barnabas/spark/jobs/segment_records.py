@@ -1,4 +1,4 @@
-"""The records of segments, decoded by tasks: what a broker would give to readers of committed records."""
+"""The records of segments, decoded by tasks, as a broker gives them to consumers with read_committed."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -23,7 +23,7 @@ BYTES_MAX = 4 << 20
 
 
 class SegmentRecords:
-    """Called by Spark in a task with the numbers of the segments it is to read."""
+    """Spark calls it in a task with the numbers of the segments to read."""
 
     def __init__(self, segments: Iterable[Segment]) -> None:
         self._segments = tuple(segments)
@@ -35,20 +35,20 @@ class SegmentRecords:
 
 
 def _read(segment: Segment) -> Iterator[Any]:
-    """Damaged batches are passed over: the walk over batches tells them."""
+    """Damaged batches are skipped: SegmentWalk reports them."""
     disk, stretch = RealDisk(), segment.stretch
     file = disk.open(Path(segment.path))
     window = Window(disk, file, disk.size(file.fd))
     columns = RecordColumns(_COLUMNS, rows_max=ROWS_MAX, bytes_max=BYTES_MAX, check_crcs=False)
     aborted = _aborted(Path(segment.path).parent, stretch.part)
-    for found in Verifier(window, stretch.part, segment.limit, gaps=True).walk():
-        if not isinstance(found, Verified):
+    for batch in Verifier(window, stretch.part, segment.limit, gaps=True).walk():
+        if not isinstance(batch, Verified):
             continue
-        data = window.at(found.position, found.header.size)
-        begun = [(each.producer_id, each.first_offset) for each in aborted if _covers(each, found)]
-        first = max(found.header.base_offset, stretch.begins_at)
+        data = window.at(batch.position, batch.header.size)
+        begun = [(each.producer_id, each.first_offset) for each in aborted if _covers(each, batch)]
+        first = max(batch.header.base_offset, stretch.begins_at)
         records = RecordSet(data, first, begun, read_committed=True, check_crcs=False)
-        while append_records(columns, records) < found.header.next_offset and columns.is_full:
+        while append_records(columns, records) < batch.header.next_offset and columns.is_full:
             yield _finished(columns, segment)
         if columns.is_full:
             yield _finished(columns, segment)
@@ -56,17 +56,17 @@ def _read(segment: Segment) -> Iterator[Any]:
         yield _finished(columns, segment)
 
 
-def _covers(transaction: Any, found: Verified) -> bool:
-    is_inside = transaction.first_offset <= found.header.base_offset <= transaction.last_offset
-    return bool(is_inside and transaction.producer_id == found.header.producer_id)
+def _covers(transaction: Any, batch: Verified) -> bool:
+    is_inside = transaction.first_offset <= batch.header.base_offset <= transaction.last_offset
+    return bool(is_inside and transaction.producer_id == batch.header.producer_id)
 
 
 def _aborted(directory: Path, base: int) -> list[Any]:
-    """The aborted transactions that reach into a segment; their markers may lie in a later one."""
-    found = []
+    """The aborted transactions with records in a segment; their markers may be in a later one."""
+    aborted = []
     for path in sorted(directory.glob(f"*{names.TXN_INDEX}")):
-        found += TransactionIndex(RealDisk(), path).entries() or []
-    return [each for each in found if each.last_offset >= base]
+        aborted += TransactionIndex(RealDisk(), path).entries() or []
+    return [each for each in aborted if each.last_offset >= base]
 
 
 def _finished(columns: RecordColumns, segment: Segment) -> Any:

@@ -1,7 +1,7 @@
-"""The segments of log directories: found on the driver, walked by tasks, with no broker in sight.
+"""The segments of log directories: listed on the driver and read by tasks, without a broker.
 
-Files are only read. The directories must be where the tasks are: on one machine, or on a disk they share.
-A broker may run meanwhile; the end of its active segment may then be a batch that is just being written."""
+Files are only read. Tasks must see the directories: they run on one machine, or the disk is shared. A broker
+may run meanwhile; its active segment may then end with a batch that is just being written."""
 
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
@@ -17,12 +17,12 @@ from barnabas.spark.jobs.batch_rows import BatchRows, Stretch
 from barnabas.spark.jobs.clients import JobError
 from barnabas.spark.jobs.segment_indexes import check_indexes
 
-# An index holds offsets in 32 bits, counted from the segment's first.
+# An index stores offsets relative to the base of the segment, in 32 bits.
 OFFSETS_MAX = 1 << 31
 
 
 class Segment(NamedTuple):
-    """One .log file; no offset of it reaches `limit`, where the next begins."""
+    """One .log file; its offsets are below `limit`, where the next one begins."""
 
     stretch: Stretch
     path: str
@@ -30,7 +30,7 @@ class Segment(NamedTuple):
 
 
 class SegmentWalk:
-    """Called by Spark in a task with the numbers of the segments it is to walk."""
+    """Spark calls it in a task with the numbers of the segments to check."""
 
     def __init__(self, segments: Iterable[Segment]) -> None:
         self._segments = tuple(segments)
@@ -43,19 +43,19 @@ class SegmentWalk:
 
 def segments_of(directories: Iterable[Path], topics: Collection[str]) -> list[Segment]:
     """The segments of all partitions, or of those of `topics`, in the directories."""
-    found = [segment for directory in directories for segment in _in_directory(directory, topics)]
-    if not found:
+    segments = [segment for directory in directories for segment in _in_directory(directory, topics)]
+    if not segments:
         of_topics = f" of {', '.join(topics)}" if topics else ""
         raise JobError(
-            f"There is no segment{of_topics} there: give the directory that holds directories such as"
+            f"There is no segment{of_topics} there: give the directory that contains directories such as"
             " orders-0 (log.dirs of the broker)."
         )
-    return found
+    return segments
 
 
 def _in_directory(directory: Path, topics: Collection[str]) -> Iterator[Segment]:
     if not directory.is_dir():
-        raise JobError(f"{directory} is no directory that can be read.")
+        raise JobError(f"{directory} is not a directory that can be read.")
     disk = RealDisk()
     cleaned = read_offsets(disk, directory / names.CLEANER_OFFSETS)
     starts = read_offsets(disk, directory / names.LOG_STARTS)
@@ -85,40 +85,40 @@ def _of_partition(
 
 
 def walked(segment: Segment) -> Iterator[Any]:
-    """The rows of a segment: every byte of it is looked at."""
+    """The rows of a segment; every byte is checked."""
     disk, path = RealDisk(), Path(segment.path)
     file = disk.open(path)
     window = Window(disk, file, disk.size(file.fd))
     rows = BatchRows(segment.stretch)
     positions: dict[int, tuple[int, int]] = {}
-    for found in Verifier(window, segment.stretch.part, segment.limit, gaps=True).walk():
-        if isinstance(found, Damaged):
-            rows.fault("bytes", found.position, found.first_offset, _damage(window, found, path.name))
+    for item in Verifier(window, segment.stretch.part, segment.limit, gaps=True).walk():
+        if isinstance(item, Damaged):
+            rows.fault("bytes", item.position, item.first_offset, _damage(window, item, path.name))
             continue
-        position, header = found
+        position, header = item
         positions[position] = (header.last_offset, header.max_timestamp)
         rows.add(position, window.at(position, header.size), header)
         yield from rows.finished(all_of_them=False)
-    for position, offset, told in check_indexes(path, segment.stretch.part, positions):
-        rows.fault("index", position, offset, told)
+    for position, offset, detail in check_indexes(path, segment.stretch.part, positions):
+        rows.fault("index", position, offset, detail)
     yield from rows.finished(all_of_them=True)
 
 
-def _damage(window: Window, found: Damaged, name: str) -> str:
-    if found.resumed is None:
-        reach = f"{window.end - found.position} bytes from position {found.position} to the end"
+def _damage(window: Window, damaged: Damaged, name: str) -> str:
+    if damaged.resumed is None:
+        extent = f"{window.end - damaged.position} bytes from position {damaged.position} to the end"
     else:
-        reach = f"{found.resumed - found.position} bytes at position {found.position}"
-    return f"{name}: {reach}: {_reason(window, found.position)}"
+        extent = f"{damaged.resumed - damaged.position} bytes at position {damaged.position}"
+    return f"{name}: {extent}: {_reason(window, damaged.position)}"
 
 
 def _reason(window: Window, position: int) -> str:
     header = window.header(position)
     if header is None:
-        return "no batch of magic 2 with a length that fits can begin so"
+        return "there is no batch header with magic 2 and a possible length"
     if not crc_is_valid(window.at(position, header.size), 0, header.size):
         return f"the batch at offset {header.base_offset} does not match its checksum"
     return (
-        f"the batch says offsets {header.base_offset} to {header.last_offset} in leader epoch"
-        f" {header.leader_epoch}, which does not fit its neighbours"
+        f"the batch has offsets {header.base_offset} to {header.last_offset} and leader epoch"
+        f" {header.leader_epoch}, which do not fit its neighbours"
     )

@@ -1,4 +1,4 @@
-"""Tables as DataFrames whose files are read by tasks: which files those are, the table's own library says."""
+"""Tables as DataFrames. The library of the table format lists the files, and tasks read them."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,12 +8,12 @@ from barnabas.spark.jobs.clients import JobError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# What Spark's reader of Parquet does not know of.
+# Features that Spark's Parquet reader does not know.
 UNREADABLE_FEATURES = {"deletionVectors", "columnMapping"}
 
 
 def format_of(path: str) -> str:
-    """What a directory looks like."""
+    """The table format of a directory, from what is in it."""
     root = Path(path)
     if (root / "_delta_log").exists():
         return "delta"
@@ -23,11 +23,11 @@ def format_of(path: str) -> str:
 
 
 def read_table(spark: "SparkSession", path: str, form: str | None = None) -> "DataFrame":
-    """The table as it is now; JobError where it cannot be read."""
+    """The table as it is now; JobError if it cannot be read."""
     if "://" not in path:
         if not Path(path).exists():
             raise JobError(f"There is no table at {path}.")
-        # Spark's own process may have been started elsewhere.
+        # The process of Spark may have another working directory.
         path = str(Path(path).absolute())
     kind = form or format_of(path)
     try:
@@ -52,8 +52,8 @@ def _delta(spark: "SparkSession", path: str) -> "DataFrame":
     unknown = UNREADABLE_FEATURES & set(table.protocol().reader_features or ())
     if unknown:
         raise JobError(
-            f"The Delta table at {path} uses {', '.join(sorted(unknown))}, which cannot be read here: rewrite"
-            " it without, or copy what is wanted into another table."
+            f"The Delta table at {path} uses {', '.join(sorted(unknown))}, which is not supported: rewrite it"
+            " without, or copy the rows into another table."
         )
     return _files(spark, table.file_uris(), pyarrow.schema(table.schema().to_arrow()), path)
 
@@ -66,7 +66,9 @@ def _iceberg(spark: "SparkSession", path: str) -> "DataFrame":
 
     root = Path(path).absolute()
     if not (root.parent / CATALOG_FILE).exists():
-        raise JobError(f"There is no catalog of Iceberg tables at {root.parent / CATALOG_FILE}.")
+        raise JobError(
+            f"There is no catalog of Iceberg tables at {root.parent / CATALOG_FILE}; check the path."
+        )
     try:
         table = catalog_of(root.parent).load_table(f"{NAMESPACE}.{root.name}")
     except NoSuchTableError as error:
@@ -91,7 +93,7 @@ def _parquet(spark: "SparkSession", path: str) -> "DataFrame":
 
 
 def _files(spark: "SparkSession", files: list[str], schema: Any, root: str) -> "DataFrame":
-    """With the table's schema: files from before a column came have null in it."""
+    """With the schema of the table: in files that are older than a column, the column is null."""
     if not files:
         return spark.createDataFrame([], _schema(schema))
     return spark.read.schema(_schema(schema)).option("basePath", root).parquet(*files)

@@ -1,4 +1,4 @@
-"""The batches of topics, fetched by tasks as brokers store them: with markers, and whatever was aborted."""
+"""The batches of topics, fetched by tasks as brokers store them, including markers and aborted records."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ EVERYTHING = (1 << 63) - 1
 
 
 class TopicPiece(NamedTuple):
-    """What one task fetches; `is_first` of its partition."""
+    """The range that one task fetches; `is_first`: it is the first of its partition."""
 
     stretch: Stretch
     start: int
@@ -26,7 +26,7 @@ class TopicPiece(NamedTuple):
 
 
 class TopicWalk:
-    """Called by Spark in a task with the numbers of the pieces it is to walk."""
+    """Spark calls it in a task with the numbers of the pieces to check."""
 
     def __init__(self, client: Mapping[str, str], pieces: Iterable[TopicPiece]) -> None:
         self._client = dict(client)
@@ -40,7 +40,7 @@ class TopicWalk:
 
 
 def pieces_of(client: Mapping[str, str], topics: Topics, tasks_min: int | None) -> list[TopicPiece]:
-    """All that the topics hold now."""
+    """Everything in the topics now, as pieces for tasks."""
     brokers = cluster_of(client)
     partitions = brokers.partitions(topics)
     starts = brokers.starts(partitions)
@@ -75,7 +75,7 @@ def _walked(brokers: Brokers, piece: TopicPiece) -> Iterator[Any]:
         for position, header in iter_headers(fetched.records):
             data = fetched.records[position : position + header.size]
             offset = max(offset, header.next_offset)
-            # A batch across the border of two pieces is the first one's.
+            # A batch that is in two pieces belongs to the first.
             is_ours = header.base_offset < piece.end and (piece.is_first or header.base_offset >= piece.start)
             if not is_ours:
                 continue

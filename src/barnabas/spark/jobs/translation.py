@@ -1,10 +1,13 @@
-"""Committed offsets of groups, translated from the source of a mirror to its target.
+"""Translates committed offsets of groups from the source of a mirror to its target.
 
-A group that has read all that was copied stands at the end of the copy. For others Spark counts the records
-that they have not read yet, and finds the record of the copy with as many from it on: a copy has the source's
-committed records in their order. A group that is ahead of the mirror is put at the end of the copy.
-Compaction takes records from each side at its own time, so that in compacted topics nothing can be counted:
-there a group is put where both sides met before it. Groups may thus read records twice, and miss none."""
+If a group has read everything that was copied, its offset is the end of the copy. For other groups Spark
+counts the committed records that they have not read yet, and finds the offset in the copy with the same
+number of records after it: a copy has the committed records of the source in the same order. If a group is
+ahead of the mirror, its offset is the end of the copy.
+
+Records of compacted topics cannot be counted, because compaction removes them at different times on both
+sides. There a group gets the last corresponding offset before its own. So groups may read records twice, but
+miss none."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,22 +23,22 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Cluster = tuple[Mapping[str, str], Admin]
-# What a copy has beside its records: a marker for each transaction, and what was aborted.
+# Offsets of a copy that are not committed records: transaction markers and aborted records.
 SPARE_OFFSETS = 64
 
 
 class Translated(NamedTuple):
-    """`target` is None where it was not committed; `told` says why."""
+    """`target` is None if it was not committed; `reason` says why."""
 
     group: str
     partition: TopicPartition
     source: int
     target: int | None
-    told: str = ""
+    reason: str = ""
 
 
 class _Left(NamedTuple):
-    """A group's place, and how many records it has left before the meeting."""
+    """The offset of a group, and how many records it has still to read before the meeting."""
 
     group: str
     meeting: Meeting
@@ -49,13 +52,13 @@ def translate_groups(
     history: History,
     groups: tuple[str, ...],
 ) -> list[Translated]:
-    """Commit at the target what the groups have committed at the source; never backwards, and not for groups
-    that have members there."""
+    """Commit the translated offsets of the groups at the target; never a lower offset than before, and not
+    for groups that have members there."""
     (source, source_admin), (target, target_admin) = clusters
     places = [
-        _Left(group, history[partition][-1], found.offset)
+        _Left(group, history[partition][-1], committed.offset)
         for group in groups
-        for partition, found in sorted(source_admin.list_consumer_group_offsets(group).items())
+        for partition, committed in sorted(source_admin.list_consumer_group_offsets(group).items())
         if partition in history
     ]
     compacted = compacted_topics(source_admin, {each.meeting.partition.topic for each in places})
@@ -70,9 +73,9 @@ def translate_groups(
     }
     offsets |= _find(spark, target, _count(spark, source, countable), starts)
     return [
-        outcome
+        translated
         for group in groups
-        for outcome in _commit(
+        for translated in _commit(
             target_admin,
             group,
             [(each, offsets[group, each.meeting.partition]) for each in places if each.group == group],
@@ -81,12 +84,12 @@ def translate_groups(
 
 
 def met_before(meetings: list[Meeting], source: int, start: int) -> int:
-    """The last place of the copy before which there is nothing that comes after `source`."""
+    """The last known offset of the copy before which there are only records from before `source`."""
     return max((each.target for each in meetings if each.source <= source), default=start)
 
 
 def _count(spark: "SparkSession", client: Mapping[str, str], places: list[_Left]) -> list[_Left]:
-    """The places with how many committed records are left to them."""
+    """The places with the number of committed records that are still to be read."""
     if not places:
         return []
     starts = cluster_of(client).starts({each.meeting.partition for each in places})
@@ -97,39 +100,39 @@ def _count(spark: "SparkSession", client: Mapping[str, str], places: list[_Left]
     end = {each.meeting.partition: each.meeting.source for each in places}
     begin = {where: min(offset, end[where]) for where, offset in begin.items()}
     rows = [(number, *each.meeting.partition, each.source) for number, each in enumerate(places)]
-    wanted = spark.createDataFrame(rows, "number int, topic string, partition int, since bigint")
-    found = (
+    table = spark.createDataFrame(rows, "number int, topic string, partition int, since bigint")
+    counted = (
         _offsets_between(spark, client, begin, end)
-        .join(wanted.hint("broadcast"), ["topic", "partition"])
+        .join(table.hint("broadcast"), ["topic", "partition"])
         .where("offset >= since")
         .groupBy("number")
         .count()
         .collect()
     )
-    counts = {row[0]: row[1] for row in found}
+    counts = {row[0]: row[1] for row in counted}
     return [each._replace(remaining=counts.get(number, 0)) for number, each in enumerate(places)]
 
 
 def _find(
     spark: "SparkSession", client: Mapping[str, str], places: list[_Left], starts: Offsets
 ) -> dict[tuple[str, TopicPartition], int]:
-    """The offset of the copy from which on there are as many records before the meeting."""
-    found = {
+    """The offset of the copy that has `remaining` records between it and the meeting."""
+    offsets = {
         (each.group, each.meeting.partition): each.meeting.target for each in places if each.remaining == 0
     }
     left = [each for each in places if each.remaining]
-    # Most copies have little beside their records; where that is not enough, the whole copy is read.
+    # Most copies have few offsets that are not records. If there are more than expected, all of it is read.
     for spare in (SPARE_OFFSETS, None):
-        left = [each for each in left if (each.group, each.meeting.partition) not in found]
+        left = [each for each in left if (each.group, each.meeting.partition) not in offsets]
         if left:
-            found |= _found_in_tail(spark, client, left, _tails(left, starts, spare))
+            offsets |= _find_in_tails(spark, client, left, _tails(left, starts, spare))
     for each in left:
-        found.setdefault((each.group, each.meeting.partition), starts[each.meeting.copy])
-    return found
+        offsets.setdefault((each.group, each.meeting.partition), starts[each.meeting.copy])
+    return offsets
 
 
 def _tails(places: list[_Left], starts: Offsets, spare: int | None) -> Offsets:
-    """From where on each copy is read."""
+    """The offset from which each copy is read."""
     tails: Offsets = {}
     for each in places:
         copy = each.meeting.copy
@@ -138,7 +141,7 @@ def _tails(places: list[_Left], starts: Offsets, spare: int | None) -> Offsets:
     return tails
 
 
-def _found_in_tail(
+def _find_in_tails(
     spark: "SparkSession", client: Mapping[str, str], places: list[_Left], begin: Offsets
 ) -> dict[tuple[str, TopicPartition], int]:
     from pyspark.sql import Window
@@ -147,22 +150,22 @@ def _found_in_tail(
     end = {each.meeting.copy: each.meeting.target for each in places}
     from_the_end = Window.partitionBy("topic", "partition").orderBy(f.desc("offset"))
     rows = [(number, *each.meeting.copy, each.remaining) for number, each in enumerate(places)]
-    wanted = spark.createDataFrame(rows, "number int, topic string, partition int, left bigint")
-    found = (
+    table = spark.createDataFrame(rows, "number int, topic string, partition int, left bigint")
+    matches = (
         _offsets_between(spark, client, begin, end)
         .withColumn("rank", f.row_number().over(from_the_end))
-        .join(wanted.hint("broadcast"), ["topic", "partition"])
+        .join(table.hint("broadcast"), ["topic", "partition"])
         .where("rank = left")
         .select("number", "offset")
         .collect()
     )
-    return {(places[row[0]].group, places[row[0]].meeting.partition): row[1] for row in found}
+    return {(places[row[0]].group, places[row[0]].meeting.partition): row[1] for row in matches}
 
 
 def _offsets_between(
     spark: "SparkSession", client: Mapping[str, str], begin: Offsets, end: Offsets
 ) -> "DataFrame":
-    """The committed records of the partitions, without what is in them."""
+    """The offsets of the committed records of the partitions."""
     options = source_options(client) | {
         "assign": assigned(begin),
         "startingOffsets": as_text(begin),
@@ -174,21 +177,21 @@ def _offsets_between(
 
 
 def _commit(admin: Admin, group: str, places: list[tuple[_Left, int]]) -> list[Translated]:
-    known = {each: found.offset for each, found in admin.list_consumer_group_offsets(group).items()}
+    known = {each: committed.offset for each, committed in admin.list_consumer_group_offsets(group).items()}
     ahead = {
         each.meeting.copy: offset for each, offset in places if offset > known.get(each.meeting.copy, -1)
     }
-    told = ""
+    reason = ""
     try:
         if ahead:
             admin.alter_consumer_group_offsets(group, ahead)
     except KafkaError as error:
-        told = error.message
+        reason = error.message
     return [
-        Translated(group, each.meeting.partition, each.source, None if told else offset, told)
+        Translated(group, each.meeting.partition, each.source, None if reason else offset, reason)
         if each.meeting.copy in ahead
         else Translated(
-            group, each.meeting.partition, each.source, known[each.meeting.copy], "is there already"
+            group, each.meeting.partition, each.source, known[each.meeting.copy], "was already committed"
         )
         for each, offset in places
     ]
