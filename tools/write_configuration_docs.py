@@ -19,11 +19,12 @@ Written by `python -m tools.write_configuration_docs` from the tables in `src/ba
 The keys are Kafka's, so a `server.properties` of Kafka can be used as it is. A wrong value stops the broker
 with one sentence; an unknown key gives a warning.
 
-- **effect**: *yes* means this release acts on the key; *accepted* means that the value is checked and
-  described, and nothing reads it yet.
+- **effect**: *yes* means that this release acts on the key; *accepted* means that the value is checked and
+  described, but has no effect yet.
 - **change**: *read-only* keys are read at start; *per-broker* keys can be changed on a running broker, and
-  *cluster-wide* keys also for all brokers at once.
-- Keys that begin with `listener.name.<listener>.` set a security key for one listener.
+  *cluster-wide* keys also for all brokers at once. A changed key that has an effect takes effect at once.
+- Keys that begin with `listener.name.<listener>.` set a key for one listener; they are accepted, but have no
+  effect yet.
 
 Differences from Kafka: the default of `listeners` is this machine only; `node.id` has a default;
 `process.roles` and `controller.listener.names` may be left out; ZooKeeper's keys are kept, because a cluster

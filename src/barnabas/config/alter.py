@@ -1,4 +1,4 @@
-"""Changes of configuration without the wire: what a change gives, whether it is allowed. Pure functions."""
+"""Changes of configuration, apart from the wire: the result of a change, and whether it is allowed. Pure."""
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
@@ -35,7 +35,7 @@ def alter_incremental(
     changes: Iterable[tuple[str, int, str | None]],
     table: Mapping[str, ConfigKey],
 ) -> dict[str, str]:
-    """What `current` becomes; the result is still to be validated as a whole."""
+    """`current` with the changes; the caller must still validate the result as a whole."""
     result = dict(current)
     seen: set[str] = set()
     for name, number, value in changes:
@@ -46,7 +46,7 @@ def alter_incremental(
         if operation is Operation.DELETE:
             result.pop(name, None)
         elif value is None:
-            raise _malformed(f"{name} has no value: only a deletion goes without one.")
+            raise _malformed(f"{name} has no value: only a deletion needs none.")
         elif operation is Operation.SET:
             result[name] = value
         else:
@@ -59,7 +59,7 @@ def _operation(number: int) -> Operation:
         return Operation(number)
     except ValueError:
         raise _malformed(
-            f"{number} is not an operation: use set 0, delete 1, append 2, subtract 3."
+            f"{number} is not an operation: use 0 (set), 1 (delete), 2 (append) or 3 (subtract)."
         ) from None
 
 
@@ -68,7 +68,7 @@ def _list_key(name: str, operation: Operation, table: Mapping[str, ConfigKey]) -
     if key is None:
         raise ConfigError(f"{name} is not a known setting.")
     if key.type is not Type.LIST:
-        raise ConfigError(f"{operation.name.lower()} needs a list, and {name} is not one: set it instead.")
+        raise ConfigError(f"{name} is not a list: use set instead of {operation.name.lower()}.")
     return key
 
 
@@ -93,7 +93,7 @@ def validate_topic_overrides(
     given: dict[str, str] = {}
     for name, text in overrides.items():
         if text is None:
-            raise ConfigError(f"{name} has no value: leave a setting out to have its default.")
+            raise ConfigError(f"{name} has no value: leave it out to get the default.")
         given[name] = text
     config = topic_config(broker_values or {}, given)
     if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
@@ -124,12 +124,12 @@ def validate_broker_dynamic(settings: Mapping[str, str], *, per_broker: bool) ->
 
 def _check_may_change(name: str, base: str, key: ConfigKey, *, per_broker: bool) -> None:
     if key.mode == READ_ONLY:
-        raise _malformed(f"{name} is read when a broker starts: change it in the file and restart.")
+        raise _malformed(f"{name} is only read when a broker starts: change it in the file and restart.")
     if name in _PER_LISTENER_ONLY:
-        raise _malformed(f"{name} changes only for one listener: set listener.name.<listener>.{name}.")
+        raise _malformed(f"{name} can be changed only for one listener: set listener.name.<listener>.{name}.")
     of_one_listener = name != base and base not in _CLUSTER_LISTENER_KEYS
     if not per_broker and (key.mode == PER_BROKER or of_one_listener):
-        raise _malformed(f"{name} belongs to one broker: name that broker in the request.")
+        raise _malformed(f"{name} can be changed only for one broker: name the broker in the request.")
 
 
 def _malformed(sentence: str) -> ConfigError:

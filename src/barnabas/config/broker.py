@@ -46,7 +46,7 @@ MILLISECONDS_PER_UNIT = {
     "log.retention.hours": 3_600_000,
     "log.retention.minutes": 60_000,
 }
-"""Broker keys whose value is not in the unit of the topic key they stand for."""
+"""Broker keys whose value has another unit than the topic key that inherits it."""
 
 # Keys whose names this table cannot list: settings of one listener, and settings passed on to plug-ins.
 PREFIXES = ("listener.name.", "config.providers.", "rsm.config.", "rlmm.config.")

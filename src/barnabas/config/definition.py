@@ -1,8 +1,8 @@
 """What a configuration key is: its type, default, bounds and how it may change. Pure values, no I/O.
 
 The tables (`keys_*.py`) are lines of `honoured(...)` or `accepted(...)`, each followed by the key's
-documentation. `honoured` means this release acts on the value; `accepted` means the value is read,
-checked and described, and nothing reads it yet."""
+documentation. `honoured` means that this release acts on the value; `accepted` means that the value is
+checked and described, but has no effect yet."""
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
@@ -92,7 +92,7 @@ def honoured(
     importance: str = MEDIUM,
     mode: str = READ_ONLY,
 ) -> ConfigKey:
-    """A row for a key this release acts on."""
+    """A row for a key that this release acts on."""
     return ConfigKey(name, kind, default, check, importance, mode, "", True)
 
 
@@ -104,21 +104,21 @@ def accepted(
     importance: str = MEDIUM,
     mode: str = READ_ONLY,
 ) -> ConfigKey:
-    """A row for a key that is checked and described, and that nothing reads yet."""
+    """A row for a key that is checked and described, but has no effect yet."""
     return ConfigKey(name, kind, default, check, importance, mode, "", False)
 
 
 def internal(key: ConfigKey) -> ConfigKey:
-    """Mark a row as one that is only described when it has been set."""
+    """Mark a key that DescribeConfigs shows only if it is set."""
     return key._replace(internal=True)
 
 
 def table(*rows_and_docs: ConfigKey | str) -> dict[str, ConfigKey]:
-    """Pair each row with the text that follows it."""
+    """A table of rows, each followed by its documentation."""
     keys: dict[str, ConfigKey] = {}
     for row, doc in zip(rows_and_docs[::2], rows_and_docs[1::2], strict=True):
         if not isinstance(row, ConfigKey) or not isinstance(doc, str):
-            raise TypeError(f"a table is rows and texts in turn, not {row!r}, {doc!r}")
+            raise TypeError(f"a table needs a row and then its text, not {row!r}, {doc!r}")
         keys[row.name] = row._replace(doc=doc)
     return keys
 

@@ -57,7 +57,7 @@ def describe_group(
 def describe_broker(
     broker_config: BrokerConfig, cluster_dynamic: Mapping[str, str], broker_dynamic: Mapping[str, str]
 ) -> list[ConfigEntry]:
-    """Every setting of one broker, with what was set and is in no table after it."""
+    """Every setting of one broker; settings that are in no table come last."""
     config = _current(broker_config, cluster_dynamic, broker_dynamic)
     given = {**config.properties, **cluster_dynamic, **broker_dynamic}
     names = [name for name, key in BROKER_KEYS.items() if not key.internal or name in given]
@@ -97,7 +97,7 @@ def _inheriting_entry(
 def _broker_entry(name: str, value: Any, synonyms: tuple[Synonym, ...]) -> ConfigEntry:
     key = BROKER_KEYS.get(base_name(name))
     if key is None:
-        # Of a setting that no table knows, nobody can say that it is no secret.
+        # A setting that is in no table may be a secret.
         hidden = tuple(synonym._replace(value=None) for synonym in synonyms)
         return ConfigEntry(name, None, _source(synonyms), True, True, Type.UNKNOWN, hidden, None)
     if key.sensitive:
@@ -113,13 +113,13 @@ def _source(synonyms: tuple[Synonym, ...]) -> Source:
 
 
 def _broker_layers(name: str, config: BrokerConfig) -> tuple[Synonym, ...]:
-    """Every value that stands behind a broker key, the one in force first.
+    """Every value that is set for a broker key, the one in effect first.
 
     As in Kafka the list begins with `name` itself: when only log.retention.hours is set,
     log.retention.ms (and so retention.ms) is described as a default without synonyms."""
-    found = list(_all_layers(broker_synonyms(name), config))
-    start = next((at for at, synonym in enumerate(found) if synonym.name == name), len(found))
-    return tuple(found[start:])
+    layers = list(_all_layers(broker_synonyms(name), config))
+    start = next((at for at, synonym in enumerate(layers) if synonym.name == name), len(layers))
+    return tuple(layers[start:])
 
 
 def _all_layers(names: tuple[str, ...], config: BrokerConfig) -> Iterator[Synonym]:

@@ -1,4 +1,5 @@
-"""The settings of one consumer group, changed while it runs; what a group does not set is the broker's.
+"""The settings of one consumer group, which may change while it runs. What a group does not set, it takes
+from the broker.
 
 Pure values, no I/O. Settings of share and streams groups, which this release does not serve, are refused."""
 
@@ -32,7 +33,7 @@ GROUP_KEYS = table(
     "Shortest time between two assignments of this consumer group.",
 )
 
-# The broker keys between whose values a group's must be.
+# The broker keys that give the lowest and the highest value for a group.
 _BOUNDS = {
     SESSION_TIMEOUT: ("group.consumer.min.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
     HEARTBEAT_INTERVAL: (
@@ -52,8 +53,8 @@ class GroupConfig(NamedTuple):
 
 
 def group_config(broker_values: Mapping[str, Any], overrides: Mapping[str, str]) -> GroupConfig:
-    """What a group with these overrides follows. A broker may have been given narrower bounds since they
-    were set: the nearest value within them counts."""
+    """The settings of a group with these overrides. If the broker has narrower bounds by now, the nearest
+    value within them counts."""
     return GroupConfig(
         _value(GROUP_KEYS[SESSION_TIMEOUT], broker_values, overrides),
         _value(GROUP_KEYS[HEARTBEAT_INTERVAL], broker_values, overrides),

@@ -9,5 +9,5 @@ KEYS_BARNABAS = table(
     "Address that server listens on.",
     internal(honoured(BOOLEAN, "barnabas.adopt.log.dirs", False, None, LOW)),
     "Whether partitions found in log.dirs that the metadata does not know, such as those of a Kafka broker, "
-    "become topics of this one at start. Otherwise they are left alone and named in the log.",
+    "become topics of this one at start. Otherwise their directories are renamed and named in the log.",
 )

@@ -22,10 +22,9 @@ from barnabas.config.definition import (
 
 KEYS_CLUSTER = table(
     honoured(INT, "node.id", 1, at_least(0), HIGH),
-    "Number of this broker in its cluster; the same thing as broker.id. Kafka demands it; 1 is ours.",
+    "Number of this broker in its cluster, the same as broker.id. Kafka requires it; here the default is 1.",
     honoured(INT, "broker.id", -1, at_least(-1), HIGH),
-    "Number of this broker in its cluster; the same thing as node.id, and must agree with it when both "
-    "are set.",
+    "Number of this broker in its cluster; the same as node.id, and equal to it when both are set.",
     honoured(STRING, "broker.rack", None),
     "Rack or zone of this broker, so that replicas can be spread over several.",
     honoured(LIST, "process.roles", (), some_items_of("broker", "controller"), HIGH),
@@ -60,12 +59,12 @@ KEYS_CLUSTER = table(
     accepted(STRING, "sasl.mechanism.controller.protocol", "GSSAPI", None, HIGH),
     "SASL mechanism toward KRaft controllers; no effect.",
     accepted(STRING, "zookeeper.connect", None, None, HIGH),
-    "ZooKeeper servers as host:port items, with an optional path; without it the broker stands alone and "
-    "keeps its own metadata.",
+    "ZooKeeper servers as host:port items, with an optional path. There are no clusters yet: each broker "
+    "runs alone and keeps its own metadata.",
     accepted(INT, "zookeeper.session.timeout.ms", 18_000, None, HIGH),
     "Silence after which ZooKeeper declares this broker gone.",
     accepted(INT, "zookeeper.connection.timeout.ms", None, None, HIGH),
-    "Time to reach ZooKeeper at start; zookeeper.session.timeout.ms counts when this is not set.",
+    "Time to reach ZooKeeper at start; zookeeper.session.timeout.ms is used when this is not set.",
     accepted(INT, "broker.heartbeat.interval.ms", 2000),
     "Time between two heartbeats of a KRaft broker; no effect.",
     accepted(INT, "broker.session.timeout.ms", 9000),
@@ -75,7 +74,7 @@ KEYS_CLUSTER = table(
     accepted(BOOLEAN, "controlled.shutdown.enable", True),
     "Whether a stopping broker hands its partitions to others first.",
     accepted(STRING, "metadata.log.dir", None, None, HIGH),
-    "Directory for the metadata file of a broker that stands alone; the first log directory when not set.",
+    "Directory for the metadata of a broker that runs alone; the first log directory when not set.",
     accepted(INT, "metadata.log.segment.bytes", 1_073_741_824, at_least(8_388_608), HIGH),
     "Size of a segment of KRaft's metadata log; no effect.",
     accepted(LONG, "metadata.log.segment.ms", 604_800_000, None, HIGH),

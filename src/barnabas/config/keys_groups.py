@@ -109,7 +109,7 @@ KEYS_GROUPS = table(
     honoured(INT, "offsets.retention.minutes", 10_080, at_least(1), HIGH),
     "Time after which the offsets of an empty group, or of a topic no longer subscribed, are dropped.",
     honoured(LONG, "offsets.retention.check.interval.ms", 600_000, at_least(1), HIGH),
-    "How often offsets to drop are looked for.",
+    "How often the broker looks for offsets to drop.",
     accepted(INT, "offsets.topic.compression.codec", 0, None, HIGH),
     "Number of the codec for the offsets topic; 0 is none.",
     honoured(INT, "offsets.topic.num.partitions", 50, at_least(1), HIGH),

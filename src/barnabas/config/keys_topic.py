@@ -114,15 +114,15 @@ TOPIC_KEYS = table(
         "log.retention.minutes",
         "log.retention.hours",
     ),
-    "How long in milliseconds a closed segment is kept; -1 keeps it for ever.",
+    "How long in milliseconds a closed segment is kept; -1 keeps it forever.",
     inherits(honoured(INT, "segment.bytes", 1_073_741_824, at_least(1_048_576)), "log.segment.bytes"),
-    "Size at which a segment is closed and the next one begun.",
+    "Size at which a segment is closed and the next one is started.",
     inherits(honoured(INT, "segment.index.bytes", 10_485_760, at_least(4)), "log.index.size.max.bytes"),
     "Largest size of an offset index or time index; a full index rolls the segment.",
     inherits(
         honoured(LONG, "segment.jitter.ms", 0, at_least(0)), "log.roll.jitter.ms", "log.roll.jitter.hours"
     ),
-    "Largest random time taken off the age of a segment, so that segments do not all roll at once.",
+    "Largest random time subtracted from the age of a segment, so that segments do not all roll at once.",
     inherits(honoured(LONG, "segment.ms", 604_800_000, at_least(1)), "log.roll.ms", "log.roll.hours"),
     "Age in milliseconds at which a segment is closed even if it is not full.",
     inherits(accepted(BOOLEAN, "unclean.leader.election.enable", False), "unclean.leader.election.enable"),

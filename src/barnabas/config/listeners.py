@@ -1,4 +1,4 @@
-"""Listeners: `name://host:port` items, each with the security protocol its name stands for.
+"""Listeners: `name://host:port` items, each with the security protocol that belongs to its name.
 
 Pure functions on text; nothing here opens or resolves anything."""
 
@@ -15,7 +15,7 @@ _ENDPOINT = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 
 
 class Listener(NamedTuple):
-    """An address to listen on or to tell clients; an empty host means every interface."""
+    """An address to listen on or to give to clients; an empty host means every interface."""
 
     name: str
     host: str
@@ -76,7 +76,7 @@ def parse_listeners(
     names = [listener.name for listener in listeners]
     for name in names:
         if names.count(name) > 1:
-            raise ConfigError(f"{key} has two listeners named {name}: each name may stand once.")
+            raise ConfigError(f"{key} has two listeners named {name}: use each name once.")
     if distinct_ports:
         _check_ports(key, listeners)
     return listeners
@@ -91,7 +91,7 @@ def _parse_listener(key: str, item: str, protocols: Mapping[str, str]) -> Listen
         raise ConfigError(f"{key} has {item!r}: a port must be from 0 to 65535.")
     if name not in protocols:
         raise ConfigError(
-            f"{key} has a listener named {name}, and listener.security.protocol.map gives it no protocol."
+            f"{key} has a listener named {name}, but listener.security.protocol.map gives it no protocol."
         )
     return Listener(name, host, port, protocols[name])
 

@@ -51,7 +51,7 @@ class TopicConfig:
     preallocate: bool = False
 
 
-# Keys that are described and checked, and that the log layer has no use for.
+# Keys that are checked and described, but have no effect on the log layer.
 _WITHOUT_FIELD = frozenset(name for name, key in TOPIC_KEYS.items() if not key.honoured)
 
 

@@ -109,7 +109,7 @@ class BrokerConfig(Mapping[str, Any]):
 
     @property
     def unknown(self) -> list[str]:
-        """Properties that are no key of the table, in the order they were given."""
+        """Properties that are not in the table, in the order they were given."""
         return [name for name in self.properties if name not in BROKER_KEYS and not name.startswith(PREFIXES)]
 
     @property
@@ -126,10 +126,10 @@ class BrokerConfig(Mapping[str, Any]):
     def _broker_listeners(self) -> tuple[Listener, ...]:
         listeners = parse_listeners("listeners", self["listeners"], self._protocols)
         controllers = {name.upper() for name in self["controller.listener.names"]}
-        ours = tuple(listener for listener in listeners if listener.name not in controllers)
-        if not ours:
-            raise ConfigError("listeners names no listener that is not in controller.listener.names.")
-        return ours
+        for_clients = tuple(listener for listener in listeners if listener.name not in controllers)
+        if not for_clients:
+            raise ConfigError("All listeners are in controller.listener.names: add one for clients.")
+        return for_clients
 
     def _advertised_listeners(self) -> tuple[Listener, ...]:
         if self["advertised.listeners"] is None:
@@ -143,7 +143,7 @@ class BrokerConfig(Mapping[str, Any]):
         for listener in advertised:
             if listener.name not in names:
                 raise ConfigError(
-                    f"advertised.listeners has {listener}, and listeners has none named {listener.name}."
+                    f"advertised.listeners has {listener}, but listeners has none named {listener.name}."
                 )
         return _advertise(advertised, is_default=False)
 
@@ -154,16 +154,16 @@ class BrokerConfig(Mapping[str, Any]):
                 "Both inter.broker.listener.name and security.inter.broker.protocol are set: set one of them."
             )
         key = "inter.broker.listener.name" if name is not None else "security.inter.broker.protocol"
-        wanted = (name or self["security.inter.broker.protocol"]).upper()
+        required = (name or self["security.inter.broker.protocol"]).upper()
         for listener in self.advertised_listeners:
-            if listener.name == wanted:
+            if listener.name == required:
                 return listener
         names = ", ".join(listener.name for listener in self.advertised_listeners)
-        raise ConfigError(f"{key} asks for a listener named {wanted}, and clients are told only of {names}.")
+        raise ConfigError(f"{key} names the listener {required}, but the advertised listeners are {names}.")
 
 
 def _with_both_ids(properties: Mapping[str, str]) -> dict[str, str]:
-    """node.id and broker.id are one thing: whichever is given counts for both."""
+    """node.id and broker.id mean the same: the one that is given counts for both."""
     both = dict(properties)
     if both.get("broker.id", "").strip() == "-1":
         del both["broker.id"]
@@ -179,7 +179,7 @@ def _with_both_ids(properties: Mapping[str, str]) -> dict[str, str]:
 def _listener_protocols(config: BrokerConfig) -> dict[str, str]:
     protocols = parse_protocol_map(config["listener.security.protocol.map"])
     if config.source("listener.security.protocol.map") is Source.DEFAULT:
-        # A KRaft file often names its controller listener and leaves the map out.
+        # A KRaft file often names its controller listener and has no map.
         for name in config["controller.listener.names"]:
             protocols.setdefault(name.upper(), "PLAINTEXT")
     return protocols
@@ -205,7 +205,7 @@ def _check_limits(config: BrokerConfig) -> None:
     rules = (
         (
             not roles or "broker" in roles,
-            "process.roles must name broker: there is no process of another kind",
+            "process.roles must contain broker: there are no other processes",
         ),
         (defaults.segment_ms >= 1, "log.roll.ms must be at least 1"),
         (defaults.segment_jitter_ms >= 0, "log.roll.jitter.ms must be at least 0"),

@@ -1,4 +1,4 @@
-"""The periodic work on very many logs: others get their turns in between, and offline logs are left alone."""
+"""The periodic work on very many logs: it goes in steps with turns for others between, and skips offline logs."""
 
 import asyncio
 from pathlib import Path
@@ -20,7 +20,7 @@ CONFIG = TopicConfig()
 
 
 @pytest.mark.parametrize("job", ["_retain", "_flush", "_roll"])
-def test_many_logs_are_looked_after_in_steps(tmp_path: Path, job: str) -> None:
+def test_work_on_many_logs_goes_in_steps(tmp_path: Path, job: str) -> None:
     async def story() -> int:
         manager = LogManager([tmp_path], LogSettings("cluster", 1), RealDisk(), FakeClock())
         manager.load(lambda _: CONFIG)

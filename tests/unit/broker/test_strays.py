@@ -18,7 +18,7 @@ def topics_of(broker: Broker) -> dict[str | None, int]:
 
 
 def broker_with_a_stray(tmp_path: Path) -> Path:
-    """A data directory in which another broker's topic lies."""
+    """A data directory with a topic of another broker in it."""
     from barnabas.wire.messages.metadata import MetadataRequestTopic
 
     first, second = tmp_path / "first", tmp_path / "second"
@@ -49,7 +49,7 @@ def test_a_stray_is_set_aside_and_kept(tmp_path: Path) -> None:
     assert all(list((data_dir / name).glob("*.log")) for name in kept)
 
 
-def test_a_stray_is_adopted_when_told_so_and_stays_a_topic(tmp_path: Path) -> None:
+def test_a_stray_is_adopted_if_configured_and_stays_a_topic(tmp_path: Path) -> None:
     data_dir = broker_with_a_stray(tmp_path)
     with Broker(ADOPT, data_dir=data_dir) as broker:
         assert topics_of(broker) == {"found": 2}

@@ -69,6 +69,6 @@ def test_settings_that_a_group_may_not_have(overrides: dict[str, str]) -> None:
     assert refused.value.code is ErrorCode.INVALID_CONFIG
 
 
-def test_every_setting_stands_above_one_of_the_broker() -> None:
+def test_every_setting_inherits_from_one_of_the_broker() -> None:
     for key in GROUP_KEYS.values():
         assert BrokerConfig({})[key.synonyms[0]] == key.default

@@ -61,7 +61,7 @@ def test_the_protocol_map() -> None:
             parse_protocol_map(text)
 
 
-def test_without_advertised_listeners_clients_are_told_the_listeners() -> None:
+def test_without_advertised_listeners_clients_get_the_listeners() -> None:
     config = BrokerConfig({"listeners": "PLAINTEXT://localhost:1"})
     assert config.advertised_listeners == config.listeners
 
@@ -83,11 +83,14 @@ def test_advertised_ports_may_repeat() -> None:
         ({"listeners": "PLAINTEXT://0.0.0.0:1"}, "set advertised.listeners"),
         ({"advertised.listeners": "PLAINTEXT://0.0.0.0:1"}, "set advertised.listeners"),
         ({"advertised.listeners": "SSL://a:1"}, "listeners has none named SSL"),
-        ({"listeners": "CONTROLLER://:1", "controller.listener.names": "CONTROLLER"}, "names no listener"),
-        ({"inter.broker.listener.name": "SSL"}, "clients are told only of PLAINTEXT"),
+        (
+            {"listeners": "CONTROLLER://:1", "controller.listener.names": "CONTROLLER"},
+            "All listeners are in controller.listener.names",
+        ),
+        ({"inter.broker.listener.name": "SSL"}, "the advertised listeners are PLAINTEXT"),
         (
             {"listeners": "SSL://localhost:1"},
-            "security.inter.broker.protocol asks for a listener named PLAINTEXT",
+            "security.inter.broker.protocol names the listener PLAINTEXT",
         ),
         (
             {"inter.broker.listener.name": "PLAINTEXT", "security.inter.broker.protocol": "PLAINTEXT"},

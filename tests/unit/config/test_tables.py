@@ -117,7 +117,7 @@ def test_every_row_says_one_thing_in_a_sentence(key: ConfigKey) -> None:
     assert key.doc.endswith(".") and key.doc[0].isupper()
 
 
-def test_no_key_stands_in_two_subjects() -> None:
+def test_no_key_is_in_two_subjects() -> None:
     assert sum(len(keys) for keys in SUBJECTS.values()) == len(BROKER_KEYS)
 
 
@@ -131,7 +131,7 @@ def test_a_topic_key_inherits_from_broker_keys_of_its_kind(key: ConfigKey) -> No
 def test_a_table_with_a_missing_text_is_refused() -> None:
     with pytest.raises(ValueError, match="zip"):
         table(accepted(Type.INT, "a", 1))
-    with pytest.raises(TypeError, match="rows and texts in turn"):
+    with pytest.raises(TypeError, match="a row and then its text"):
         table("text", accepted(Type.INT, "a", 1))
 
 

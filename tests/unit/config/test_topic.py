@@ -37,7 +37,7 @@ def test_an_override_sets_its_field(overrides: dict[str, str], field: str, expec
     assert getattr(config, field) == expected
 
 
-def test_an_override_goes_before_the_broker_and_leaves_other_fields_to_it() -> None:
+def test_an_override_replaces_the_value_of_the_broker_and_no_other() -> None:
     broker = {
         "log.retention.minutes": "1",
         "log.segment.bytes": 3_000_000,

@@ -48,7 +48,7 @@ def test_typed_values_and_their_sources() -> None:
     assert len(config) == len(list(config))
 
 
-def test_dynamic_settings_go_before_the_file_and_one_brokers_before_all() -> None:
+def test_dynamic_settings_replace_those_of_the_file_and_one_brokers_those_of_all() -> None:
     file = BrokerConfig({"log.segment.bytes": "2000000"})
     both = file.with_dynamic({"log.segment.bytes": "3000000"}, {"log.segment.bytes": "4000000"})
     cluster = file.with_dynamic({"log.segment.bytes": "3000000"}, {})
@@ -70,7 +70,7 @@ def test_overrides_replace_properties_and_keep_the_rest() -> None:
 @pytest.mark.parametrize(
     "properties", [{"node.id": "4"}, {"broker.id": "4"}, {"node.id": "4", "broker.id": "-1"}]
 )
-def test_node_id_and_broker_id_are_one_thing(properties: dict[str, str]) -> None:
+def test_node_id_and_broker_id_mean_the_same(properties: dict[str, str]) -> None:
     config = BrokerConfig(properties)
     assert config.node_id == config["broker.id"] == 4
 
@@ -89,7 +89,7 @@ def test_unknown_keys_are_collected_with_a_suggestion() -> None:
     [
         ({"node.id": "1", "broker.id": "2"}, "must be the same number"),
         ({"node.id": "-3"}, "node.id cannot be '-3': it must be at least 0."),
-        ({"process.roles": "controller"}, "process.roles must name broker"),
+        ({"process.roles": "controller"}, "process.roles must contain broker"),
         ({"log.retention.ms": "0"}, "log.retention.ms must be -1 or at least 1"),
         ({"log.roll.ms": "0"}, "log.roll.ms must be at least 1"),
         ({"log.roll.jitter.ms": "-1"}, "log.roll.jitter.ms must be at least 0"),
