@@ -20,6 +20,10 @@ class NoSamplesError(AssertionError):
     """A selector finds nothing in a scrape: a metric or a label has another name, or is gone."""
 
 
+class UnsupportedError(Exception):
+    """An expression uses a part of the language that is not evaluated here."""
+
+
 class Scrape:
     """The samples of one scrape, with the labels that Prometheus adds to each."""
 
@@ -76,7 +80,7 @@ class Evaluation:
             promql.BinaryExpr: self._binary,
         }
         if type(node) not in kinds:
-            raise NotImplementedError(f"{type(node).__name__} is not evaluated here: {node}")
+            raise UnsupportedError(f"{type(node).__name__} is not evaluated here: {node}")
         return kinds[type(node)](node)
 
     def _vector(self, node: promql.Expr) -> Vector:
@@ -93,7 +97,7 @@ class Evaluation:
             return {labels: (value - before.get(labels, 0.0)) / seconds for labels, value in after.items()}
         if call.func.name == "histogram_quantile":
             return _quantiles(call.args[0].val, self._vector(call.args[1]))
-        raise NotImplementedError(f"{call.func.name} is not evaluated here")
+        raise UnsupportedError(f"{call.func.name} is not evaluated here")
 
     def _aggregate(self, node: promql.AggregateExpr) -> Vector:
         vector = self._vector(node.expr)
@@ -103,7 +107,7 @@ class Evaluation:
             return dict(largest[: int(node.param.val)])
         kept = [] if node.modifier is None else node.modifier.labels
         if node.modifier is not None and node.modifier.type != promql.AggModifierType.By:
-            raise NotImplementedError("only `by` is evaluated here")
+            raise UnsupportedError("only `by` is evaluated here")
         groups: dict[Labels, list[float]] = {}
         for labels, value in vector.items():
             names = dict(labels)

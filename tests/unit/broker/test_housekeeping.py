@@ -1,4 +1,4 @@
-"""The periodic work on very many logs: it goes in steps with turns for others between, and skips offline logs."""
+"""The periodic work on many logs goes in steps, with turns for others in between, and skips offline logs."""
 
 import asyncio
 from pathlib import Path
