@@ -8,7 +8,7 @@ import pytest
 from tests.support.logs import LogBench
 
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.log.log import AppendResult
+from barnabas.kernels.log_end import AppendResult
 from barnabas.records.builder import ABORT_MARKER, COMMIT_MARKER
 
 SIDE_FILES = (".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint")

@@ -32,7 +32,9 @@ class FetchOwner:
     def opened(self, connection: Connection) -> None:
         self.connections.append(connection)
 
-    def answer_first(self, arrived: memoryview) -> tuple[int, bytes]:
+    keys_answered_first: frozenset[int] = frozenset()
+
+    def answer_first(self, connection: Connection, arrived: memoryview) -> tuple[int, bytes]:
         return 0, b""
 
     def frame(self, connection: Connection, frame: memoryview) -> None:

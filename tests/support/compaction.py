@@ -10,11 +10,11 @@ from typing import Unpack
 from tests.support.logs import LogBench
 
 from barnabas.config.topic import TopicConfig
+from barnabas.kernels.log_end import AppendResult
 from barnabas.log.compaction.cleaner import Cleaner, CleanerSettings
 from barnabas.log.compaction.job import CleaningJob, CleaningResult
 from barnabas.log.compaction.rewriting import clean
 from barnabas.log.disk import Disk
-from barnabas.log.log import AppendResult
 from barnabas.records.batch import BatchHeader, iter_headers
 from barnabas.records.builder import BatchFields, Record, build_batch, read_records
 from barnabas.records.validation import BatchRules, validate

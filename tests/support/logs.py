@@ -11,16 +11,17 @@ from barnabas.clock import FakeClock
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import KafkaError
 from barnabas.ids import TopicPartition
+from barnabas.kernels.batches import CheckedBatch
+from barnabas.kernels.log_end import AppendResult
 from barnabas.log.disk import Disk, RealDisk
 from barnabas.log.loading import Marks, open_log
-from barnabas.log.log import AppendResult, Log
-from barnabas.log.producers import Origin
+from barnabas.log.log import Log
 from barnabas.log.reading import LogSlice
 from barnabas.log.state import Identity, LogState, Services
 from barnabas.log.trash import Trash
 from barnabas.records.batch import iter_headers
 from barnabas.records.builder import BatchFields, build_batch, control_batch, read_records
-from barnabas.records.validation import BatchRules, CheckedBatch, trusted, validate
+from barnabas.records.validation import BatchRules, trusted, validate
 
 PARTITION = TopicPartition("orders", 0)
 SMALL = TopicConfig(segment_bytes=2000, index_interval_bytes=200, file_delete_delay_ms=0)
@@ -89,7 +90,7 @@ class LogBench:
             timestamp=self.clock.now_ms(),
         )
         epoch = self.log.leader_epochs.latest
-        result = self.log.append_as_leader(trusted(data), epoch, Origin.COORDINATOR)
+        result = self.log.append_as_leader(trusted(data), epoch, from_client=False)
         self.log.update_high_watermark(self.log.log_end_offset)
         return result
 

@@ -43,6 +43,7 @@ from barnabas.metadata.node import MetadataNode
 from barnabas.metadata.parts import BROKER_RESOURCE, CLUSTER_DEFAULT
 from barnabas.metadata.records import Listener as RegisteredListener
 from barnabas.metadata.store import BrokerRegistration
+from barnabas.replication.gate import Gate
 from barnabas.replication.partition import RequestCounts
 from barnabas.replication.replicas import Replicas
 
@@ -58,6 +59,7 @@ class Broker:
     metadata: MetadataNode
     logs: LogManager
     replicas: Replicas
+    gate: Gate
     cleaner: Cleaner
     groups: GroupCoordinator
     transactions: TransactionCoordinator
@@ -183,6 +185,7 @@ class Broker:
         image = self.image
         set_strays_aside(self.logs, image)
         self.replicas = Replicas(self.id, self.logs, self.topic_config)
+        self.gate = Gate(self.replicas)
         self.replicas.follow(image, image.difference(MetadataImage()))
         self.groups = GroupCoordinator(self)
         self.transactions = TransactionCoordinator(self)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from barnabas.replication.gate import Asker
 from barnabas.wire.codec import Chunk, RequestHeader
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ class Call:
     @property
     def version(self) -> int:
         return self.header.api_version
+
+    @property
+    def asker(self) -> Asker:
+        """Who asks, for the gate."""
+        return Asker(self.listener.name, self.header.client_id, self.header.api_version)
 
 
 class Encoded:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from barnabas.broker.call import Api, Call, Encoded
 from barnabas.broker.handlers.api_versions import unsupported_version
 from barnabas.broker.later import Later
-from barnabas.broker.plain_produces import PlainProduces
+from barnabas.broker.plain_produces import plain_produces
 from barnabas.net.connection import Chunk, Connection
 from barnabas.wire.codec import (
     RequestHeader,
@@ -71,20 +71,24 @@ class Dispatcher:
         self._tasks: set[asyncio.Task[None]] = set()
         self.traffic = {key: Traffic() for key in rows}
         self.failures = 0
-        self._plain_produces = PlainProduces(broker)
 
-    def answer_first(self, arrived: memoryview) -> tuple[int, bytearray]:
-        """Answer the commonest requests at the beginning of what arrived: how many bytes, and the replies."""
+    def answer_first(
+        self, connection: Connection, listener: Listener, arrived: memoryview
+    ) -> tuple[int, bytearray]:
+        """Answer the plain Produces at the beginning: how many bytes they are, and the replies."""
         started = time.perf_counter_ns()
+        short_way = connection.short_way
+        if short_way is None:
+            short_way = connection.short_way = plain_produces(self._broker, listener)
         try:
-            taken, count, replies = self._plain_produces.answer(arrived)
+            replies = short_way.answer(arrived, self._broker.clock.now_ms())
         except Exception:
-            # A defect of ours; the connection is closed, and the loop tells of it.
+            # A defect of ours: the connection is closed, and the loop logs the error.
             self.failures += 1
             raise
-        if count:
-            self.traffic[PRODUCE_KEY].record(count, time.perf_counter_ns() - started)
-        return taken, replies
+        if short_way.answered:
+            self.traffic[PRODUCE_KEY].record(short_way.answered, time.perf_counter_ns() - started)
+        return short_way.bytes_answered, replies
 
     def serve(self, connection: Connection, listener: Listener, frame: memoryview) -> None:
         """Answer one frame now, or start a task that will. Raises Refusal when the peer is at fault."""

@@ -1,26 +1,38 @@
 """Incremental fetch sessions: the broker remembers what a client fetches, and answers only what changed.
 
-A session is named by an id and an epoch that both sides count up with each request; a client that is
-out of step gets an error and starts over with a full fetch. Sessions are kept in a bounded cache: a new
-one displaces the least recently used if that one has been quiet long enough."""
+A session is named by an id and an epoch that both sides count up with each request. A client whose epoch does
+not match gets an error and starts over with a full fetch.
+
+Sessions are kept in a cache that has two limits: Kafka's number of slots, and the number of partitions in all
+sessions, which is what takes memory. A new session that finds no room displaces, by Kafka's rules, the least
+recently used one if nobody has used it for long, or else the smallest of those that are smaller than itself
+and have existed for long. If there is none, the client gets no session and sends full fetches."""
 
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from barnabas.clock import Clock
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import ZERO_UUID, Uuid
+from barnabas.kernels.log_end import Permit
+from barnabas.replication.gate import Asker
 
 NO_SESSION = 0
 EPOCH_INITIAL = 0
 EPOCH_FINAL = -1
 EPOCH_MAX = 2**31 - 1
+# All sessions together remember at most this many partitions, which take about 60 MB.
+PARTITIONS_MAX = 200_000
+
+# The topic's name, or its id if the session uses ids; and the partition.
+PartitionKey: TypeAlias = tuple[str | Uuid, int]
 
 
 @dataclass(slots=True)
 class FetchPartition:
-    """One partition that a client fetches, and what it was last told about it."""
+    """One partition that a client fetches, and what it was last sent about it."""
 
     topic: str
     topic_id: Uuid
@@ -31,12 +43,15 @@ class FetchPartition:
     last_fetched_epoch: int = -1
     last_sent_high_watermark: int = -1
     last_sent_log_start: int = -1
+    # The high watermark when the partition was last looked at.
+    seen_end: int = -1
+    permit: Permit | None = None
 
     @property
-    def key(self) -> tuple[str | Uuid, int]:
+    def key(self) -> PartitionKey:
         return (self.topic if self.topic_id == ZERO_UUID else self.topic_id, self.index)
 
-    def renew(self, newer: "FetchPartition") -> None:
+    def update(self, newer: "FetchPartition") -> None:
         self.fetch_offset = newer.fetch_offset
         self.partition_bytes_max = newer.partition_bytes_max
         self.current_leader_epoch = newer.current_leader_epoch
@@ -44,56 +59,56 @@ class FetchPartition:
 
 
 class FetchSession:
-    def __init__(self, session_id: int, uses_topic_ids: bool, partitions: Iterable[FetchPartition]) -> None:
+    """`asker` is who got the permits of the partitions."""
+
+    def __init__(
+        self, session_id: int, asker: Asker, partitions: Mapping[PartitionKey, FetchPartition], now: float
+    ) -> None:
         self.id = session_id
         self.epoch = 1
-        self.uses_topic_ids = uses_topic_ids
-        self.partitions = {wanted.key: wanted for wanted in partitions}
-        self.last_used = 0.0
+        self.asker = asker
+        self.uses_topic_ids = False
+        self.partitions = dict(partitions)
+        self.created = self.last_used = now
 
-    def update(self, changed: Iterable[FetchPartition], forgotten: Iterable[tuple[str | Uuid, int]]) -> None:
-        for wanted in changed:
-            known = self.partitions.get(wanted.key)
-            if known is None:
-                self.partitions[wanted.key] = wanted
-            else:
-                known.renew(wanted)
-        for key in forgotten:
-            self.partitions.pop(key, None)
-
-    def served(self, keys: Iterable[tuple[str | Uuid, int]]) -> None:
+    def served(self, keys: Iterable[PartitionKey]) -> None:
         """Partitions that just had data go to the end, so that a limit on bytes starves none."""
         for key in keys:
-            wanted = self.partitions.pop(key, None)
-            if wanted is not None:
-                self.partitions[key] = wanted
+            partition = self.partitions.pop(key, None)
+            if partition is not None:
+                self.partitions[key] = partition
 
 
 class FetchSessions:
-    def __init__(self, clock: Clock, slots: int, eviction_seconds: float) -> None:
+    def __init__(
+        self, clock: Clock, slots: int, eviction_seconds: float, partitions_max: int = PARTITIONS_MAX
+    ) -> None:
         self._clock = clock
         self._slots = slots
         self._eviction_seconds = eviction_seconds
+        self._partitions_max = partitions_max
         # In the order of use, the least recently used first.
         self._sessions: dict[int, FetchSession] = {}
+        # Both are read by /metrics.
+        self.partition_count = 0
         self.evictions = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def partitions(self) -> Iterator[FetchPartition]:
-        for session in self._sessions.values():
-            yield from session.partitions.values()
-
-    def start(self, uses_topic_ids: bool, partitions: list[FetchPartition]) -> FetchSession | None:
+    def start(
+        self, asker: Asker, partitions: Mapping[PartitionKey, FetchPartition], *, uses_topic_ids: bool
+    ) -> FetchSession | None:
         """A new session over these partitions; None when there is no room or nothing to remember."""
-        if not partitions or not self._make_room():
+        if not partitions or not self._make_room(len(partitions)):
             return None
-        session = FetchSession(self._fresh_id(), uses_topic_ids, partitions)
-        self._touch(session)
+        session = FetchSession(self._fresh_id(), asker, partitions, self._clock.monotonic())
+        session.uses_topic_ids = uses_topic_ids
+        self._sessions[session.id] = session
+        self.partition_count += len(partitions)
         return session
 
-    def resume(self, session_id: int, epoch: int, uses_topic_ids: bool) -> FetchSession:
+    def resume(self, session_id: int, epoch: int, asker: Asker, *, uses_topic_ids: bool) -> FetchSession:
         """The session a client names, moved on to its next epoch."""
         session = self._sessions.get(session_id)
         if session is None:
@@ -103,26 +118,68 @@ class FetchSessions:
         if session.uses_topic_ids != uses_topic_ids:
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
-        self._touch(session)
+        if session.asker != asker:
+            # Somebody else, or another version: the gate has to be asked again.
+            session.asker = asker
+            for partition in session.partitions.values():
+                partition.permit = None
+        session.last_used = self._clock.monotonic()
+        del self._sessions[session.id]
+        self._sessions[session.id] = session
         return session
 
-    def end(self, session_id: int) -> None:
-        self._sessions.pop(session_id, None)
+    def update(
+        self,
+        session: FetchSession,
+        changed: Mapping[PartitionKey, FetchPartition],
+        forgotten: Iterable[PartitionKey],
+    ) -> None:
+        """Add, update and remove partitions. A session that becomes too large ends: its client gets an error
+        and starts over with a full fetch."""
+        before = len(session.partitions)
+        for key, partition in changed.items():
+            known = session.partitions.get(key)
+            if known is None:
+                session.partitions[key] = partition
+            else:
+                known.update(partition)
+        for key in forgotten:
+            session.partitions.pop(key, None)
+        self.partition_count += len(session.partitions) - before
+        if self.partition_count > self._partitions_max and len(session.partitions) > before:
+            self.end(session.id)
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
 
-    def _make_room(self) -> bool:
-        if len(self._sessions) < self._slots:
-            return True
-        oldest = next(iter(self._sessions.values()), None)
-        if oldest is None or self._clock.monotonic() - oldest.last_used < self._eviction_seconds:
+    def end(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self.partition_count -= len(session.partitions)
+
+    def _make_room(self, partitions: int) -> bool:
+        """Room for a new session with this many partitions, if there is any or if others must give way."""
+        if partitions > self._partitions_max:
             return False
-        self.end(oldest.id)
-        self.evictions += 1
+        while len(self._sessions) >= self._slots or self.partition_count + partitions > self._partitions_max:
+            displaced = self._displaceable(partitions)
+            if displaced is None:
+                return False
+            self.end(displaced.id)
+            self.evictions += 1
         return True
 
-    def _touch(self, session: FetchSession) -> None:
-        session.last_used = self._clock.monotonic()
-        self._sessions.pop(session.id, None)
-        self._sessions[session.id] = session
+    def _displaceable(self, partitions: int) -> FetchSession | None:
+        now = self._clock.monotonic()
+        oldest = next(iter(self._sessions.values()), None)
+        if oldest is None:
+            return None
+        if now - oldest.last_used >= self._eviction_seconds:
+            return oldest
+        settled = (
+            session
+            for session in self._sessions.values()
+            if now - session.created >= self._eviction_seconds and len(session.partitions) < partitions
+        )
+        return min(settled, key=lambda session: len(session.partitions), default=None)
 
     def _fresh_id(self) -> int:
         while True:

@@ -7,7 +7,6 @@ from barnabas.clock import Clock
 from barnabas.coordination.journal import Entry, Marker, Replayed
 from barnabas.coordination.step import JournalRecord, Producer
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.log.producers import Origin
 from barnabas.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, BatchHeader, iter_headers
 from barnabas.records.builder import COMMIT_MARKER, build_batch, read_marker, read_records
 from barnabas.records.validation import trusted
@@ -61,14 +60,11 @@ class PartitionJournal:
                 f"of {self._partition.topic_partition}",
             )
         self._partition.check_enough_in_sync()
-        return self._partition.append(trusted(batch), Origin.COORDINATOR).last_offset + 1
+        return self._partition.append(trusted(batch), from_client=False).last_offset + 1
 
     def when_committed(self, end_offset: int, callback: Callable[[KafkaError | None], None]) -> None:
-        def woken() -> None:
-            if self._partition.high_watermark >= end_offset:
-                callback(None)
-            else:
-                callback(KafkaError(ErrorCode.NOT_COORDINATOR))
+        def woken(reached: bool) -> None:
+            callback(None if reached else KafkaError(ErrorCode.NOT_COORDINATOR))
 
         if self._partition.high_watermark >= end_offset:
             callback(None)

@@ -1,52 +1,36 @@
-"""The short way of Produces that bring one plain batch each, for partitions that nobody else has to confirm.
+"""The short way of one connection's Produces that bring one plain batch each, for partitions that no other
+replica has to confirm.
 
-Nearly all requests are of this kind, and several of them are answered in one call. Whatever is not, or will
-be refused, is left to the ordinary way (`produce.py`), which knows every form, version and error: both ways
-append the same and answer the same bytes."""
+Nearly all requests are of this kind, and several of them are answered in one call. All others, and those that
+would be refused, are left to the ordinary way (handlers/produce.py), which knows every form, version and
+error. Both ways ask the same gate and run the same append, and their answers have the same bytes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crc32c import crc32c
-
 from barnabas.broker.handlers.produce import TOPIC_ID_VERSION_MIN
-from barnabas.errors import KafkaError
-from barnabas.ids import INTERNAL_TOPICS
-from barnabas.kernels.batches import plain_batch
-from barnabas.kernels.plain_frames import answer_produces
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.kernels.log_end import Permit
+from barnabas.kernels.plain_frames import PlainProduces
+from barnabas.replication.gate import ACKS_ALL, Asker
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.replication.partition import Partition
+    from barnabas.config.listeners import Listener
 
 
-class PlainProduces:
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._helpers = (self._find, plain_batch, crc32c, KafkaError)
-        self._frame_bytes_max: int = broker.config["socket.request.max.bytes"]
+def plain_produces(broker: Broker, listener: Listener) -> PlainProduces:
+    """The short way of a connection that came through this listener."""
 
-    def answer(self, arrived: memoryview) -> tuple[int, int, bytearray]:
-        """What was answered of the frames at the beginning: their bytes, their number, the answers."""
-        broker = self._broker
-        return answer_produces(
-            arrived, self._frame_bytes_max, broker.replicas.found_plain, self._helpers, broker.clock.now_ms()
-        )
-
-    def _find(self, version: int, topic: bytes, index: int) -> Partition | None:
-        """The partition, if clients may write to it and an append here is all that any acks ask for."""
-        broker = self._broker
+    def ask(client_id: bytes | None, version: int, topic: bytes, index: int) -> Permit:
+        """A permit for any number of acks."""
         try:
             name = topic.decode() if version < TOPIC_ID_VERSION_MIN else broker.image.topic_names.get(topic)
+            client = None if client_id is None else client_id.decode()
         except UnicodeDecodeError:
-            return None
-        if name is None or name in INTERNAL_TOPICS:
-            return None
-        partition = broker.replicas.get(name, index)
-        if partition is None or not (partition.is_leader and partition.is_alone):
-            return None
-        if partition.log.config.min_insync_replicas > 1:
-            return None
-        broker.replicas.found_plain[topic, index] = partition
-        return partition
+            # The ordinary way says what is wrong.
+            raise KafkaError(ErrorCode.INVALID_REQUEST) from None
+        return broker.gate.to_write(Asker(listener.name, client, version), name, index, ACKS_ALL)
+
+    return PlainProduces(ask, KafkaError, broker.config["socket.request.max.bytes"])

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.broker.dispatch import Dispatcher, Refusal
+from barnabas.broker.dispatch import PRODUCE_KEY, Dispatcher, Refusal
 from barnabas.config.definition import Source
 from barnabas.config.listeners import parse_host_limits
 from barnabas.net.connection import Connection
@@ -36,16 +36,20 @@ API_KEYS_MAX = 256
 class Endpoint:
     """One listener: owns its connections and passes their frames to the dispatcher."""
 
+    keys_answered_first = frozenset({PRODUCE_KEY})
+
     def __init__(self, listener: Listener, server: Server) -> None:
         self.listener = listener
         self.servers: list[asyncio.Server] = []
         self.connections: set[Connection] = set()
         self._server = server
-        self.answer_first = server.dispatcher.answer_first
 
     def opened(self, connection: Connection) -> None:
         self.connections.add(connection)
         self._server.opened(connection)
+
+    def answer_first(self, connection: Connection, arrived: memoryview) -> tuple[int, bytearray]:
+        return self._server.dispatcher.answer_first(connection, self.listener, arrived)
 
     def frame(self, connection: Connection, frame: memoryview) -> None:
         try:

@@ -18,7 +18,6 @@ from barnabas.coordination.runtime import Shard
 from barnabas.coordination.step import Producer, Step
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
-from barnabas.log.producers import Origin
 from barnabas.metadata.topics import NewTopic
 from barnabas.records.builder import ABORT_MARKER, COMMIT_MARKER, control_batch
 from barnabas.records.validation import trusted
@@ -123,7 +122,7 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
             producer_epoch=producer.epoch,
             timestamp=self._broker.clock.now_ms(),
         )
-        partition.append(trusted(batch), Origin.COORDINATOR)
+        partition.append(trusted(batch), from_client=False)
         if offsets is not None:
             offsets.marker_written(producer, markers.is_commit)
         return partition
@@ -132,12 +131,11 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
 def _resolve_when_committed(answer: Later, partition: Partition) -> None:
     end_offset = partition.log.log_end_offset
 
-    def woken() -> None:
-        is_committed = partition.high_watermark >= end_offset
+    def woken(is_committed: bool) -> None:
         answer.resolve(ErrorCode.NONE if is_committed else ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     if partition.high_watermark >= end_offset:
-        woken()
+        woken(True)
     else:
         partition.committed.when(end_offset, woken)
 

@@ -1,14 +1,20 @@
 """Walks over record batches (magic 2) and the records in them: bytes and ints, no object made per record.
 
 Every read is checked against the buffer's end, so hostile bytes give an error number, never a wild read.
-Errors of walk_records: 1 record length, 2 timestamp varint, 3 offset delta, 4 key length, 5 value length,
+Errors of RecordWalk: 1 record length, 2 timestamp varint, 3 offset delta, 4 key length, 5 value length,
 6 header count, 7 header, 8 bytes left in a record, 9 bytes left after the last record, 10 timestamp beyond
 64 bits, 11 no key though one is required, 12 timestamp out of range. 11 and 12 are a record's own fault: the
-walk may be resumed after it, at the index and position that were returned."""
+walk can go on after it.
+
+The fields of the C classes are declared in batches.pxd, so that other kernels reach them with C's speed."""
 
 import cython
+from crc32c import crc32c
 
 LONG_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
+TRANSACTIONAL_FLAG = cython.declare(cython.int, 0x10)
+# Position of the first byte that the CRC of a batch covers.
+CRC_START = cython.declare(cython.int, 21)
 
 
 @cython.cfunc
@@ -187,18 +193,58 @@ def _short_record(
     return end, (timestamp >> 1) ^ -(timestamp & 1), key_length
 
 
+@cython.cclass
+class RecordWalk:
+    """A walk over the records of one batch: what they are checked against, and what was found.
+
+    `index` and `position` are those of the next record. After errors 11 and 12 that is the record after the
+    refused one; `timestamp` is then the refused record's. Otherwise `timestamp` is the highest one and
+    `timestamp_index` the first record that has it, or the last record if none has a timestamp."""
+
+    def __init__(
+        self,
+        count: cython.Py_ssize_t,
+        base_timestamp: cython.longlong,
+        timestamp_min: cython.longlong,
+        timestamp_max: cython.longlong,
+        needs_key: cython.bint,
+        position: cython.Py_ssize_t = 0,
+    ) -> None:
+        if position < 0:
+            raise ValueError("a walk cannot start before the buffer")
+        self.count = count
+        self.base_timestamp = base_timestamp
+        self.timestamp_min = timestamp_min
+        self.timestamp_max = timestamp_max
+        self.needs_key = needs_key
+        self.index = 0
+        self.position = position
+        self.timestamp = -1
+        self.timestamp_index = count - 1
+
+    def run(self, buffer: cython.const[cython.uchar][::1]) -> int:
+        """Check the records from the next one on, which must fill the buffer; return 0 or the error."""
+        return _run(buffer, self)
+
+
+@cython.cfunc
+def _run(buffer: cython.const[cython.uchar][::1], walk: RecordWalk) -> cython.int:
+    error: cython.int
+    # Below this size a walk takes microseconds, less than handing the interpreter lock over and back.
+    if buffer.shape[0] - walk.position > 65536:
+        with cython.nogil:
+            error = _walk(buffer, walk)
+    else:
+        error = _walk(buffer, walk)
+    return error
+
+
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _walk(
-    buffer: cython.const[cython.uchar][::1],
-    start: tuple[cython.Py_ssize_t, cython.Py_ssize_t],
-    count: cython.Py_ssize_t,
-    base_timestamp: cython.longlong,
-    limits: tuple[cython.longlong, cython.longlong, cython.bint],
-) -> tuple[cython.int, cython.Py_ssize_t, cython.Py_ssize_t, cython.longlong, cython.Py_ssize_t]:
+def _walk(buffer: cython.const[cython.uchar][::1], walk: RecordWalk) -> cython.int:
     index: cython.Py_ssize_t
-    position: cython.Py_ssize_t = start[1]
+    position: cython.Py_ssize_t = walk.position
     after: cython.Py_ssize_t
     end: cython.Py_ssize_t = buffer.shape[0]
     error: cython.int
@@ -206,55 +252,46 @@ def _walk(
     key_length: cython.longlong
     timestamp: cython.longlong
     max_timestamp: cython.longlong = -1
-    max_index: cython.Py_ssize_t = count - 1
-    for index in range(start[0], count):
+    for index in range(walk.index, walk.count):
+        walk.index = index
         after, timestamp, key_length = _short_record(buffer, position, end, index)
         if after == 0:
             length, position = _varint(buffer, position, end, 32)
             if position < 0 or length < 6 or length > end - position:
-                return 1, index, -1, -1, -1
+                return 1
             after = position + cython.cast(cython.Py_ssize_t, length)
             error, timestamp, key_length = _check_body(buffer, position, after, index)
             if error != 0:
-                return error, index, -1, -1, -1
+                return error
         position = after
-        if _overflows(base_timestamp, timestamp):
-            return 10, index, -1, -1, -1
-        timestamp += base_timestamp
-        if key_length < 0 and limits[2]:
-            return 11, index, position, -1, -1
-        if (timestamp < limits[0] or timestamp > limits[1]) and timestamp != -1:
-            return 12, index, position, timestamp, -1
+        if _overflows(walk.base_timestamp, timestamp):
+            return 10
+        timestamp += walk.base_timestamp
+        if key_length < 0 and walk.needs_key:
+            return _refused(walk, position, timestamp, 11)
+        if (timestamp < walk.timestamp_min or timestamp > walk.timestamp_max) and timestamp != -1:
+            return _refused(walk, position, timestamp, 12)
         if timestamp > max_timestamp:
             max_timestamp = timestamp
-            max_index = index
-    if position != end:
-        return 9, count, -1, -1, -1
-    return 0, count, position, max_timestamp, max_index
+            walk.timestamp_index = index
+    walk.index = walk.count
+    walk.position = position
+    walk.timestamp = max_timestamp
+    return 0 if position == end else 9
 
 
-def walk_records(
-    buffer: cython.const[cython.uchar][::1],
-    start: tuple[cython.Py_ssize_t, cython.Py_ssize_t],
-    count: cython.Py_ssize_t,
-    base_timestamp: cython.longlong,
-    limits: tuple[cython.longlong, cython.longlong, cython.bint],
-) -> tuple:
-    """Check records `start[0]` to `count`, the first of them at `start[1]`; they must fill the buffer.
-
-    `limits` are the lowest and highest timestamp let through (-1, no timestamp, always is) and whether a
-    record needs a key. Gives (error, index, position after that record, highest timestamp, index of the first
-    record that has it); for error 12 the timestamp is the refused one."""
-    if start[0] < 0 or start[1] < 0:
-        raise ValueError("a walk cannot start before the buffer")
-    result: tuple[cython.int, cython.Py_ssize_t, cython.Py_ssize_t, cython.longlong, cython.Py_ssize_t]
-    # Below this size a walk takes microseconds, less than handing the interpreter lock over and back.
-    if buffer.shape[0] - start[1] > 65536:
-        with cython.nogil:
-            result = _walk(buffer, start, count, base_timestamp, limits)
-    else:
-        result = _walk(buffer, start, count, base_timestamp, limits)
-    return result
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _refused(
+    walk: RecordWalk, position: cython.Py_ssize_t, timestamp: cython.longlong, error: cython.int
+) -> cython.int:
+    """Note the refused record; the walk can go on after it."""
+    walk.index += 1
+    walk.position = position
+    walk.timestamp = timestamp
+    return error
 
 
 @cython.boundscheck(False)
@@ -382,46 +419,103 @@ def scan_batches(buffer: cython.const[cython.uchar][::1], position: cython.Py_ss
     return found
 
 
-def plain_batch(
-    buffer: cython.const[cython.uchar][::1],
-    rules: tuple[cython.longlong, cython.longlong, cython.bint, cython.longlong],
-    now_ms: cython.longlong,
-) -> object:
-    """What the one batch that fills the buffer says of itself, if there is nothing to refuse, decompress or
-    change: (CRC, count, last offset delta, base timestamp, highest timestamp, place of the first record that
-    has it, attributes, producer id, epoch, sequence). None for every other batch. The CRC is not checked.
+@cython.cclass
+class PlainRules:
+    """What a topic demands of batches that it keeps as they came."""
 
-    `rules`: how long before and after now a timestamp may be, whether a record needs a key, bytes at most."""
+    def __init__(
+        self,
+        timestamp_before_max_ms: cython.longlong,
+        timestamp_after_max_ms: cython.longlong,
+        needs_key: cython.bint,
+        batch_bytes_max: cython.longlong,
+    ) -> None:
+        self.timestamp_before_max_ms = timestamp_before_max_ms
+        self.timestamp_after_max_ms = timestamp_after_max_ms
+        self.needs_key = needs_key
+        self.batch_bytes_max = batch_bytes_max
+
+
+@cython.cclass
+class CheckedBatch:
+    """A batch that may be appended: only its base offset and leader epoch are still to be written into it."""
+
+    def __init__(
+        self,
+        data: object,
+        count: cython.longlong,
+        last_offset_delta: cython.longlong,
+        max_timestamp: cython.longlong,
+        max_timestamp_delta: cython.longlong,
+        attributes: cython.longlong,
+        producer_id: cython.longlong,
+        producer_epoch: cython.longlong,
+        base_sequence: cython.longlong,
+    ) -> None:
+        self.data = data
+        self.size = len(data)
+        self.count = count
+        self.last_offset_delta = last_offset_delta
+        self.max_timestamp = max_timestamp
+        self.max_timestamp_delta = max_timestamp_delta
+        self.attributes = attributes
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.base_sequence = base_sequence
+
+
+@cython.ccall
+def check_plain(data: object, rules: PlainRules, now_ms: cython.longlong) -> CheckedBatch:
+    """The one batch that fills `data`, if there is nothing to refuse, decompress or change in it; None for
+    every other batch, about which this says nothing."""
+    buffer: cython.const[cython.uchar][::1] = data
     size: cython.Py_ssize_t = buffer.shape[0]
-    if size < 61 or size > rules[3] or _big_endian(buffer, 0, 8) != 0 or _batch_size(buffer, 0) != size:
+    if size < 61 or size > rules.batch_bytes_max:
         return None
-    limits: tuple[cython.longlong, cython.longlong, cython.bint] = (
-        now_ms - rules[0],
-        LONG_MAX if rules[1] > LONG_MAX - now_ms else now_ms + rules[1],
-        rules[2],
-    )
-    attributes: cython.longlong = _big_endian(buffer, 21, 2)
-    delta: cython.longlong = _big_endian(buffer, 23, 4)
-    base_timestamp: cython.longlong = _big_endian(buffer, 27, 8)
-    max_timestamp: cython.longlong = _big_endian(buffer, 35, 8)
-    producer_id: cython.longlong = _big_endian(buffer, 43, 8)
-    epoch: cython.longlong = _big_endian(buffer, 51, 2)
-    sequence: cython.longlong = _big_endian(buffer, 53, 4)
-    count: cython.longlong = _big_endian(buffer, 57, 4)
-    # Compressed, stamped by a broker, a marker: all but the bit of a transaction.
-    if (attributes | 0x10) != 0x10 or count <= 0 or delta != count - 1 or count > (size - 61) // 7:
+    if _big_endian(buffer, 0, 8) != 0 or _batch_size(buffer, 0) != size:
         return None
-    if producer_id >= 0 and (epoch < 0 or sequence < 0):
+    batch: CheckedBatch = CheckedBatch.__new__(CheckedBatch)
+    batch.data = data
+    batch.size = size
+    batch.attributes = _big_endian(buffer, 21, 2)
+    batch.last_offset_delta = _big_endian(buffer, 23, 4)
+    batch.max_timestamp = _big_endian(buffer, 35, 8)
+    batch.producer_id = _big_endian(buffer, 43, 8)
+    batch.producer_epoch = _big_endian(buffer, 51, 2)
+    batch.base_sequence = _big_endian(buffer, 53, 4)
+    batch.count = _big_endian(buffer, 57, 4)
+    # Any other bit means: compressed, timestamps set by a broker, or a marker.
+    if (batch.attributes | TRANSACTIONAL_FLAG) != TRANSACTIONAL_FLAG:
         return None
-    result: tuple[cython.int, cython.Py_ssize_t, cython.Py_ssize_t, cython.longlong, cython.Py_ssize_t]
-    start: tuple[cython.Py_ssize_t, cython.Py_ssize_t] = (0, 61)
-    if size > 65536:
-        with cython.nogil:
-            result = _walk(buffer, start, count, base_timestamp, limits)
-    else:
-        result = _walk(buffer, start, count, base_timestamp, limits)
-    if result[0] != 0 or result[3] != max_timestamp:
+    if batch.count <= 0 or batch.count > (size - 61) // 7 or batch.last_offset_delta != batch.count - 1:
+        return None
+    if batch.producer_id >= 0 and (batch.producer_epoch < 0 or batch.base_sequence < 0):
+        return None
+    if not _records_are_plain(buffer, batch, rules, now_ms):
         return None
     crc: cython.longlong = _big_endian(buffer, 17, 4) & 0xFFFFFFFF
-    place: cython.Py_ssize_t = result[4]
-    return crc, count, delta, base_timestamp, max_timestamp, place, attributes, producer_id, epoch, sequence
+    return batch if crc32c(data[CRC_START:]) == crc else None
+
+
+@cython.cfunc
+def _records_are_plain(
+    buffer: cython.const[cython.uchar][::1],
+    batch: CheckedBatch,
+    rules: PlainRules,
+    now_ms: cython.longlong,
+) -> cython.bint:
+    walk: RecordWalk = RecordWalk.__new__(RecordWalk)
+    walk.index = 0
+    walk.position = 61
+    walk.count = batch.count
+    walk.base_timestamp = _big_endian(buffer, 27, 8)
+    walk.timestamp_min = now_ms - rules.timestamp_before_max_ms
+    walk.timestamp_max = LONG_MAX
+    if rules.timestamp_after_max_ms <= LONG_MAX - now_ms:
+        walk.timestamp_max = now_ms + rules.timestamp_after_max_ms
+    walk.needs_key = rules.needs_key
+    walk.timestamp_index = batch.count - 1
+    if _run(buffer, walk) != 0 or walk.timestamp != batch.max_timestamp:
+        return False
+    batch.max_timestamp_delta = walk.timestamp_index
+    return True

@@ -3,7 +3,9 @@ keeps them, and what an append does with them.
 
 Four classes are built on these four and see the numbers as attributes: log.index.SparseIndex,
 log.segment.Segment, log.state.LogState and replication.partition.Partition. What is rare (opening a file,
-rolling, writing index entries, a failure) is theirs, and is called here by name."""
+rolling, writing index entries, a failure) is done there, in methods that are called here by name.
+
+The fields of the C classes are declared in log_end.pxd, so that other kernels reach them with C's speed."""
 
 import errno
 import os
@@ -11,24 +13,28 @@ import struct
 
 import cython
 
+if cython.compiled:
+    from cython.cimports.barnabas.kernels.batches import CheckedBatch
+else:
+    from barnabas.kernels.batches import CheckedBatch
+
 # The start of a batch: base offset, length after these two, leader epoch. None of it is in the CRC.
 _START = struct.Struct(">qii")
-# So many entries of an index wait to be written together.
+# This many index entries are collected before they are written.
 WRITE_CHUNK_ENTRIES = 512
+
+CONTROL_FLAG = cython.declare(cython.int, 0x20)
+LOG_APPEND_TIME_FLAG = cython.declare(cython.int, 0x08)
 
 
 @cython.cclass
 class IndexEnd:
-    """The entries of the active segment's index, which are in memory: two arrays; none of an inactive one."""
-
-    _keys = cython.declare(object, visibility="public")
-    _values = cython.declare(object, visibility="public")
-    _written = cython.declare(cython.longlong, visibility="public")
-    entries_max = cython.declare(cython.longlong, visibility="public")
+    """The index entries of the active segment, which are in memory: an array of keys and one of values. The
+    index of an inactive segment has none in memory."""
 
     @cython.ccall
     def append(self, key: cython.longlong, value: cython.longlong) -> cython.longlong:
-        """How many entries there are now."""
+        """Add an entry and return how many there are now."""
         if self._keys is None:
             raise RuntimeError(f"{self} is not active")
         self._keys.append(key)
@@ -40,7 +46,7 @@ class IndexEnd:
 
     @cython.ccall
     def last_key(self) -> cython.longlong:
-        """The key of an active index's last entry, -1 where it has none."""
+        """The key of the last entry of an active index, -1 if it has none."""
         return self._keys[-1] if self._keys else -1
 
 
@@ -48,27 +54,11 @@ class IndexEnd:
 class SegmentEnd:
     """The file of the active segment and how far it is filled."""
 
-    active = cython.declare(cython.bint, visibility="public")
-    base_offset = cython.declare(cython.longlong, visibility="public")
-    index = cython.declare(IndexEnd, visibility="public")
-    time_index = cython.declare(IndexEnd, visibility="public")
-    _fd = cython.declare(cython.int, visibility="public")
-    _pwrite = cython.declare(object, visibility="public")
-    size = cython.declare(cython.longlong, visibility="public")
-    next_offset = cython.declare(cython.longlong, visibility="public")
-    size_limit = cython.declare(cython.longlong, visibility="public")
-    offset_limit = cython.declare(cython.longlong, visibility="public")
-    timestamp_limit = cython.declare(cython.longlong, visibility="public")
-    max_timestamp = cython.declare(cython.longlong, visibility="public")
-    max_timestamp_offset = cython.declare(cython.longlong, visibility="public")
-    index_interval = cython.declare(cython.longlong, visibility="public")
-    _bytes_since_index = cython.declare(cython.longlong, visibility="public")
-
     @cython.ccall
     def append(
         self, data: object, last_offset: cython.longlong, max_timestamp: cython.longlong
     ) -> cython.longlong:
-        """Write one batch at the end and index it; its position. On failure the segment is as before."""
+        """Write one batch at the end, index it and return its position. If it fails, nothing has changed."""
         position: cython.longlong = self.size
         size: cython.longlong = len(data)
         if self._fd < 0:
@@ -104,7 +94,7 @@ class SegmentEnd:
 
     @cython.ccall
     def add_time_entry(self) -> object:
-        """Write down the highest timestamp so far, if it is news."""
+        """Add the highest timestamp to the time index unless it is there already."""
         times: IndexEnd = self.time_index
         if self.active and self.max_timestamp > times.last_key():
             entries = times.append(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
@@ -112,7 +102,6 @@ class SegmentEnd:
                 self.size_limit = 0
 
     @cython.cfunc
-    @cython.inline
     @cython.exceptval(check=False)
     def _has_room(
         self, size: cython.longlong, last_offset: cython.longlong, max_timestamp: cython.longlong
@@ -125,18 +114,65 @@ class SegmentEnd:
 
 
 @cython.cclass
-class LogEnd:
-    """The offsets of a log and its segments, the last of which is active."""
+class AppendResult:
+    """Where a batch is in the log. `log_append_time` is -1 unless the broker sets the timestamps."""
 
-    log_start_offset = cython.declare(cython.longlong, visibility="public")
-    log_end_offset = cython.declare(cython.longlong, visibility="public")
-    high_watermark = cython.declare(cython.longlong, visibility="public")
-    # The append of this offset has to flush.
-    flush_at = cython.declare(cython.longlong, visibility="public")
-    offline = cython.declare(cython.bint, visibility="public")
-    segments = cython.declare(list, visibility="public")
-    leader_epochs = cython.declare(object, visibility="public")
-    producers = cython.declare(object, visibility="public")
+    def __init__(
+        self,
+        first_offset: cython.longlong,
+        last_offset: cython.longlong,
+        log_append_time: cython.longlong,
+        log_start_offset: cython.longlong,
+        duplicate: cython.bint,
+    ) -> None:
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.log_append_time = log_append_time
+        self.log_start_offset = log_start_offset
+        self.duplicate = duplicate
+
+
+@cython.cclass
+class LogEnd:
+    """The offsets of a log and its segments, the last of which is active.
+
+    The append of `flush_at` or any later offset has to flush."""
+
+    @cython.ccall
+    def append_as_leader(
+        self, batch: CheckedBatch, leader_epoch: cython.longlong, from_client: cython.bint = True
+    ) -> AppendResult:
+        """Give the batch its offsets and write it; a repeat of an earlier batch only gets that one's offsets.
+
+        Coordinators (`from_client` is false) send no sequence numbers. If this fails before anything was
+        written, the batch is as it came."""
+        first: cython.longlong = self.log_end_offset
+        last: cython.longlong = first + batch.last_offset_delta
+        has_producer: cython.bint = batch.producer_id >= 0
+        is_marker: cython.bint = has_producer and (batch.attributes & CONTROL_FLAG) != 0
+        marker = None
+        if is_marker:
+            marker = self._checked_marker(batch)
+        elif has_producer:
+            known = self.producers.check_batch(batch, from_client)
+            if known is not None:
+                return AppendResult(
+                    known.first_offset, known.last_offset, known.timestamp, self.log_start_offset, True
+                )
+        segment = self.write_next(batch.data, last, batch.max_timestamp, leader_epoch)
+        if is_marker:
+            self._record_marker(batch, marker, first, segment)
+        elif has_producer:
+            self.producers.record_batch(batch, first)
+        if last >= self.flush_at:
+            self.flush()
+        result: AppendResult = AppendResult.__new__(AppendResult)
+        result.first_offset = first
+        result.last_offset = last
+        result.log_append_time = batch.max_timestamp if batch.attributes & LOG_APPEND_TIME_FLAG else -1
+        result.log_start_offset = self.log_start_offset
+        result.duplicate = False
+        return result
 
     @cython.ccall
     def write_next(
@@ -146,7 +182,7 @@ class LogEnd:
         max_timestamp: cython.longlong,
         leader_epoch: cython.longlong,
     ) -> object:
-        """Give a batch the log's next offsets and write it; the segment it went to."""
+        """Give a batch the next offsets, write it and return the segment it was written to."""
         try:
             if leader_epoch > self.leader_epochs.latest:
                 self.leader_epochs.assign(leader_epoch, self.log_end_offset)
@@ -156,72 +192,79 @@ class LogEnd:
             _START.pack_into(data, 0, self.log_end_offset, len(data) - 12, leader_epoch)
             segment.append(data, last_offset, max_timestamp)
         except OSError as problem:
+            # As it came: base offset 0, no leader epoch.
+            _START.pack_into(data, 0, 0, len(data) - 12, -1)
             raise self.storage_error(problem) from problem
         self.log_end_offset = last_offset + 1
         return segment
 
     @cython.ccall
     def update_high_watermark(self, offset: cython.longlong) -> object:
-        """The owner says how far the log is replicated."""
+        """Take over how far the log is replicated, which the partition knows."""
         self.high_watermark = offset
         if self.producers.unreplicated:
             self.producers.forget_replicated(offset)
 
 
 @cython.cclass
+class Permit:
+    """Leave to read or write a partition under its present leader, in-sync set and config.
+
+    The gate (replication/gate.py) gives it to those who may have it. When any of these changes, the partition
+    withdraws it: then `partition` is None, and whoever holds the permit has to ask the gate again.
+
+    `commits_at_once`: no other replica is in sync, so what is appended is committed.
+    `plain_rules`: for check_plain; None if the topic changes the batches that it gets.
+    `stores_zstd`: the topic compresses with zstd, which clients that are too old cannot read."""
+
+    def __init__(
+        self,
+        partition: object,
+        leader_epoch: cython.longlong,
+        commits_at_once: cython.bint,
+        plain_rules: object,
+        stores_zstd: cython.bint,
+    ) -> None:
+        self.partition = partition
+        self.leader_epoch = leader_epoch
+        self.commits_at_once = commits_at_once
+        self.plain_rules = plain_rules
+        self.stores_zstd = stores_zstd
+
+    def withdraw(self) -> None:
+        self.partition = None
+
+
+@cython.cclass
 class PartitionEnd:
-    """A log that this broker leads, and those who wait for its end."""
+    """A log that this broker leads, and those who wait for its end.
 
-    log = cython.declare(LogEnd, visibility="public")
-    leader_epoch = cython.declare(cython.longlong, visibility="public")
-    high_watermark = cython.declare(cython.longlong, visibility="public")
-    # Whether there is no other replica in sync, so that what is in the log is committed.
-    is_alone = cython.declare(cython.bint, visibility="public")
-    committed = cython.declare(object, visibility="public")
-    appended = cython.declare(object, visibility="public")
-    # What plain_batch has to know of the topic; None where no batch can be appended plainly.
-    plain_rules = cython.declare(object, visibility="public")
-    bytes_in = cython.declare(cython.longlong, visibility="public")
-    records_in = cython.declare(cython.longlong, visibility="public")
-    # Produce requests that append_plain has done.
-    plain_produces = cython.declare(cython.longlong, visibility="public")
+    `is_alone`: no other replica is in sync, so what is in the log is committed.
+    `plain_produces`: how many Produce requests the short way has answered."""
 
-    def append_plain(self, data: object, batch: tuple) -> object:
-        """Append a batch outside transactions, of which plain_batch (kernels/batches.py) told all: its first
-        offset.
-
-        None where its producer is to be told something, or where it has to be flushed. Then, as after any
-        exception, the batch is as it came, and has to go the ordinary way."""
-        log: LogEnd = self.log
-        first: cython.longlong = log.log_end_offset
-        count: cython.longlong = batch[1]
-        max_timestamp: cython.longlong = batch[4]
-        producer_id: cython.longlong = batch[7]
-        if first + count > log.flush_at:
-            return None
-        if producer_id >= 0 and not log.producers.is_next(producer_id, batch[8], batch[9]):
-            return None
-        try:
-            log.write_next(data, first + count - 1, max_timestamp, self.leader_epoch)
-        except Exception:
-            _START.pack_into(data, 0, 0, len(data) - 12, -1)
-            raise
-        if producer_id >= 0:
-            log.producers.record_next(producer_id, batch[8], batch[9], (first, count - 1, max_timestamp))
-        self.bytes_in += len(data)
-        self.records_in += count
-        self.plain_produces += 1
-        self.grown()
-        return first
+    @property
+    def high_watermark(self) -> int:
+        """The log has the only one."""
+        return self.log.high_watermark
 
     @cython.ccall
-    def grown(self) -> object:
-        """The log has a new end: let those go on who waited for it. With one replica it is committed."""
-        end: cython.longlong = self.log.log_end_offset
+    def append(self, batch: CheckedBatch, from_client: cython.bint = True) -> AppendResult:
+        """Append a checked batch as the leader, count it, and wake those who wait for it."""
+        result: AppendResult = self.log.append_as_leader(batch, self.leader_epoch, from_client)
+        if not result.duplicate:
+            self.bytes_in += batch.size
+            self.records_in += batch.count
+            self.wake_after_append()
+        return result
+
+    @cython.ccall
+    def wake_after_append(self) -> object:
+        """Wake those who wait for the end of the log, which is committed if there is one replica only."""
+        log: LogEnd = self.log
+        end: cython.longlong = log.log_end_offset
         if self.appended.waiting:
             self.appended.advance(end)
-        if self.is_alone and end > self.high_watermark:
-            self.high_watermark = end
-            self.log.update_high_watermark(end)
+        if self.is_alone and end > log.high_watermark:
+            log.update_high_watermark(end)
             if self.committed.waiting:
                 self.committed.advance(end)

@@ -1,6 +1,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from barnabas.kernels.batches import CheckedBatch, PlainRules
+
 WRITE_CHUNK_ENTRIES: int
 
 class IndexEnd:
@@ -30,6 +32,21 @@ class SegmentEnd:
     def append(self, data: bytes | bytearray | memoryview, last_offset: int, max_timestamp: int) -> int: ...
     def add_time_entry(self) -> None: ...
 
+class AppendResult:
+    first_offset: int
+    last_offset: int
+    log_append_time: int
+    log_start_offset: int
+    duplicate: bool
+    def __init__(
+        self,
+        first_offset: int,
+        last_offset: int,
+        log_append_time: int,
+        log_start_offset: int,
+        duplicate: bool,
+    ) -> None: ...
+
 class LogEnd:
     log_start_offset: int
     log_end_offset: int
@@ -39,21 +56,41 @@ class LogEnd:
     segments: list[Any]
     leader_epochs: Any
     producers: Any
+    def append_as_leader(
+        self, batch: CheckedBatch, leader_epoch: int, from_client: bool = True
+    ) -> AppendResult: ...
     def write_next(
         self, data: memoryview, last_offset: int, max_timestamp: int, leader_epoch: int
     ) -> Any: ...
     def update_high_watermark(self, offset: int) -> None: ...
 
+class Permit:
+    # Any: a Partition, or None once the permit is withdrawn.
+    partition: Any
+    leader_epoch: int
+    commits_at_once: bool
+    plain_rules: PlainRules | None
+    stores_zstd: bool
+    def __init__(
+        self,
+        partition: PartitionEnd,
+        leader_epoch: int,
+        commits_at_once: bool,
+        plain_rules: PlainRules | None,
+        stores_zstd: bool,
+    ) -> None: ...
+    def withdraw(self) -> None: ...
+
 class PartitionEnd:
     log: Any
     leader_epoch: int
-    high_watermark: int
     is_alone: bool
     committed: Any
     appended: Any
-    plain_rules: tuple[int, int, bool, int] | None
     bytes_in: int
     records_in: int
     plain_produces: int
-    def append_plain(self, data: memoryview, batch: tuple[int, ...]) -> int | None: ...
-    def grown(self) -> None: ...
+    @property
+    def high_watermark(self) -> int: ...
+    def append(self, batch: CheckedBatch, from_client: bool = True) -> AppendResult: ...
+    def wake_after_append(self) -> None: ...

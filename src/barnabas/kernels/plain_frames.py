@@ -1,30 +1,37 @@
 """The commonest frames: a Produce of one batch to one partition, outside transactions, how it is carried out
-and answered; and the answer to a Fetch with the records of one partition, no error, nothing else to tell.
+and answered; and the answer to a Fetch with the records of one partition, without an error.
 
-`read_produce` takes nothing for granted: whatever is not exactly such a frame gives None, and is read again
-by plan (kernels/codec.py), which knows all forms and says what is wrong. What is written here is what
-kernels/codec_write.py writes by plan."""
+ProduceFrame takes nothing for granted: it refuses whatever is not exactly such a frame, which is then read by
+plan (kernels/codec.py), where all forms are known and errors are explained. The answers written here have the
+bytes that kernels/codec_write.py writes by plan."""
 
 import cython
+
+if cython.compiled:
+    from cython.cimports.barnabas.kernels.batches import CheckedBatch, check_plain
+    from cython.cimports.barnabas.kernels.log_end import AppendResult, LogEnd, PartitionEnd, Permit
+else:
+    from barnabas.kernels.batches import CheckedBatch, check_plain
+    from barnabas.kernels.log_end import AppendResult, LogEnd, PartitionEnd, Permit
 
 PRODUCE_MIN = cython.declare(cython.int, 3)
 PRODUCE_MAX = cython.declare(cython.int, 13)
 PRODUCE_FLEXIBLE_FROM = cython.declare(cython.int, 9)
 FETCH_SESSIONS_FROM = cython.declare(cython.int, 7)
 FETCH_FLEXIBLE_FROM = cython.declare(cython.int, 12)
-# Of both.
+# In both APIs:
 LOG_START_FROM = cython.declare(cython.int, 5)
 TOPIC_ID_FROM = cython.declare(cython.int, 13)
 
 ACKS_ALL = cython.declare(cython.int, -1)
 ACKS_LEADER = cython.declare(cython.int, 1)
 TRANSACTIONAL_FLAG = cython.declare(cython.int, 0x10)
-# Of a batch, what its CRC covers.
-CRC_FROM = cython.declare(cython.int, 21)
-# So many frames are answered at a time; then others have their turn.
+# One call answers at most this many frames; then other connections have their turn.
 ANSWERS_MAX = cython.declare(cython.int, 64)
+# A connection keeps at most this many permits.
+PERMITS_MAX = cython.declare(cython.int, 1000)
 
-# Behind the records of a flexible answer to a Fetch: no tags of the partition, the topic and the answer.
+# After the records of a flexible answer to a Fetch: no tags of the partition, the topic and the answer.
 FETCHED_TAIL = b"\0\0\0"
 
 
@@ -54,7 +61,7 @@ def _number(
 def _length(
     frame: cython.const[cython.uchar][::1], position: cython.Py_ssize_t
 ) -> tuple[cython.longlong, cython.Py_ssize_t]:
-    """The length of something compact and the position after it; -1 where it is null or no such length."""
+    """The length of something compact and the position after it; -1 if it is null or malformed."""
     raw: cython.longlong = 0
     byte: cython.longlong
     shift: cython.int = 0
@@ -68,85 +75,93 @@ def _length(
     return -1, position
 
 
-@cython.ccall
-@cython.boundscheck(False)
-@cython.wraparound(False)
-def read_produce(frame: cython.const[cython.uchar][::1]) -> object:
-    """(version, correlation id, acks, topic's name or id as bytes, partition, where the records begin, how
-    many bytes they are), or None where the frame is anything else."""
-    end: cython.Py_ssize_t = frame.shape[0]
-    if end < 36 or _number(frame, 0, 2) != 0:
-        return None
-    version: cython.longlong = _number(frame, 2, 2)
-    if version < PRODUCE_MIN or version > PRODUCE_MAX:
-        return None
-    client: cython.longlong = _number(frame, 8, 2)
-    position: cython.Py_ssize_t = 10 + (cython.cast(cython.Py_ssize_t, client) if client > 0 else 0)
-    if client < -1 or position > end - 25:
-        return None
-    if version < PRODUCE_FLEXIBLE_FROM:
-        return _read_old(frame, version, position)
-    # No tags of the header, and no transactional id.
-    if frame[position] != 0 or frame[position + 1] != 0:
-        return None
-    return _read_flexible(frame, version, position + 2)
+@cython.cclass
+class ProduceFrame:
+    """A Produce request of one batch for one partition, outside transactions. `topic` is the topic's name or
+    id as it was sent; the records are `size` bytes from `start` on."""
 
+    version = cython.declare(cython.int, visibility="readonly")
+    correlation_id = cython.declare(cython.longlong, visibility="readonly")
+    client_id = cython.declare(bytes, visibility="readonly")
+    acks = cython.declare(cython.int, visibility="readonly")
+    topic = cython.declare(bytes, visibility="readonly")
+    partition = cython.declare(cython.longlong, visibility="readonly")
+    start = cython.declare(cython.Py_ssize_t, visibility="readonly")
+    size = cython.declare(cython.Py_ssize_t, visibility="readonly")
 
-@cython.cfunc
-@cython.boundscheck(False)
-@cython.wraparound(False)
-def _read_old(
-    frame: cython.const[cython.uchar][::1], version: cython.longlong, position: cython.Py_ssize_t
-) -> object:
-    end: cython.Py_ssize_t = frame.shape[0]
-    # A transactional id, acks, a timeout, one topic, the length of its name.
-    if end - position < 14 or _number(frame, position, 2) != -1 or _number(frame, position + 8, 4) != 1:
-        return None
-    acks: cython.longlong = _number(frame, position + 2, 2)
-    length: cython.longlong = _number(frame, position + 12, 2)
-    name: cython.Py_ssize_t = position + 14
-    # Behind the name: one partition, its number, the length of the records, which end the frame.
-    if length < 1 or length > end - name - 12:
-        return None
-    position = name + cython.cast(cython.Py_ssize_t, length)
-    records: cython.longlong = _number(frame, position + 8, 4)
-    if _number(frame, position, 4) != 1 or records < 0 or records != end - position - 12:
-        return None
-    topic: bytes = bytes(frame[name:position])
-    return (
-        version, _number(frame, 4, 4), acks, topic, _number(frame, position + 4, 4), position + 12, records
-    )  # fmt: skip
+    @cython.ccall
+    @cython.boundscheck(False)
+    @cython.wraparound(False)
+    def read(self, frame: cython.const[cython.uchar][::1]) -> cython.bint:
+        """Read the request; False if the frame is anything else."""
+        end: cython.Py_ssize_t = frame.shape[0]
+        if end < 36 or _number(frame, 0, 2) != 0:
+            return False
+        self.version = _number(frame, 2, 2)
+        if self.version < PRODUCE_MIN or self.version > PRODUCE_MAX:
+            return False
+        self.correlation_id = _number(frame, 4, 4)
+        length: cython.longlong = _number(frame, 8, 2)
+        position: cython.Py_ssize_t = 10 + (cython.cast(cython.Py_ssize_t, length) if length > 0 else 0)
+        if length < -1 or position > end - 25:
+            return False
+        self.client_id = bytes(frame[10:position]) if length >= 0 else None
+        if self.version < PRODUCE_FLEXIBLE_FROM:
+            return self._read_old(frame, position)
+        # No tags of the header, and no transactional id.
+        if frame[position] != 0 or frame[position + 1] != 0:
+            return False
+        return self._read_flexible(frame, position + 2)
 
+    @cython.cfunc
+    @cython.boundscheck(False)
+    @cython.wraparound(False)
+    def _read_old(self, frame: cython.const[cython.uchar][::1], position: cython.Py_ssize_t) -> cython.bint:
+        end: cython.Py_ssize_t = frame.shape[0]
+        # No transactional id, acks, a timeout, one topic, the length of its name.
+        if end - position < 14 or _number(frame, position, 2) != -1 or _number(frame, position + 8, 4) != 1:
+            return False
+        self.acks = _number(frame, position + 2, 2)
+        length: cython.longlong = _number(frame, position + 12, 2)
+        name: cython.Py_ssize_t = position + 14
+        # After the name: one partition, its number, the length of the records, which end the frame.
+        if length < 1 or length > end - name - 12:
+            return False
+        position = name + cython.cast(cython.Py_ssize_t, length)
+        self.topic = bytes(frame[name:position])
+        self.partition = _number(frame, position + 4, 4)
+        self.start = position + 12
+        self.size = _number(frame, position + 8, 4)
+        return _number(frame, position, 4) == 1 and self.size == end - self.start
 
-@cython.cfunc
-@cython.boundscheck(False)
-@cython.wraparound(False)
-def _read_flexible(
-    frame: cython.const[cython.uchar][::1], version: cython.longlong, position: cython.Py_ssize_t
-) -> object:
-    end: cython.Py_ssize_t = frame.shape[0]
-    acks: cython.longlong = _number(frame, position, 2)
-    # Behind acks and a timeout: one topic.
-    if end - position < 23 or frame[position + 6] != 2:
-        return None
-    length: cython.longlong = 16
-    name: cython.Py_ssize_t = position + 7
-    if version < TOPIC_ID_FROM:
-        length, name = _length(frame, name)
-    # Behind the name: one partition, its number, the length of the records; at the end no tags, three times.
-    if length < 1 or length > end - name - 9:
-        return None
-    position = name + cython.cast(cython.Py_ssize_t, length)
-    if frame[position] != 2:
-        return None
-    topic: bytes = bytes(frame[name:position])
-    partition: cython.longlong = _number(frame, position + 1, 4)
-    length, position = _length(frame, position + 5)
-    if length < 0 or length != end - position - 3:
-        return None
-    if frame[end - 3] != 0 or frame[end - 2] != 0 or frame[end - 1] != 0:
-        return None
-    return version, _number(frame, 4, 4), acks, topic, partition, position, length
+    @cython.cfunc
+    @cython.boundscheck(False)
+    @cython.wraparound(False)
+    def _read_flexible(
+        self, frame: cython.const[cython.uchar][::1], position: cython.Py_ssize_t
+    ) -> cython.bint:
+        end: cython.Py_ssize_t = frame.shape[0]
+        self.acks = _number(frame, position, 2)
+        # After acks and a timeout: one topic.
+        if end - position < 23 or frame[position + 6] != 2:
+            return False
+        length: cython.longlong = 16
+        name: cython.Py_ssize_t = position + 7
+        if self.version < TOPIC_ID_FROM:
+            length, name = _length(frame, name)
+        # After the name: one partition, its number, the length of the records; three times no tags.
+        if length < 1 or length > end - name - 9:
+            return False
+        position = name + cython.cast(cython.Py_ssize_t, length)
+        if frame[position] != 2:
+            return False
+        self.topic = bytes(frame[name:position])
+        self.partition = _number(frame, position + 1, 4)
+        length, self.start = _length(frame, position + 5)
+        self.size = length
+        if length < 0 or length != end - self.start - 3:
+            return False
+        return frame[end - 3] == 0 and frame[end - 2] == 0 and frame[end - 1] == 0
 
 
 @cython.cfunc
@@ -189,16 +204,19 @@ def _put_partition(
     position: cython.Py_ssize_t,
     version: cython.int,
     flexible: cython.bint,
-    told: tuple[cython.longlong, tuple[cython.longlong, cython.longlong, cython.longlong]],
+    partition: cython.longlong,
+    first_number: cython.longlong,
+    second_number: cython.longlong,
+    log_start_offset: cython.longlong,
 ) -> cython.Py_ssize_t:
-    """What both answers say alike: one partition, its number, no error, two offsets or times, and, from
-    version 5 on of both, the log's start."""
+    """What both answers say in the same way: one partition, its number, no error, two offsets or times, and
+    from version 5 on the log's start."""
     position = _put(frame, position, 1, 2) if flexible else _put(frame, position, 4, 1)
-    position = _put(frame, position, 4, told[0])
+    position = _put(frame, position, 4, partition)
     position = _put(frame, position, 2, 0)
-    position = _put(frame, position, 8, told[1][0])
-    position = _put(frame, position, 8, told[1][1])
-    return _put(frame, position, 8, told[1][2]) if version >= LOG_START_FROM else position
+    position = _put(frame, position, 8, first_number)
+    position = _put(frame, position, 8, second_number)
+    return _put(frame, position, 8, log_start_offset) if version >= LOG_START_FROM else position
 
 
 @cython.ccall
@@ -207,12 +225,13 @@ def _put_partition(
 def write_produced(
     version: cython.int,
     correlation_id: cython.longlong,
-    place: tuple[bytes, cython.longlong],
-    offsets: tuple[cython.longlong, cython.longlong, cython.longlong],
+    topic: bytes,
+    partition: cython.longlong,
+    first_offset: cython.longlong,
+    log_append_time: cython.longlong,
+    log_start_offset: cython.longlong,
 ) -> bytearray:
-    """The frame that says that a batch was appended: `place` is the topic's name or id and the partition,
-    `offsets` are its first offset, the time the broker gave it or -1, and the log's start."""
-    topic: bytes = place[0]
+    """The frame that says that a batch was appended. `topic` is the topic's name or id."""
     length: cython.Py_ssize_t = len(topic)
     flexible: cython.bint = version >= PRODUCE_FLEXIBLE_FROM
     reply: bytearray = bytearray(length + 72)
@@ -227,7 +246,16 @@ def write_produced(
         position = _put(frame, position, 4, 1)
         position = _put(frame, position, 2, length)
     reply[position : position + length] = topic
-    position = _put_partition(frame, position + length, version, flexible, (place[1], offsets))
+    position = _put_partition(
+        frame,
+        position + length,
+        version,
+        flexible,
+        partition,
+        first_offset,
+        log_append_time,
+        log_start_offset,
+    )
     if flexible:
         # No record errors, no message, no tags of partition and topic; then the throttle time and no tags.
         position = _put(frame, position, 1, 1)
@@ -244,88 +272,153 @@ def write_produced(
     return reply
 
 
-def answer_produces(
-    arrived: object,
-    frame_bytes_max: cython.longlong,
-    known: dict,
-    helpers: tuple,
-    now_ms: cython.longlong,
-) -> tuple:
-    """Append what the frames at the beginning of `arrived` bring, each with its size in front, as long as
-    they are such as read_produce reads, nothing is to be refused and nobody else has to confirm it: (bytes of
-    these frames, how many they are, their answers). The frame after them is as it came.
+@cython.cclass
+class PlainProduces:
+    """The short way of one connection's Produces.
 
-    `known` are the partitions (PartitionEnd, kernels/log_end.py) by topic's name or id and number. `helpers`:
-    find(version, topic, partition) gives one that is not known, or None; plain_batch (kernels/batches.py);
-    the checksum; and the error of an append that changed nothing, which the ordinary way will meet again."""
-    frames: cython.const[cython.uchar][::1] = arrived
-    end: cython.Py_ssize_t = frames.shape[0]
-    position: cython.Py_ssize_t = 0
-    size: cython.longlong
-    replies: bytearray = bytearray()
-    count: cython.int = 0
-    while count < ANSWERS_MAX and end - position >= 4:
-        size = _number(frames, position, 4)
-        if size < 0 or size > frame_bytes_max or size > end - position - 4:
-            break
-        found = read_produce(frames[position + 4 : position + 4 + size])
-        if found is None:
-            break
-        version, correlation_id, acks, topic, index, start, length = found
-        if acks != ACKS_ALL and acks != ACKS_LEADER:
-            break
-        partition = known.get((topic, index)) or helpers[0](version, topic, index)
-        if partition is None or partition.plain_rules is None:
-            break
-        start += position + 4
-        data = arrived[start : start + length]
-        batch = helpers[1](data, partition.plain_rules, now_ms)
-        if batch is None or batch[6] & TRANSACTIONAL_FLAG or helpers[2](data[CRC_FROM:]) != batch[0]:
-            break
-        try:
-            first = partition.append_plain(data, batch)
-        except helpers[3]:
-            break
-        if first is None:
-            break
-        offsets = (first, -1, partition.log.log_start_offset)
-        replies += write_produced(version, correlation_id, (topic, index), offsets)
-        position += 4 + cython.cast(cython.Py_ssize_t, size)
-        count += 1
-    return position, count, replies
+    `ask(client_id, version, topic, partition)` asks the gate: it returns a permit to write, or raises
+    `refusal`. The permits are kept for as long as client id and version of the requests stay the same."""
+
+    ask = cython.declare(object)
+    refusal = cython.declare(object)
+    frame_bytes_max = cython.declare(cython.longlong)
+    permits = cython.declare(dict, visibility="readonly")
+    client_id = cython.declare(bytes)
+    version = cython.declare(cython.int)
+    frame = cython.declare(ProduceFrame)
+    # What the last call of `answer` did: the bytes of the frames that it answered, and how many they are.
+    bytes_answered = cython.declare(cython.Py_ssize_t, visibility="readonly")
+    answered = cython.declare(cython.int, visibility="readonly")
+
+    def __init__(self, ask: object, refusal: object, frame_bytes_max: cython.longlong) -> None:
+        self.ask = ask
+        self.refusal = refusal
+        self.frame_bytes_max = frame_bytes_max
+        self.permits = {}
+        self.client_id = None
+        self.version = -1
+        self.frame = ProduceFrame()
+
+    def answer(self, arrived: object, now_ms: cython.longlong) -> bytearray:
+        """Append the batches of the frames at the beginning of `arrived`, each with its size in front, and
+        return their answers. It ends at the first frame that is not plain or that would be refused, which is
+        left as it came."""
+        frames: cython.const[cython.uchar][::1] = arrived
+        end: cython.Py_ssize_t = frames.shape[0]
+        position: cython.Py_ssize_t = 0
+        size: cython.longlong
+        frame: ProduceFrame = self.frame
+        replies: bytearray = bytearray()
+        self.answered = 0
+        while self.answered < ANSWERS_MAX and end - position >= 4:
+            size = _number(frames, position, 4)
+            if size < 0 or size > self.frame_bytes_max or size > end - position - 4:
+                break
+            if not frame.read(frames[position + 4 : position + 4 + size]):
+                break
+            frame.start += position + 4
+            try:
+                result: AppendResult = self._append(arrived, now_ms)
+            except self.refusal:
+                break
+            if result is None:
+                break
+            replies += write_produced(
+                frame.version,
+                frame.correlation_id,
+                frame.topic,
+                frame.partition,
+                result.first_offset,
+                result.log_append_time,
+                result.log_start_offset,
+            )
+            position += 4 + cython.cast(cython.Py_ssize_t, size)
+            self.answered += 1
+        self.bytes_answered = position
+        return replies
+
+    @cython.cfunc
+    def _append(self, arrived: object, now_ms: cython.longlong) -> AppendResult:
+        """Append the batch of the frame that was read; None if it has to go the ordinary way."""
+        frame: ProduceFrame = self.frame
+        if frame.acks != ACKS_ALL and frame.acks != ACKS_LEADER:
+            return None
+        permit: Permit = self._permit()
+        if not permit.commits_at_once or permit.plain_rules is None:
+            return None
+        data = arrived[frame.start : frame.start + frame.size]
+        batch: CheckedBatch = check_plain(data, permit.plain_rules, now_ms)
+        if batch is None or batch.attributes & TRANSACTIONAL_FLAG:
+            return None
+        partition: PartitionEnd = permit.partition
+        log: LogEnd = partition.log
+        # A flush can fail after the batch was written. The ordinary way tells the client so.
+        if log.log_end_offset + batch.last_offset_delta >= log.flush_at:
+            return None
+        result: AppendResult = partition.append(batch)
+        partition.plain_produces += 1
+        return result
+
+    @cython.cfunc
+    def _permit(self) -> Permit:
+        """The permit to write where the frame says, from those of this connection or from the gate."""
+        frame: ProduceFrame = self.frame
+        if frame.version != self.version or frame.client_id != self.client_id:
+            self.permits.clear()
+            self.version = frame.version
+            self.client_id = frame.client_id
+        key = (frame.topic, frame.partition)
+        permit: Permit = self.permits.get(key)
+        if permit is None or permit.partition is None:
+            if len(self.permits) >= PERMITS_MAX:
+                self.permits.clear()
+            self.permits.pop(key, None)
+            permit = self.ask(frame.client_id, frame.version, frame.topic, frame.partition)
+            self.permits[key] = permit
+        return permit
 
 
 @cython.boundscheck(False)
 @cython.wraparound(False)
 def write_fetched(
     version: cython.int,
-    ids: tuple[cython.longlong, cython.longlong],
-    place: tuple[bytes, cython.longlong],
-    offsets: tuple[cython.longlong, cython.longlong, cython.longlong],
+    correlation_id: cython.longlong,
+    session_id: cython.longlong,
+    topic: bytes,
+    partition: cython.longlong,
+    high_watermark: cython.longlong,
+    last_stable_offset: cython.longlong,
+    log_start_offset: cython.longlong,
     size: cython.longlong,
 ) -> bytearray:
-    """The frame up to its `size` bytes of records; from version 12 on FETCHED_TAIL comes after them.
-
-    `ids` are those of correlation and session, `place` is the topic's name or id and the partition, `offsets`
-    are the high watermark, the last stable offset and the log's start."""
-    topic: bytes = place[0]
+    """The frame up to its `size` bytes of records; from version 12 on FETCHED_TAIL comes after them. `topic`
+    is the topic's name or id."""
     length: cython.Py_ssize_t = len(topic)
     flexible: cython.bint = version >= FETCH_FLEXIBLE_FROM
     reply: bytearray = bytearray(length + 100)
     frame: cython.uchar[::1] = reply
-    position: cython.Py_ssize_t = _put(frame, 4, 4, ids[0])
+    position: cython.Py_ssize_t = _put(frame, 4, 4, correlation_id)
     # From version 12 on the header has tags, none here; then the throttle time.
     position = _put(frame, position, 5 if flexible else 4, 0)
     if version >= FETCH_SESSIONS_FROM:
         position = _put(frame, position, 2, 0)
-        position = _put(frame, position, 4, ids[1])
+        position = _put(frame, position, 4, session_id)
     position = _put(frame, position, 1, 2) if flexible else _put(frame, position, 4, 1)
     if not flexible:
         position = _put(frame, position, 2, length)
     elif version < TOPIC_ID_FROM:
         position = _put_length(frame, position, length)
     reply[position : position + length] = topic
-    position = _put_partition(frame, position + length, version, flexible, (place[1], offsets))
+    position = _put_partition(
+        frame,
+        position + length,
+        version,
+        flexible,
+        partition,
+        high_watermark,
+        last_stable_offset,
+        log_start_offset,
+    )
     # No list of aborted transactions, and from version 11 on no other replica to read from.
     position = _put(frame, position, 1, 0) if flexible else _put(frame, position, 4, -1)
     if version >= 11:

@@ -1,21 +1,52 @@
 from collections.abc import Callable
-from typing import Any
+
+from barnabas.kernels.log_end import Permit
 
 Buffer = bytes | bytearray | memoryview
 
 FETCHED_TAIL: bytes
+PERMITS_MAX: int
 
-def read_produce(frame: Buffer) -> tuple[int, int, int, bytes, int, int, int] | None: ...
-def answer_produces(
-    arrived: memoryview,
-    frame_bytes_max: int,
-    known: dict[tuple[bytes, int], Any],
-    helpers: tuple[Callable[..., Any], Callable[..., Any], Callable[..., int], type[Exception]],
-    now_ms: int,
-) -> tuple[int, int, bytearray]: ...
+class ProduceFrame:
+    version: int
+    correlation_id: int
+    client_id: bytes | None
+    acks: int
+    topic: bytes
+    partition: int
+    start: int
+    size: int
+    def read(self, frame: Buffer) -> bool: ...
+
+class PlainProduces:
+    permits: dict[tuple[bytes, int], Permit]
+    bytes_answered: int
+    answered: int
+    def __init__(
+        self,
+        ask: Callable[[bytes | None, int, bytes, int], Permit],
+        refusal: type[Exception],
+        frame_bytes_max: int,
+    ) -> None: ...
+    def answer(self, arrived: memoryview, now_ms: int) -> bytearray: ...
+
 def write_produced(
-    version: int, correlation_id: int, place: tuple[bytes, int], offsets: tuple[int, int, int]
+    version: int,
+    correlation_id: int,
+    topic: bytes,
+    partition: int,
+    first_offset: int,
+    log_append_time: int,
+    log_start_offset: int,
 ) -> bytearray: ...
 def write_fetched(
-    version: int, ids: tuple[int, int], place: tuple[bytes, int], offsets: tuple[int, int, int], size: int
+    version: int,
+    correlation_id: int,
+    session_id: int,
+    topic: bytes,
+    partition: int,
+    high_watermark: int,
+    last_stable_offset: int,
+    log_start_offset: int,
+    size: int,
 ) -> bytearray: ...

@@ -3,14 +3,14 @@
 Synchronous, and owned by one thread."""
 
 from pathlib import Path
-from typing import NamedTuple
 
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.kernels.batches import CheckedBatch
+from barnabas.kernels.log_end import AppendResult
 from barnabas.log import names, reading, retention, timestamps, transactions, truncation
 from barnabas.log.errors import UnexpectedOffsetError
 from barnabas.log.flushing import FlushTask
 from barnabas.log.producer_state import aborted_transaction
-from barnabas.log.producers import Origin
 from barnabas.log.reading import LogSlice
 from barnabas.log.rebuild import verify
 from barnabas.log.scan import CorruptRange
@@ -19,62 +19,19 @@ from barnabas.log.state import LogState
 from barnabas.log.timestamps import TimestampOffset
 from barnabas.log.txn_index import AbortedTransaction
 from barnabas.records.batch import (
-    CONTROL_FLAG,
-    LOG_APPEND_TIME_FLAG,
     BatchHeader,
     crc_is_valid,
     iter_headers,
 )
 from barnabas.records.builder import Marker, read_marker
-from barnabas.records.validation import CheckedBatch
 
 NO_TIMESTAMP = -1
-
-
-class AppendResult(NamedTuple):
-    """`log_append_time` is -1 unless the broker sets the timestamps."""
-
-    first_offset: int
-    last_offset: int
-    log_append_time: int
-    log_start_offset: int
-    duplicate: bool
 
 
 class Log(LogState):
     """Use `loading.open_log` to get one."""
 
-    # -- appending
-
-    def append_as_leader(
-        self, batch: CheckedBatch, leader_epoch: int, origin: Origin = Origin.CLIENT
-    ) -> AppendResult:
-        """Give the batch its offsets and write it. A repeat of an earlier batch is not written again."""
-        first = self.log_end_offset
-        last = first + batch.last_offset_delta
-        producer_id = batch.producer_id
-        marker: Marker | None = None
-        if producer_id >= 0:
-            if batch.attributes & CONTROL_FLAG:
-                marker = self._checked_marker(batch)
-            else:
-                known = self.producers.check_batch(batch, origin)
-                if known is not None:
-                    return AppendResult(
-                        known.first_offset, known.last_offset, known.timestamp, self.log_start_offset, True
-                    )
-        max_timestamp = batch.max_timestamp
-        segment = self.write_next(batch.data, last, max_timestamp, leader_epoch)
-        if producer_id >= 0:
-            if batch.attributes & CONTROL_FLAG:
-                self._record_marker(batch, marker, first, segment)
-            else:
-                self.producers.record_batch(batch, first)
-        if last >= self.flush_at:
-            self.flush()
-        log_append_time = max_timestamp if batch.attributes & LOG_APPEND_TIME_FLAG else NO_TIMESTAMP
-        # The constructors of named tuples are Python; this is theirs without the detour.
-        return tuple.__new__(AppendResult, (first, last, log_append_time, self.log_start_offset, False))
+    # -- appending; append_as_leader is in kernels/log_end.py
 
     def append_as_follower(self, data: memoryview) -> AppendResult:
         """Write batches with the offsets that the leader gave them; an incomplete batch at the end is
@@ -217,7 +174,8 @@ class Log(LogState):
 
     def abandon(self) -> None:
         """Close the files without writing anything, as if the process were killed."""
-        self.closed = self.offline = True
+        self.closed = True
+        self.go_offline()
         for segment in self.segments:
             segment.release()
 

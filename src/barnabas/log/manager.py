@@ -353,4 +353,4 @@ class LogManager:
         directory.online = False
         for partition, log in self._logs.items():
             if self._home[partition] is directory:
-                log.offline = True
+                log.go_offline()

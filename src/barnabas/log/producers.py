@@ -6,7 +6,6 @@ offsets of that batch; the epoch must not be older than the known one; the seque
 begin with any sequence."""
 
 from collections import deque
-from enum import Enum
 from typing import NamedTuple, Protocol
 
 from barnabas.errors import ErrorCode, KafkaError
@@ -18,13 +17,6 @@ SEQUENCE_MAX = 2**31 - 1
 NO_EPOCH = -1
 NO_SEQUENCE = -1
 NO_OFFSET = -1
-
-
-class Origin(Enum):
-    """Who appends. A client's batches are checked fully; a coordinator's have no sequences."""
-
-    CLIENT = "client"
-    COORDINATOR = "coordinator"
 
 
 class ProducerFields(Protocol):
@@ -96,6 +88,16 @@ class ProducerEntry:
     def last_sequence(self) -> int:
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
+    def repeated(self, batch: ProducerFields) -> BatchMetadata | None:
+        """The batch that this one repeats, if it is one of the last ones of the present epoch."""
+        if batch.producer_epoch != self.epoch:
+            return None
+        sequence = last_sequence(batch.base_sequence, batch.last_offset_delta)
+        for known in self.batches:
+            if known.last_sequence == sequence and known.first_sequence == batch.base_sequence:
+                return known
+        return None
+
     def move_to_epoch(self, epoch: int) -> None:
         if epoch != self.epoch:
             self.batches.clear()
@@ -113,19 +115,23 @@ class ProducerTable:
         # First offset -> offset of the marker, of ended transactions whose marker is not replicated yet.
         self.unreplicated: dict[int, int] = {}
 
-    def check_batch(self, batch: ProducerFields, origin: Origin) -> BatchMetadata | None:
-        """None if the batch may be appended; the earlier batch if this one repeats it; otherwise raises."""
+    def check_batch(self, batch: ProducerFields, from_client: bool) -> BatchMetadata | None:
+        """Raise if the batch may not be appended; the earlier batch if this is a repeat of it; None if it
+        may. Coordinators send no sequence numbers, so only a batch from a client can be a repeat."""
         entry = self.entries.get(batch.producer_id)
         if entry is None:
             return None
-        if origin is Origin.CLIENT and batch.producer_epoch == entry.epoch:
-            sequence = last_sequence(batch.base_sequence, batch.last_offset_delta)
-            for known in entry.batches:
-                if known.last_sequence == sequence and known.first_sequence == batch.base_sequence:
+        epoch = batch.producer_epoch
+        if from_client:
+            sequence = batch.base_sequence
+            if epoch != entry.epoch or sequence != (entry.last_sequence + 1) & SEQUENCE_MAX:
+                known = entry.repeated(batch)
+                if known is not None:
                     return known
-        self._check_epoch(entry, batch.producer_epoch)
-        if origin is Origin.CLIENT:
-            self._check_sequence(entry, batch)
+                self._check_epoch(entry, epoch)
+                self._check_sequence(entry, batch)
+        else:
+            self._check_epoch(entry, epoch)
         if entry.transaction_first_offset >= 0 and not batch.attributes & TRANSACTIONAL_FLAG:
             raise KafkaError(
                 ErrorCode.INVALID_TXN_STATE,
@@ -133,39 +139,18 @@ class ProducerTable:
             )
         return None
 
-    def is_next(self, producer_id: int, epoch: int, sequence: int) -> bool:
-        """Whether a client's batch outside transactions has the sequence that its producer must send next. If
-        not, `check_batch` says what is wrong."""
-        entry = self.entries.get(producer_id)
-        if entry is None:
-            return True
-        return (
-            entry.epoch == epoch
-            and entry.transaction_first_offset < 0
-            and sequence == (entry.last_sequence + 1) & SEQUENCE_MAX
-        )
-
-    def record_next(
-        self, producer_id: int, epoch: int, sequence: int, place: tuple[int, int, int]
-    ) -> ProducerEntry:
-        """A batch for which is_next() is true was appended. `place` is its first offset, offset delta and
-        timestamp."""
+    def record_batch(self, batch: ProducerFields, first_offset: int) -> None:
+        """A data batch was appended at `first_offset`."""
+        producer_id, epoch = batch.producer_id, batch.producer_epoch
         entry = self.entries.get(producer_id)
         if entry is None:
             entry = self.entries[producer_id] = ProducerEntry(producer_id, epoch)
-        first, delta, timestamp = place
-        entry.batches.append(BatchMetadata(last_sequence(sequence, delta), first + delta, delta, timestamp))
+        elif entry.epoch != epoch:
+            entry.move_to_epoch(epoch)
+        delta, timestamp = batch.last_offset_delta, batch.max_timestamp
+        sequence = last_sequence(batch.base_sequence, delta)
+        entry.batches.append(BatchMetadata(sequence, first_offset + delta, delta, timestamp))
         entry.last_timestamp = timestamp
-        return entry
-
-    def record_batch(self, batch: ProducerFields, first_offset: int) -> None:
-        """A data batch was appended at `first_offset`."""
-        producer_id = batch.producer_id
-        known = self.entries.get(producer_id)
-        if known is not None:
-            known.move_to_epoch(batch.producer_epoch)
-        place = (first_offset, batch.last_offset_delta, batch.max_timestamp)
-        entry = self.record_next(producer_id, batch.producer_epoch, batch.base_sequence, place)
         if batch.attributes & TRANSACTIONAL_FLAG and entry.transaction_first_offset < 0:
             entry.transaction_first_offset = first_offset
             self.ongoing[first_offset] = producer_id

@@ -53,6 +53,10 @@ class Services(NamedTuple):
     on_failure: Callable[["LogState", OSError], None]
 
 
+def _nobody() -> None:
+    """Nobody waits for the log to go offline."""
+
+
 class LogState(LogEnd):
     segments: list[Segment]
     leader_epochs: LeaderEpochs
@@ -85,6 +89,8 @@ class LogState(LogEnd):
         self.damaged = False
         self.offline = False
         self.closed = False
+        # Called when the log goes offline, so that nobody goes on using it.
+        self.when_offline: Callable[[], None] = _nobody
         self.update_flush_limit()
 
     def __repr__(self) -> str:
@@ -258,6 +264,11 @@ class LogState(LogEnd):
 
     # -- failures
 
+    def go_offline(self) -> None:
+        """Serve nobody any more."""
+        self.offline = True
+        self.when_offline()
+
     @staticmethod
     def is_temporary(problem: OSError) -> bool:
         return problem.errno in TEMPORARY_ERRORS
@@ -265,7 +276,7 @@ class LogState(LogEnd):
     def storage_error(self, problem: OSError, *, fatal: bool = False) -> KafkaError:
         """Take the log offline unless the failure is temporary; returns the error for the caller to raise."""
         if fatal or not self.is_temporary(problem):
-            self.offline = True
+            self.go_offline()
             self._on_failure(self, problem)
         logger.error("%s: %s", self.partition, problem)
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.partition}: {problem.strerror or problem}")

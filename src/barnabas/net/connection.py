@@ -16,7 +16,7 @@ import struct
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
-from typing import Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 # A connection that says little keeps little; the first time that its buffer is full it gets the usual one.
 FIRST_BUFFER_BYTES = 4 * 1024
@@ -35,6 +35,7 @@ HELD_BYTES_MAX = 1024
 FRAME_BYTES_MIN = 8
 
 _SIZE = struct.Struct(">i")
+_KEY = struct.Struct(">h")
 _BYTES = (bytearray, bytes, memoryview)
 
 
@@ -63,7 +64,12 @@ Chunk: TypeAlias = Bytes | FileRange
 class ConnectionOwner(Protocol):
     def opened(self, connection: "Connection") -> None: ...
 
-    def answer_first(self, arrived: memoryview) -> tuple[int, Bytes]:
+    @property
+    def keys_answered_first(self) -> frozenset[int]:
+        """The API keys of the frames that `answer_first` is tried for."""
+        ...
+
+    def answer_first(self, connection: "Connection", arrived: memoryview) -> tuple[int, Bytes]:
         """Answer the frames at the beginning, with their sizes in front, as far as that can be done on the
         spot: how many bytes they are and all their replies."""
         ...
@@ -96,8 +102,10 @@ class Connection(asyncio.Protocol):
         self._slice_sent = 0
         self._writer_armed = False
         self.is_closed = False
+        # For the owner: what answers the commonest requests of this connection.
+        self.short_way: Any = None
         # Called if the peer goes away before the frame in hand is answered; forgotten with the reply.
-        self.when_abandoned: Callable[[], None] | None = None
+        self.when_abandoned: Callable[[], object] | None = None
         self.last_active = loop.time()
         self.peer_host = ""
         self.peer_port = 0
@@ -188,7 +196,7 @@ class Connection(asyncio.Protocol):
 
     def _answer_frames(self) -> None:
         self._taking = True
-        answer_first = self._owner.answer_first
+        keys_answered_first = self._owner.keys_answered_first
         latest = monotonic() + TURN_SECONDS_MAX
         while not (self._in_hand or self._output or self.is_closed):
             if monotonic() > latest:
@@ -200,11 +208,12 @@ class Connection(asyncio.Protocol):
             if available < 4:
                 self._make_room(4)
                 break
-            taken, replies = answer_first(self._view[self._start : self._end])
-            if taken:
-                self._start += taken
-                self._held.append(replies)
-                continue
+            if available >= 6 and _KEY.unpack_from(self._buffer, self._start + 4)[0] in keys_answered_first:
+                taken, replies = self._owner.answer_first(self, self._view[self._start : self._end])
+                if taken:
+                    self._start += taken
+                    self._held.append(replies)
+                    continue
             size = _SIZE.unpack_from(self._buffer, self._start)[0]
             if not FRAME_BYTES_MIN <= size <= self._frame_bytes_max:
                 self._owner.refused(

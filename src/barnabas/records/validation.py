@@ -7,13 +7,12 @@ fields into the given data; may run in any thread."""
 
 import struct
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from crc32c import crc32c
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.kernels.batches import plain_batch, walk_records
+from barnabas.kernels.batches import CheckedBatch, PlainRules, RecordWalk, check_plain
 from barnabas.records.batch import (
     ATTRIBUTES_POSITION,
     COMPRESSION_MASK,
@@ -38,11 +37,11 @@ RECORD_SIZE_MIN = (
 RECORD_ERRORS_MAX = 1000  # how many of a batch's refused records are told apart in the answer
 DECOMPRESSED_BYTES_MIN = 64 * 1024 * 1024
 DECOMPRESSED_RATIO = 16
+# To compress a byte takes about as long as to decompress this many.
+COMPRESSION_COST = 8
 
 _LONG_MIN = -(1 << 63)
 _LONG_MAX = (1 << 63) - 1
-_HEADER_START = (0, HEADER_SIZE)
-_PAYLOAD_START = (0, 0)
 _ATTRIBUTES = struct.Struct(">h")
 _MAX_TIMESTAMP = struct.Struct(">q")
 _MAX_TIMESTAMP_POSITION = 35
@@ -76,15 +75,16 @@ class BatchRules:
     target_compression: str = "producer"
     compression_level: int | None = None
     decompressed_bytes_max: int = DECOMPRESSED_BYTES_MIN
-    # What plain_batch (kernels/batches.py) has to know; None where even a plain batch is not kept as it is,
-    # because its records are compressed here or given another time.
-    plain: tuple[int, int, bool, int] | None = field(init=False)
+    # For check_plain (kernels/batches.py); None if the topic changes the batches that it gets, because it
+    # compresses them or sets their timestamps.
+    plain: PlainRules | None = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         keeps = not self.log_append_time and self.target_codec in (None, CODECS["none"])
-        limits = (self.timestamp_before_max_ms, self.timestamp_after_max_ms)
-        plain = (*limits, self.compacted, self.max_batch_bytes) if keeps else None
-        object.__setattr__(self, "plain", plain)
+        plain = PlainRules(
+            self.timestamp_before_max_ms, self.timestamp_after_max_ms, self.compacted, self.max_batch_bytes
+        )
+        object.__setattr__(self, "plain", plain if keeps else None)
 
     @property
     def target_codec(self) -> int | None:
@@ -110,22 +110,6 @@ class BatchRules:
         )
 
 
-class CheckedBatch(NamedTuple):
-    """A batch that may be appended: only its offset and leader epoch are still to be stamped."""
-
-    data: memoryview
-    size: int
-    count: int  # type: ignore[assignment]  # hides tuple.count, which a batch has no use for
-    last_offset_delta: int
-    base_timestamp: int
-    max_timestamp: int
-    max_timestamp_delta: int
-    attributes: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-
-
 class InvalidRecordError(KafkaError):
     """Single records are refused: (index in the batch, reason) of each, for Produce version 8 and later."""
 
@@ -134,51 +118,50 @@ class InvalidRecordError(KafkaError):
         self.record_errors = record_errors
 
 
-def _validate_plain(view: memoryview, rules: BatchRules, now_ms: int) -> CheckedBatch | None:
-    """The one batch in `view` if it is neither refused nor compressed nor to be changed: most are so, and it
-    is found out in one pass. None says nothing about any other batch; ask `validate`."""
-    if rules.plain is None or view.readonly:
-        return None
-    found = plain_batch(view, rules.plain, now_ms)
-    if found is None or crc32c(view[ATTRIBUTES_POSITION:]) != found[0]:
-        return None
-    # The constructors of named tuples are Python; this is theirs without the detour.
-    return tuple.__new__(CheckedBatch, (view, len(view), *found[1:]))
+class ExpandsTooMuch(Exception):
+    """The records of a batch expand to more bytes than the caller of `validate` can wait for."""
 
 
-def validate(data: Buffer, rules: BatchRules, now_ms: int) -> CheckedBatch:
-    """The one batch in `data`, checked and made to fit the rules; KafkaError where it is refused."""
+def validate(
+    data: Buffer, rules: BatchRules, now_ms: int, expanded_bytes_max: int | None = None
+) -> CheckedBatch:
+    """The one batch in `data`, checked and made to fit the rules. Raises KafkaError if it is refused.
+
+    With `expanded_bytes_max` it raises ExpandsTooMuch, before anything has changed, if the records expand to
+    more than that many bytes, or if so many have to be compressed that it takes as long."""
     view = memoryview(data)
-    plain = _validate_plain(view, rules, now_ms)
-    if plain is not None:
-        return plain
+    if rules.plain is not None and not view.readonly:
+        # Most batches are plain, and one pass finds that out.
+        plain = check_plain(view, rules.plain, now_ms)
+        if plain is not None:
+            return plain
     header = _checked_header(view, rules)
     if view.readonly:
         view = memoryview(bytearray(view))
     attributes = header.attributes
-    payload, start = view, _HEADER_START
-    if attributes & COMPRESSION_MASK:
-        compressed = view[HEADER_SIZE:]
-        payload = decompress(attributes & COMPRESSION_MASK, compressed, rules.decompressed_bytes_max)
-        start = _PAYLOAD_START
+    is_recompressed = rules.target_codec not in (None, header.compression)
+    payload, start = view, HEADER_SIZE
+    if header.compression:
+        payload = _expanded(header.compression, view[HEADER_SIZE:], rules, expanded_bytes_max)
+        start = 0
+    if is_recompressed:
+        _check_cost(payload, expanded_bytes_max)
     max_timestamp, max_timestamp_delta = _check_records(payload, start, header, rules, now_ms)
     if rules.log_append_time:
         attributes |= LOG_APPEND_TIME_FLAG
         max_timestamp, max_timestamp_delta = now_ms, header.last_offset_delta
     elif attributes & LOG_APPEND_TIME_FLAG:
         attributes &= ~LOG_APPEND_TIME_FLAG
-    if rules.target_compression != "producer" and rules.target_codec != attributes & COMPRESSION_MASK:
+    if is_recompressed:
         attributes = attributes & ~COMPRESSION_MASK | CODECS[rules.target_compression]
         sealed = header._replace(attributes=attributes, max_timestamp=max_timestamp)
-        view = _recompressed(sealed, payload[start[1] :], rules)
+        view = _recompressed(sealed, payload[start:], rules)
     elif attributes != header.attributes or max_timestamp != header.max_timestamp:
         _rewrite(view, attributes, max_timestamp)
     return CheckedBatch(
         view,
-        len(view),
         header.count,
         header.last_offset_delta,
-        header.base_timestamp,
         max_timestamp,
         max_timestamp_delta,
         attributes,
@@ -188,14 +171,21 @@ def validate(data: Buffer, rules: BatchRules, now_ms: int) -> CheckedBatch:
     )
 
 
-def needs_decompression(data: Buffer, rules: BatchRules) -> int:
-    """How many bytes `validate` would have to decompress or compress, for the caller to choose a thread."""
-    if len(data) < HEADER_SIZE:
-        return 0
-    codec = memoryview(data)[ATTRIBUTES_POSITION + 1] & COMPRESSION_MASK
-    if codec == 0 and rules.target_codec in (None, 0):
-        return 0
-    return len(data) - HEADER_SIZE
+def _expanded(codec: int, compressed: memoryview, rules: BatchRules, bytes_max: int | None) -> memoryview:
+    if bytes_max is None or bytes_max >= rules.decompressed_bytes_max:
+        return decompress(codec, compressed, rules.decompressed_bytes_max)
+    try:
+        return decompress(codec, compressed, bytes_max)
+    except KafkaError as error:
+        if error.code == ErrorCode.MESSAGE_TOO_LARGE:
+            raise ExpandsTooMuch from None
+        raise
+
+
+def _check_cost(payload: memoryview, expanded_bytes_max: int | None) -> None:
+    """To compress takes longer than to decompress."""
+    if expanded_bytes_max is not None and COMPRESSION_COST * len(payload) > expanded_bytes_max:
+        raise ExpandsTooMuch
 
 
 def trusted(batch: Buffer) -> CheckedBatch:
@@ -204,10 +194,8 @@ def trusted(batch: Buffer) -> CheckedBatch:
     header = read_header(view)
     return CheckedBatch(
         view,
-        len(view),
         header.count,
         header.last_offset_delta,
-        header.base_timestamp,
         header.max_timestamp,
         header.last_offset_delta,
         header.attributes,
@@ -239,26 +227,24 @@ def _checked_header(view: memoryview, rules: BatchRules) -> BatchHeader:
 
 
 def _check_records(
-    payload: memoryview, start: tuple[int, int], header: BatchHeader, rules: BatchRules, now_ms: int
+    payload: memoryview, start: int, header: BatchHeader, rules: BatchRules, now_ms: int
 ) -> tuple[int, int]:
     """The highest timestamp of the records and the place of the first that has it."""
     count = header.count
-    if count > (len(payload) - start[1]) // RECORD_SIZE_MIN:
-        raise KafkaError(
-            ErrorCode.INVALID_RECORD, f"{count} records cannot be in {len(payload) - start[1]} bytes"
-        )
-    if rules.log_append_time:
-        limits = (_LONG_MIN, _LONG_MAX, rules.compacted)
-        if header.attributes & LOG_APPEND_TIME_FLAG:
-            raise _refuse_log_append_time(count)
-    else:
-        latest = now_ms + rules.timestamp_after_max_ms
+    size = len(payload) - start
+    if count > size // RECORD_SIZE_MIN:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"{count} records cannot be in {size} bytes")
+    earliest, latest = _LONG_MIN, _LONG_MAX
+    if not rules.log_append_time:
         earliest = now_ms - rules.timestamp_before_max_ms
-        limits = (earliest, latest if latest < _LONG_MAX else _LONG_MAX, rules.compacted)
-    error, index, after, timestamp, place = walk_records(payload, start, count, header.base_timestamp, limits)
+        latest = min(now_ms + rules.timestamp_after_max_ms, _LONG_MAX)
+    elif header.attributes & LOG_APPEND_TIME_FLAG:
+        raise _refuse_log_append_time(count)
+    walk = RecordWalk(count, header.base_timestamp, earliest, latest, rules.compacted, start)
+    error = walk.run(payload)
     if error:
-        raise _refuse_records(payload, header, limits, (error, index, after, timestamp))
-    return timestamp, place
+        raise _refuse_records(payload, walk, error)
+    return walk.timestamp, walk.timestamp_index
 
 
 def _rewrite(view: memoryview, attributes: int, max_timestamp: int) -> None:
@@ -326,25 +312,21 @@ def _refuse_log_append_time(count: int) -> KafkaError:
     return InvalidRecordError(ErrorCode.INVALID_TIMESTAMP, reason, errors)
 
 
-def _refuse_records(
-    payload: memoryview, header: BatchHeader, limits: tuple[int, int, bool], found: tuple[int, int, int, int]
-) -> KafkaError:
+def _refuse_records(payload: memoryview, walk: RecordWalk, error: int) -> KafkaError:
     """The answer to a walk that stopped, walking on to find the other records that are at fault."""
     errors: list[tuple[int, str]] = []
     code = ErrorCode.INVALID_RECORD
-    error, index, after, timestamp = found
     while error in (_NO_KEY, _TIMESTAMP_OUT_OF_RANGE) and len(errors) < RECORD_ERRORS_MAX:
+        index = walk.index - 1
         if error == _NO_KEY:
             errors.append((index, "a record without a key cannot go to a compacted topic"))
         else:
             code = ErrorCode.INVALID_TIMESTAMP
-            errors.append((index, f"timestamp {timestamp} is not between {limits[0]} and {limits[1]}"))
-        start = (index + 1, after)
-        error, index, after, timestamp, _ = walk_records(
-            payload, start, header.count, header.base_timestamp, limits
-        )
+            limits = f"{walk.timestamp_min} and {walk.timestamp_max}"
+            errors.append((index, f"timestamp {walk.timestamp} is not between {limits}"))
+        error = walk.run(payload)
     if error in _REASONS:
         return KafkaError(
-            ErrorCode.INVALID_RECORD, f"record {index} of the batch is malformed: {_REASONS[error]}"
+            ErrorCode.INVALID_RECORD, f"record {walk.index} of the batch is malformed: {_REASONS[error]}"
         )
     return InvalidRecordError(code, f"record {errors[0][0]} of the batch is refused: {errors[0][1]}", errors)

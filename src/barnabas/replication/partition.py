@@ -7,14 +7,14 @@ Owned by the event loop."""
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import TopicPartition, Uuid
-from barnabas.kernels.log_end import PartitionEnd
-from barnabas.log.log import AppendResult, Log
-from barnabas.log.producers import Origin
+from barnabas.kernels.log_end import PartitionEnd, Permit
+from barnabas.log.log import Log
 from barnabas.metadata.parts import PartitionImage
-from barnabas.records.validation import BatchRules, CheckedBatch
+from barnabas.records.validation import BatchRules
 from barnabas.replication.waiters import Waiters
 
 NO_EPOCH = -1
+NO_LEADER = -1
 
 
 class RequestCounts:
@@ -28,7 +28,10 @@ class RequestCounts:
 
 
 class Partition(PartitionEnd):
+    """`append` is in kernels/log_end.py."""
+
     log: Log
+    # These wait under the present leader epoch; a new epoch ends their wait.
     committed: Waiters
     appended: Waiters
 
@@ -39,16 +42,16 @@ class Partition(PartitionEnd):
         self.bytes_in = self.records_in = self.plain_produces = 0
         self.requests = RequestCounts()
         self.rules = BatchRules.of(log.config)
-        self.plain_rules = self.rules.plain
-        self.leader = -1
+        self.leader = NO_LEADER
         self.leader_epoch = NO_EPOCH
         self.replicas: tuple[int, ...] = ()
         self.isr: tuple[int, ...] = ()
-        self.high_watermark = log.high_watermark
         self.committed = Waiters()
         self.appended = Waiters()
         self._broker_id = broker_id
         self._alone = (broker_id,)
+        self._permit: Permit | None = None
+        log.when_offline = self.withdraw_permits
 
     @property
     def is_leader(self) -> bool:
@@ -59,32 +62,53 @@ class Partition(PartitionEnd):
         """Where read_committed ends: before the first transaction that is still open."""
         return self.log.last_stable_offset
 
+    # ---- what may change, and who holds a permit until it does
+
+    def permit(self) -> Permit:
+        """The permit that the gate gives to those who may have it."""
+        if self._permit is None:
+            stores_zstd = self.log.config.compression_type == "zstd"
+            self._permit = Permit(self, self.leader_epoch, self.is_alone, self.rules.plain, stores_zstd)
+        return self._permit
+
+    def withdraw_permits(self) -> None:
+        """Make all who hold a permit ask the gate again."""
+        if self._permit is not None:
+            self._permit.withdraw()
+            self._permit = None
+
     def follow(self, image: PartitionImage) -> None:
         """Take the leader, epoch and ISR of the newest metadata."""
+        self.withdraw_permits()
         was_leader, old_epoch = self.is_leader, self.leader_epoch
         self.replicas, self.isr = image.replicas, image.isr
         self.is_alone = image.isr == self._alone
         self.leader, self.leader_epoch = image.leader, image.leader_epoch
+        if (was_leader, old_epoch) != (self.is_leader, self.leader_epoch):
+            # Before the high watermark moves: nothing that was awaited under the old epoch counts as reached.
+            self.end_waiting()
         if self.is_leader:
             if self.leader_epoch > old_epoch:
                 self.log.leader_epochs.assign(self.leader_epoch, self.log.log_end_offset)
-            self.grown()
-        if (was_leader, old_epoch) != (self.is_leader, self.leader_epoch):
-            self.wake_all()
+            self.wake_after_append()
 
     def update_config(self, config: TopicConfig) -> None:
+        self.withdraw_permits()
         self.log.update_config(config)
         self.rules = BatchRules.of(config)
-        self.plain_rules = self.rules.plain
 
-    def append(self, batch: CheckedBatch, origin: Origin = Origin.CLIENT) -> AppendResult:
-        """Append a validated batch as the leader, and let what waits for it go on."""
-        result = self.log.append_as_leader(batch, self.leader_epoch, origin)
-        if not result.duplicate:
-            self.bytes_in += batch.size
-            self.records_in += batch.count
-            self.grown()
-        return result
+    def let_go(self) -> None:
+        """The partition is not served here any more."""
+        self.leader = NO_LEADER
+        self.withdraw_permits()
+        self.end_waiting()
+
+    def end_waiting(self) -> None:
+        """Wake all who wait for an offset and have not got it."""
+        self.committed.end_all()
+        self.appended.end_all()
+
+    # ---- rules that the gate applies
 
     def check_enough_in_sync(self) -> None:
         """acks=all is refused before anything is written when too few replicas are in sync."""
@@ -112,7 +136,3 @@ class Partition(PartitionEnd):
             return self.log.log_start_offset
         self.log.delete_records_before(target)
         return self.log.log_start_offset
-
-    def wake_all(self) -> None:
-        self.committed.wake_all()
-        self.appended.wake_all()

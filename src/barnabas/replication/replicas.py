@@ -1,7 +1,7 @@
-"""All the partitions this broker holds: found by name or id, kept in step with the metadata image."""
+"""All the partitions that this broker holds, by name, kept in step with the metadata image."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
@@ -9,10 +9,14 @@ from barnabas.ids import TopicPartition
 from barnabas.log.manager import LogManager
 from barnabas.metadata.difference import Difference
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.parts import TOPIC_RESOURCE, TopicImage
+from barnabas.metadata.parts import TOPIC_RESOURCE, PartitionImage, TopicImage
 from barnabas.replication.partition import Partition
 
 logger = logging.getLogger(__name__)
+
+
+class PartitionsFailed(Exception):
+    """Some partitions could not take a change of the metadata; all others have taken it."""
 
 
 class Replicas:
@@ -25,9 +29,9 @@ class Replicas:
         self._logs = logs
         self._config_of = config_of
         self._partitions: dict[tuple[str, int], Partition] = {}
-        # Found by whoever appends the short way, under what a request calls them; empty after each change.
-        self.found_plain: dict[tuple[bytes, int], Partition] = {}
         self._image: MetadataImage | None = None
+        # Of the topics that the change in hand concerns.
+        self._configs: dict[str, TopicConfig] = {}
 
     def leader(self, topic: str, index: int) -> Partition:
         """The partition, if this broker leads it and can serve it."""
@@ -47,63 +51,105 @@ class Replicas:
         return self._partitions.values()
 
     def follow(self, image: MetadataImage, difference: Difference) -> None:
-        """Hold exactly the partitions that the image places here, with its leaders and configs."""
+        """Hold exactly the partitions that the image places here, with its leaders and configs.
+
+        A partition that fails does not keep the others from the change: requests for it are answered with
+        KAFKA_STORAGE_ERROR. If it failed because of a defect, PartitionsFailed is raised at the end, so that
+        the change is tried again. The same change may come twice."""
         self._image = image
-        self.found_plain.clear()
+        self._configs.clear()
+        defects = 0
         for topic in difference.topics_deleted:
-            self._drop(topic)
-        changed = {change.topic.name: change.topic for change in difference.partitions_changed}
-        for topic in (*difference.topics_created, *changed.values()):
-            self._take(topic, image)
+            for index in range(len(topic.partitions)):
+                defects += self._fails(self._drop, topic, index)
+        for topic, index in _placements(difference):
+            defects += self._fails(self._place, topic, index)
         self._logs.sync_changes()
-        self._reconfigure(image, difference)
+        for topic, index in self._reconfigured(image, difference):
+            defects += self._fails(self._update_config, topic, index)
+        if defects:
+            raise PartitionsFailed(f"{defects} partition(s) could not take the change; the log says why")
 
-    def _take(self, topic: TopicImage, image: MetadataImage) -> None:
-        config = self._config_of(topic.name, image)
-        for index, placed in enumerate(topic.partitions):
-            if self._broker_id not in placed.replicas:
-                continue
-            partition = self._partitions.get((topic.name, index))
-            if partition is None:
-                partition = self._open(topic, index, config)
-                if partition is None:
-                    continue
-            elif partition.log.config != config:
-                partition.update_config(config)
-            partition.follow(placed)
-
-    def _open(self, topic: TopicImage, index: int, config: TopicConfig) -> Partition | None:
-        topic_partition = TopicPartition(topic.name, index)
+    def _fails(self, take: Callable[[TopicImage, int], None], topic: TopicImage, index: int) -> bool:
+        """Run `take`; whether it failed because of a defect."""
         try:
-            found = self._logs.get(topic_partition)
-            if found is not None and found.topic_id not in (None, topic.id):
-                # Left by a topic of this name that was deleted just before a crash.
-                self._logs.delete(topic_partition)
-            log = self._logs.get_or_create(topic_partition, topic.id, config)
+            take(topic, index)
+            return False
         except (OSError, KafkaError) as error:
-            # The partition is unavailable, the broker is not: requests for it get KAFKA_STORAGE_ERROR.
-            logger.error("cannot open the log of %s: %s", topic_partition, error)
-            return None
+            logger.error("cannot serve partition %d of %s: %s", index, topic.name, error)
+            self._forget(topic.name, index)
+            return False
+        except Exception:
+            logger.exception("partition %d of %s could not take a change", index, topic.name)
+            self._forget(topic.name, index)
+            return True
+
+    def _place(self, topic: TopicImage, index: int) -> None:
+        """Do with one partition what the image says of it."""
+        placed = topic.partitions[index]
+        if self._broker_id in placed.replicas:
+            self._take(topic, index, placed)
+        else:
+            self._drop(topic, index)
+
+    def _take(self, topic: TopicImage, index: int, placed: PartitionImage) -> None:
+        config = self._config(topic.name)
+        partition = self._partitions.get((topic.name, index))
+        if partition is None:
+            partition = self._open(topic, index, config)
+        elif partition.log.config != config:
+            partition.update_config(config)
+        partition.follow(placed)
+
+    def _open(self, topic: TopicImage, index: int, config: TopicConfig) -> Partition:
+        topic_partition = TopicPartition(topic.name, index)
+        old = self._logs.get(topic_partition)
+        if old is not None and old.topic_id not in (None, topic.id):
+            # Left by a topic of this name that was deleted just before a crash.
+            self._logs.delete(topic_partition)
+        log = self._logs.get_or_create(topic_partition, topic.id, config)
         partition = Partition(topic_partition, topic.id, log, self._broker_id)
         self._partitions[topic.name, index] = partition
         return partition
 
-    def _reconfigure(self, image: MetadataImage, difference: Difference) -> None:
+    def _reconfigured(self, image: MetadataImage, difference: Difference) -> Iterator[tuple[TopicImage, int]]:
         """A topic's config concerns that topic; a broker's or the cluster's default concerns all."""
-        names = {name for kind, name in difference.configs_changed if kind == TOPIC_RESOURCE}
+        names: Iterable[str] = {name for kind, name in difference.configs_changed if kind == TOPIC_RESOURCE}
         if any(kind != TOPIC_RESOURCE for kind, _ in difference.configs_changed):
-            names = set(image.topics)
-        configs = {name: self._config_of(name, image) for name in names if name in image.topics}
-        for (name, _), partition in self._partitions.items():
-            if name in configs and partition.log.config != configs[name]:
-                partition.update_config(configs[name])
+            names = image.topics
+        for name in names:
+            topic = image.topics.get(name)
+            for index in range(len(topic.partitions) if topic is not None else 0):
+                if topic is not None and (name, index) in self._partitions:
+                    yield topic, index
 
-    def _drop(self, topic: TopicImage) -> None:
-        for index in range(len(topic.partitions)):
-            partition = self._partitions.pop((topic.name, index), None)
-            if partition is not None:
-                self._logs.delete(partition.topic_partition)
-                partition.wake_all()
+    def _update_config(self, topic: TopicImage, index: int) -> None:
+        config = self._config(topic.name)
+        partition = self._partitions[topic.name, index]
+        if partition.log.config != config:
+            partition.update_config(config)
+
+    def _config(self, topic: str) -> TopicConfig:
+        config = self._configs.get(topic)
+        if config is None:
+            assert self._image is not None
+            config = self._configs[topic] = self._config_of(topic, self._image)
+        return config
+
+    def _drop(self, topic: TopicImage, index: int) -> None:
+        """The topic is deleted, or the partition has moved to other brokers."""
+        topic_partition = TopicPartition(topic.name, index)
+        log = self._logs.get(topic_partition)
+        if log is not None and log.topic_id in (None, topic.id):
+            # Otherwise the log is that of a newer topic of this name.
+            self._forget(topic.name, index)
+            self._logs.delete(topic_partition)
+
+    def _forget(self, topic: str, index: int) -> None:
+        """Stop serving the partition; its log stays."""
+        partition = self._partitions.pop((topic, index), None)
+        if partition is not None:
+            partition.let_go()
 
     def _why_absent(self, topic: str, index: int) -> KafkaError:
         described = self._image.topics.get(topic) if self._image is not None else None
@@ -112,3 +158,12 @@ class Replicas:
         if self._broker_id in described.partitions[index].replicas:
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+
+def _placements(difference: Difference) -> Iterator[tuple[TopicImage, int]]:
+    """The partitions whose place, leader or ISR may be new."""
+    for topic in difference.topics_created:
+        for index in range(len(topic.partitions)):
+            yield topic, index
+    for change in difference.partitions_changed:
+        yield change.topic, change.index

@@ -37,6 +37,7 @@ from barnabas.metadata.store import BrokerRegistration
 from barnabas.metadata.topics import NewTopic
 from barnabas.records.builder import build_batch
 from barnabas.records.validation import validate
+from barnabas.replication.gate import Gate
 from barnabas.replication.partition import Partition, RequestCounts
 from barnabas.replication.replicas import Replicas
 from barnabas.wire.codec import (
@@ -79,6 +80,7 @@ class Stage:
         self.logs = LogManager(log_dirs, log_settings, self.disk, self.clock)
         self.logs.load(lambda topic: self._config_of(topic, self.image))
         self.replicas = Replicas(BROKER_ID, self.logs, self._config_of)
+        self.gate = Gate(self.replicas)
         self.replicas.follow(self.image, self.image.difference(MetadataImage()))
         self.node.listen(lambda _, image, difference: self.replicas.follow(image, difference))
         self.producer_ids = ProducerIds(self.node.controller, BROKER_ID, self.node.broker_epoch)

@@ -2,88 +2,161 @@
 
 import pytest
 
-from barnabas.broker.fetch_sessions import EPOCH_MAX, FetchPartition, FetchSessions
+from barnabas.broker.fetch_sessions import (
+    EPOCH_MAX,
+    FetchPartition,
+    FetchSession,
+    FetchSessions,
+    PartitionKey,
+)
 from barnabas.clock import FakeClock
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import ZERO_UUID
+from barnabas.kernels.log_end import PartitionEnd, Permit
+from barnabas.replication.gate import Asker
+
+ASKER = Asker("PLAINTEXT", "a client", 12)
 
 
-def wanted(topic: str, index: int = 0, offset: int = 0) -> FetchPartition:
-    return FetchPartition(topic, ZERO_UUID, index, offset, 1024)
+def wanted(*topics: str, offset: int = 0, count: int = 1) -> dict[PartitionKey, FetchPartition]:
+    partitions = [
+        FetchPartition(topic, ZERO_UUID, index, offset, 1024) for topic in topics for index in range(count)
+    ]
+    return {partition.key: partition for partition in partitions}
 
 
-def sessions(slots: int = 10) -> tuple[FetchSessions, FakeClock]:
+def sessions(slots: int = 10, partitions_max: int = 1000) -> tuple[FetchSessions, FakeClock]:
     clock = FakeClock()
-    return FetchSessions(clock, slots, 120.0), clock
+    return FetchSessions(clock, slots, 120.0, partitions_max), clock
+
+
+def started(cache: FetchSessions, *topics: str, count: int = 1) -> FetchSession:
+    session = cache.start(ASKER, wanted(*topics, count=count), uses_topic_ids=False)
+    assert session is not None
+    return session
+
+
+def resume(
+    cache: FetchSessions, session_id: int, epoch: int, asker: Asker = ASKER, by_id: bool = False
+) -> None:
+    cache.resume(session_id, epoch, asker, uses_topic_ids=by_id)
+
+
+def is_refused(cache: FetchSessions, *topics: str, count: int = 1) -> bool:
+    return cache.start(ASKER, wanted(*topics, count=count), uses_topic_ids=False) is None
 
 
 def test_each_request_must_carry_the_next_epoch() -> None:
     cache, _ = sessions()
-    session = cache.start(False, [wanted("a")])
-    assert session is not None
-    cache.resume(session.id, 1, False)
-    cache.resume(session.id, 2, False)
+    session = started(cache, "a")
+    resume(cache, session.id, 1)
+    resume(cache, session.id, 2)
     with pytest.raises(KafkaError) as refused:
-        cache.resume(session.id, 2, False)
+        resume(cache, session.id, 2)
     assert refused.value.code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
 
 def test_an_unknown_session_is_refused() -> None:
     cache, _ = sessions()
     with pytest.raises(KafkaError) as refused:
-        cache.resume(77, 1, False)
+        resume(cache, 77, 1)
     assert refused.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
 def test_a_session_keeps_to_names_or_to_ids() -> None:
     cache, _ = sessions()
-    session = cache.start(False, [wanted("a")])
-    assert session is not None
+    session = started(cache, "a")
     with pytest.raises(KafkaError) as refused:
-        cache.resume(session.id, 1, True)
+        resume(cache, session.id, 1, by_id=True)
     assert refused.value.code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
 
 
 def test_the_epoch_wraps_to_one() -> None:
     cache, _ = sessions()
-    session = cache.start(False, [wanted("a")])
-    assert session is not None
+    session = started(cache, "a")
     session.epoch = EPOCH_MAX
-    cache.resume(session.id, EPOCH_MAX, False)
+    resume(cache, session.id, EPOCH_MAX)
     assert session.epoch == 1
 
 
 def test_updates_add_renew_and_forget() -> None:
     cache, _ = sessions()
-    session = cache.start(False, [wanted("a"), wanted("b")])
-    assert session is not None
-    session.update([wanted("b", offset=50), wanted("c", offset=7)], [("a", 0)])
+    session = started(cache, "a", "b")
+    cache.update(session, wanted("b", offset=50) | wanted("c", offset=7), [("a", 0)])
     assert {key: kept.fetch_offset for key, kept in session.partitions.items()} == {("b", 0): 50, ("c", 0): 7}
+    assert cache.partition_count == 2
 
 
 def test_partitions_that_had_data_go_to_the_end() -> None:
     cache, _ = sessions()
-    session = cache.start(False, [wanted("a"), wanted("b"), wanted("c")])
-    assert session is not None
+    session = started(cache, "a", "b", "c")
     session.served([("a", 0)])
     assert [topic for topic, _ in session.partitions] == ["b", "c", "a"]
 
 
-def test_a_full_cache_evicts_only_a_session_that_has_been_quiet() -> None:
+def test_a_full_cache_evicts_only_a_session_that_nobody_has_used_for_long() -> None:
     cache, clock = sessions(slots=2)
-    first, second = cache.start(False, [wanted("a")]), cache.start(False, [wanted("b")])
-    assert first is not None and second is not None
-    assert cache.start(False, [wanted("c")]) is None
+    first, second = started(cache, "a"), started(cache, "b")
+    assert is_refused(cache, "c")
     clock.advance(121_000)
-    cache.resume(first.id, 1, False)
-    third = cache.start(False, [wanted("c")])
-    assert third is not None
+    resume(cache, first.id, 1)
+    started(cache, "c")
     assert cache.evictions == 1
     with pytest.raises(KafkaError):
-        cache.resume(second.id, 1, False)
+        resume(cache, second.id, 1)
+
+
+def test_a_larger_session_displaces_the_smallest_of_those_that_have_existed_for_long() -> None:
+    cache, clock = sessions(slots=3)
+    old = [started(cache, "a", count=count) for count in (3, 2)]
+    clock.advance(121_000)
+    young = started(cache, "a", count=1)
+    for session in (*old, young):
+        resume(cache, session.id, 1)
+    assert is_refused(cache, "b", count=2)
+    started(cache, "b", count=3)
+    with pytest.raises(KafkaError):
+        resume(cache, old[1].id, 2)
+    for session in (old[0], young):
+        resume(cache, session.id, 2)
+
+
+def test_all_sessions_together_remember_a_bounded_number_of_partitions() -> None:
+    cache, clock = sessions(partitions_max=100)
+    first = started(cache, "a", count=60)
+    assert is_refused(cache, "b", count=41)
+    assert is_refused(cache, "b", count=101)
+    started(cache, "b", count=40)
+    assert cache.partition_count == 100
+    clock.advance(121_000)
+    # Both have been quiet; they make room one after the other.
+    started(cache, "c", count=90)
+    assert (len(cache), cache.partition_count, cache.evictions) == (1, 90, 2)
+    with pytest.raises(KafkaError):
+        resume(cache, first.id, 1)
+
+
+def test_a_session_that_grows_too_large_ends_and_its_client_starts_over() -> None:
+    cache, _ = sessions(partitions_max=100)
+    session = started(cache, "a", count=60)
+    with pytest.raises(KafkaError) as refused:
+        cache.update(session, wanted("b", count=50), [])
+    assert refused.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert (len(cache), cache.partition_count) == (0, 0)
+
+
+def test_another_asker_does_not_get_the_permits_of_a_session() -> None:
+    cache, _ = sessions()
+    session = started(cache, "a")
+    (partition,) = session.partitions.values()
+    permit = partition.permit = Permit(PartitionEnd(), 0, True, None, False)
+    resume(cache, session.id, 1)
+    assert partition.permit is permit
+    resume(cache, session.id, 2, ASKER._replace(client_id="another"))
+    assert partition.permit is None
 
 
 def test_nothing_to_fetch_makes_no_session() -> None:
     cache, _ = sessions()
-    assert cache.start(False, []) is None
+    assert is_refused(cache)
     assert len(cache) == 0

@@ -11,7 +11,6 @@ from barnabas.broker.journal import PORTION_BYTES, PartitionJournal
 from barnabas.coordination.journal import Entry, Marker
 from barnabas.coordination.step import JournalRecord, Producer
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.log.producers import Origin
 from barnabas.records.builder import ABORT_MARKER, COMMIT_MARKER, control_batch
 from barnabas.records.validation import trusted
 from barnabas.replication.partition import Partition
@@ -42,7 +41,7 @@ def replayed(journal: PartitionJournal) -> list[Any]:
 
 def write_marker(partition: Partition, kind: int, producer: Producer = PRODUCER) -> None:
     batch = control_batch(kind, 0, producer_id=producer.id, producer_epoch=producer.epoch, timestamp=1)
-    partition.append(trusted(batch), Origin.COORDINATOR)
+    partition.append(trusted(batch), from_client=False)
 
 
 def refusal(journal: PartitionJournal, *records: JournalRecord) -> ErrorCode:

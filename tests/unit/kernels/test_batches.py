@@ -1,6 +1,7 @@
 """The batch kernels, compiled and interpreted: equal answers, on hostile bytes too, and never a wild read."""
 
 import pytest
+from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.kernels.interpreting import Shaped, interpreted
@@ -24,6 +25,13 @@ headers = st.lists(st.tuples(st.text(max_size=5), optional_bytes), max_size=3)
 rows = st.lists(
     st.tuples(st.integers(-1, 1 << 42), optional_bytes, optional_bytes, headers), min_size=1, max_size=8
 )
+
+
+def walked(kernel, data, count, base, limits=ANY_TIME, position=0):
+    """What a walk over all records gives: (error, index, position, timestamp, index of that timestamp)."""
+    walk = kernel.RecordWalk(count, base, *limits, position)
+    error = walk.run(Shaped(data) if kernel is plain else data)
+    return error, walk.index, walk.position, walk.timestamp, walk.timestamp_index
 
 
 def outcome(function: object, *arguments: object) -> object:
@@ -53,9 +61,7 @@ def test_the_kernel_under_test_is_the_compiled_one():
 def test_walks_agree_on_valid_and_on_mangled_records(records, changes, count, base, keyed):
     data = mutate(bytes(compiled_encode.encode_records(records, 1000)), changes)
     limits = (0, 1 << 41, keyed)
-    assert compiled.walk_records(data, (0, 0), count, base, limits) == plain.walk_records(
-        Shaped(data), (0, 0), count, base, limits
-    )
+    assert walked(compiled, data, count, base, limits) == walked(plain, data, count, base, limits)
 
 
 @given(
@@ -70,25 +76,19 @@ def test_short_records_are_judged_as_if_looked_at_closely(records, change):
     """A record with headers is always looked at closely; the same records without them must fare alike."""
     base = 10_000
     short = [(base + delta, key, value, []) for delta, key, value in records]
-    found = compiled.walk_records(
-        bytes(compiled_encode.encode_records(short, base)), (0, 0), len(short), base, ANY_TIME
-    )
+    found = walked(compiled, bytes(compiled_encode.encode_records(short, base)), len(short), base)
     close = [(time, key, value, [("name", b"")]) for time, key, value, _ in short]
     data = bytes(compiled_encode.encode_records(close, base))
-    assert (found[0], found[3:]) == (0, compiled.walk_records(data, (0, 0), len(close), base, ANY_TIME)[3:])
+    assert (found[0], found[3:]) == (0, walked(compiled, data, len(close), base)[3:])
     if change is not None:
         # Among others of its kind a spoilt record is found by both forms, at the same place.
         data = mutate(bytes(compiled_encode.encode_records(short, base)), [change])
-        assert compiled.walk_records(data, (0, 0), len(short), base, ANY_TIME) == plain.walk_records(
-            Shaped(data), (0, 0), len(short), base, ANY_TIME
-        )
+        assert walked(compiled, data, len(short), base) == walked(plain, data, len(short), base)
 
 
 @given(st.binary(max_size=60), st.integers(0, 5), LONGS)
 def test_walks_agree_on_any_bytes(data, count, base):
-    assert compiled.walk_records(data, (0, 0), count, base, ANY_TIME) == plain.walk_records(
-        Shaped(data), (0, 0), count, base, ANY_TIME
-    )
+    assert walked(compiled, data, count, base) == walked(plain, data, count, base)
 
 
 @given(rows, edits, LONGS, LONGS)
@@ -151,30 +151,29 @@ def test_walk_tells_the_first_record_of_the_highest_timestamp():
     data = bytes(
         compiled_encode.encode_records([(5, None, b"", ()), (9, None, b"", ()), (9, None, b"", ())], 5)
     )
-    assert compiled.walk_records(data, (0, 0), 3, 5, ANY_TIME) == (0, 3, len(data), 9, 1)
+    assert walked(compiled, data, 3, 5) == (0, 3, len(data), 9, 1)
 
 
 def test_walk_resumes_after_a_refused_record():
     data = bytes(
         compiled_encode.encode_records([(0, b"k", b"", ()), (0, None, b"", ()), (0, b"k", b"", ())], 0)
     )
-    keyed = (*ANY_TIME[:2], True)
-    error, index, position, _, _ = compiled.walk_records(data, (0, 0), 3, 0, keyed)
-    assert (error, index) == (11, 1)
-    assert compiled.walk_records(data, (2, position), 3, 0, keyed)[:2] == (0, 3)
+    for kernel in (compiled, plain):
+        walk = kernel.RecordWalk(3, 0, *ANY_TIME[:2], True)
+        assert (walk.run(Shaped(data)), walk.index) == (11, 2)
+        assert (walk.run(Shaped(data)), walk.index) == (0, 3)
 
 
 def test_walk_of_a_large_buffer_without_the_interpreter_lock_gives_the_same():
     records = [(place, None, b"x" * 1000, ()) for place in range(200)]
     data = bytes(compiled_encode.encode_records(records, 0))
     assert len(data) > 65536
-    assert compiled.walk_records(data, (0, 0), 200, 0, ANY_TIME) == (0, 200, len(data), 199, 199)
+    assert walked(compiled, data, 200, 0) == (0, 200, len(data), 199, 199)
 
 
-@pytest.mark.parametrize("start", [(-1, 0), (0, -1)])
-def test_walk_refuses_to_start_before_the_buffer(start):
+def test_walk_refuses_to_start_before_the_buffer():
     with pytest.raises(ValueError, match="before the buffer"):
-        compiled.walk_records(b"\x00" * 20, start, 1, 0, ANY_TIME)
+        compiled.RecordWalk(1, 0, *ANY_TIME, -1)
 
 
 def record(body: bytes) -> bytes:
@@ -208,14 +207,14 @@ def record(body: bytes) -> bytes:
     ],
 )
 def test_every_fault_of_a_record_has_its_number(data, count, error):
-    assert compiled.walk_records(data, (0, 0), count, 1000, ANY_TIME)[0] == error
-    assert plain.walk_records(Shaped(data), (0, 0), count, 1000, ANY_TIME)[0] == error
+    assert walked(compiled, data, count, 1000)[0] == error
+    assert walked(plain, data, count, 1000)[0] == error
 
 
 @pytest.mark.parametrize(("timestamp", "error"), [(9, 12), (10, 0), (20, 0), (21, 12), (-1, 0), (-2, 12)])
 def test_timestamps_are_held_to_the_limits_and_none_is_always_let_through(timestamp, error):
     data = bytes(compiled_encode.encode_records([(timestamp, None, None, ())], timestamp))
-    assert compiled.walk_records(data, (0, 0), 1, timestamp, (10, 20, False))[0] == error
+    assert walked(compiled, data, 1, timestamp, (10, 20, False))[0] == error
 
 
 def three_batches() -> bytes:
@@ -256,3 +255,36 @@ def test_next_batch_tells_a_torn_batch_from_a_corrupt_one():
         broken = bytearray(data)
         broken[place] = byte
         assert compiled.next_batch(broken, 0)[0] == -1
+
+
+def fields_of(batch):
+    if batch is None:
+        return None
+    names = ("size", "count", "last_offset_delta", "max_timestamp", "max_timestamp_delta", "attributes")
+    return [getattr(batch, name) for name in (*names, "producer_id", "producer_epoch", "base_sequence")]
+
+
+@given(
+    rows,
+    edits,
+    st.tuples(st.integers(0, 1 << 43), st.integers(0, 1 << 43), st.booleans(), st.integers(60, 1000)),
+    st.integers(0, 1 << 42),
+    st.booleans(),
+)
+def test_both_forms_agree_on_which_batches_are_plain(records, changes, rules, now_ms, is_sealed):
+    data = bytearray(build_batch(records, producer_id=7, producer_epoch=1, base_sequence=3))
+    data = bytearray(mutate(bytes(data), changes))
+    if is_sealed:
+        data[17:21] = crc32c(memoryview(data)[21:]).to_bytes(4)
+    checked = compiled.check_plain(memoryview(data), compiled.PlainRules(*rules), now_ms)
+    assert fields_of(checked) == fields_of(plain.check_plain(Shaped(data), plain.PlainRules(*rules), now_ms))
+
+
+def test_a_plain_batch_is_described_by_its_fields():
+    records = [(5, b"a", b"1", ()), (9, b"b", b"2", ()), (9, b"c", b"3", ())]
+    data = memoryview(build_batch(records, producer_id=7, producer_epoch=1, base_sequence=3))
+    rules = compiled.PlainRules(100, 100, True, 1000)
+    assert fields_of(compiled.check_plain(data, rules, 0)) == [len(data), 3, 2, 9, 1, 0, 7, 1, 3]
+    damaged = bytearray(data)
+    damaged[-1] ^= 1
+    assert compiled.check_plain(memoryview(damaged), rules, 0) is None

@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 from tests.unit.kernels.interpreting import Shaped, interpreted
 
 from barnabas.kernels import plain_frames as compiled
+from barnabas.kernels.batches import PlainRules
+from barnabas.kernels.log_end import AppendResult, LogEnd, PartitionEnd, Permit
+from barnabas.records.builder import build_batch
 from barnabas.wire.codec import RequestHeader, WireError, decode_request, encode_request, encode_response
 from barnabas.wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from barnabas.wire.messages.produce import (
@@ -31,6 +34,15 @@ IDS = st.binary(min_size=16, max_size=16)
 def test_the_kernel_under_test_is_the_compiled_one():
     assert str(compiled.__file__).endswith(".so")
     assert str(plain.__file__).endswith(".py")
+
+
+FIELDS = ("version", "correlation_id", "client_id", "acks", "topic", "partition", "start", "size")
+
+
+def read_by(kernel: Any, frame: bytes) -> dict[str, Any] | None:
+    """The fields of a plain Produce; None for any other frame."""
+    read = kernel.ProduceFrame()
+    return {name: getattr(read, name) for name in FIELDS} if read.read(frame) else None
 
 
 def frame_of(version: int, client_id: str | None, request: ProduceRequest) -> bytes:
@@ -58,13 +70,14 @@ def test_reads_what_the_codec_reads(
     request = one_batch(version, place, records)
     request.acks = acks
     frame = frame_of(version, client_id, request)
-    found = compiled.read_produce(frame)
-    assert found == plain.read_produce(Shaped(frame))
-    assert found is not None
-    read_version, correlation_id, read_acks, topic, index, start, size = found
-    assert (read_version, correlation_id, read_acks, index) == (version, 77, acks, place[2])
-    assert topic == (place[0].encode() if version < 13 else place[1])
-    assert frame[start : start + size] == records
+    read = read_by(compiled, frame)
+    assert read == read_by(plain, Shaped(frame))
+    assert read is not None
+    assert read["client_id"] == (None if client_id is None else client_id.encode())
+    assert (read["version"], read["correlation_id"], read["acks"]) == (version, 77, acks)
+    assert read["partition"] == place[2]
+    assert read["topic"] == (place[0].encode() if version < 13 else place[1])
+    assert frame[read["start"] : read["start"] + read["size"]] == records
 
 
 def other_requests() -> dict[str, ProduceRequest]:
@@ -94,16 +107,16 @@ def other_requests() -> dict[str, ProduceRequest]:
 @pytest.mark.parametrize("what", list(other_requests()))
 def test_leaves_other_requests_to_the_codec(version: int, what: str):
     frame = frame_of(version, "client", other_requests()[what])
-    assert compiled.read_produce(frame) is None
-    assert plain.read_produce(Shaped(frame)) is None
+    assert read_by(compiled, frame) is None
+    assert read_by(plain, Shaped(frame)) is None
 
 
 def test_leaves_other_apis_and_versions_to_the_codec():
     frame = bytearray(frame_of(9, "client", one_batch(9, ("topic", bytes(16), 0), b"records")))
-    assert compiled.read_produce(bytes(frame)) is not None
+    assert read_by(compiled, bytes(frame)) is not None
     for key, version in ((1, 9), (256, 9), (0, 2), (0, 14), (0, -1)):
         frame[0:4] = key.to_bytes(2) + version.to_bytes(2, signed=True)
-        assert compiled.read_produce(bytes(frame)) is None
+        assert read_by(compiled, bytes(frame)) is None
 
 
 @given(
@@ -121,9 +134,9 @@ def test_hostile_bytes_are_read_alike_or_left_to_the_codec(
     for position, value in edits:
         frame[position % len(frame)] = value
     hostile = bytes(frame[: len(frame) - cut if cut < len(frame) else 0])
-    found = compiled.read_produce(hostile)
-    assert found == plain.read_produce(Shaped(hostile))
-    if found is None:
+    read = read_by(compiled, hostile)
+    assert read == read_by(plain, Shaped(hostile))
+    if read is None:
         return
     header, request = None, None
     with contextlib.suppress(WireError):
@@ -131,64 +144,88 @@ def test_hostile_bytes_are_read_alike_or_left_to_the_codec(
     if header is None or request is None:
         # A name that is no text is all that the codec refuses and the kernel passes on.
         with pytest.raises(UnicodeDecodeError):
-            hostile[10 : found[5]].decode()
+            hostile[10 : read["start"]].decode()
         return
     data = request.topic_data[0].partition_data[0]
-    assert (header.api_version, header.correlation_id, request.acks, data.index) == (*found[:3], found[4])
-    assert bytes(data.records) == hostile[found[5] : found[5] + found[6]]
+    assert (header.api_version, header.correlation_id) == (read["version"], read["correlation_id"])
+    assert (request.acks, data.index) == (read["acks"], read["partition"])
+    assert bytes(data.records) == hostile[read["start"] : read["start"] + read["size"]]
 
 
-class Taking:
-    """A partition that takes every batch but those that begin with a zero or a two, and keeps them."""
-
-    plain_rules = (0, 0, False, 0)
+class MemoryLog(LogEnd):
+    """A log that keeps its batches in memory and refuses a full one."""
 
     def __init__(self) -> None:
-        self.log = self
-        self.log_start_offset = 5
+        self.log_start_offset, self.log_end_offset, self.high_watermark = 5, 5, 5
+        self.flush_at = 1 << 60
         self.batches: list[bytes] = []
 
-    def append_plain(self, data: bytes, batch: tuple[int, ...]) -> int | None:
-        if data[:1] == b"\0":
-            return None
-        if data[:1] == b"\2":
+    def append_as_leader(self, batch: Any, leader_epoch: int, from_client: bool = True) -> AppendResult:
+        if b"refuse me" in bytes(batch.data):
             raise LookupError
-        self.batches.append(bytes(data))
-        return len(self.batches)
+        self.batches.append(bytes(batch.data))
+        first = self.log_end_offset
+        self.log_end_offset += batch.count
+        return AppendResult(first, self.log_end_offset - 1, -1, self.log_start_offset, False)
 
 
-def carried_out(kernel: Any, arrived: bytes) -> tuple[Any, list[bytes], list[tuple[int, bytes, int]]]:
-    """What the kernel answers, what was appended, and which partitions it did not know."""
-    partition, known, asked = Taking(), {}, []
+class MemoryPartition(PartitionEnd):
+    def __init__(self, log: MemoryLog) -> None:
+        self.log = log
+        self.is_alone = False
+        self.bytes_in = self.records_in = self.plain_produces = 0
+        self.appended = self.committed = type("Nobody", (), {"waiting": ()})
 
-    def find(version: int, topic: bytes, index: int) -> Taking | None:
-        asked.append((version, topic, index))
-        return None if index == 9 else known.setdefault((topic, index), partition)
 
-    def checked(data: bytes, rules: object, now_ms: int) -> tuple[int, ...]:
-        # A batch whose last byte says so is of a transaction; its checksum is its second byte.
-        return (data[1], 0, 0, 0, 0, 0, data[-1] & 0x10, -1, -1, -1)
+def carried_out(kernel: Any, arrived: Any) -> tuple[Any, list[bytes], list[Any]]:
+    """What the kernel answers, what was appended, and which permits it asked for."""
+    log, asked = MemoryLog(), []
+    partition = MemoryPartition(log)
 
-    helpers = (find, checked, lambda data: 7, LookupError)
-    taken, count, replies = kernel.answer_produces(arrived, 1000, known, helpers, 0)
-    return (taken, count, bytes(replies)), partition.batches, asked
+    def ask(client_id: bytes | None, version: int, topic: bytes, index: int) -> Permit:
+        asked.append((client_id, version, topic, index))
+        if index == 9:
+            raise LookupError
+        rules = None if index == 8 else PlainRules(1 << 60, 1 << 60, False, 10_000)
+        return Permit(partition, 0, index != 7, rules, False)
+
+    way = kernel.PlainProduces(ask, LookupError, 5000)
+    replies = way.answer(arrived, 0)
+    assert partition.plain_produces == way.answered
+    return (way.bytes_answered, way.answered, bytes(replies)), log.batches, asked
+
+
+def batch_for(kind: str) -> bytes:
+    """A batch that the short way takes, or one that it leaves to the ordinary way."""
+    is_transaction = kind == "transaction"
+    value = b"refuse me" if kind == "refused" else b"value"
+    batch = build_batch([(0, b"k", value, [])], producer_id=1, producer_epoch=0, base_sequence=0,
+                        transactional=is_transaction)  # fmt: skip
+    if kind == "damaged":
+        batch[-1] ^= 1
+    return bytes(batch)
 
 
 @given(
     st.lists(
-        st.tuples(VERSIONS, st.sampled_from(["one", "two"]), st.sampled_from([0, 1, 9]), st.integers(-1, 2),
-                  st.sampled_from([b"\1\7", b"\0\7", b"\2\7", b"\1\6"]), st.sampled_from([b"\0", b"\x10"])),
+        st.tuples(
+            VERSIONS,
+            st.sampled_from(["one", "two"]),
+            st.sampled_from([0, 0, 1, 7, 8, 9]),
+            st.integers(-1, 2),
+            st.sampled_from(["good", "good", "refused", "transaction", "damaged"]),
+        ),
         max_size=6,
     ),
     st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 255)), max_size=2),
     st.integers(0, 40),
-)  # fmt: skip
+)
 def test_carries_out_frame_after_frame_until_one_is_special(
-    asked: list[tuple[int, str, int, int, bytes, bytes]], edits: list[tuple[int, int]], cut: int
+    requests: list[tuple[int, str, int, int, str]], edits: list[tuple[int, int]], cut: int
 ):
     frames = []
-    for version, name, index, acks, begin, end in asked:
-        request = one_batch(version, (name, name.encode() * 5 + b"0", index), begin + bytes(70) + end)
+    for version, name, index, acks, kind in requests:
+        request = one_batch(version, (name, name.encode() * 5 + b"0", index), batch_for(kind))
         request.acks = acks
         body = frame_of(version, "client", request)
         frames.append(len(body).to_bytes(4) + body)
@@ -196,17 +233,17 @@ def test_carries_out_frame_after_frame_until_one_is_special(
     for place, value in edits if arrived else []:
         arrived[place % len(arrived)] = value
     del arrived[len(arrived) - min(cut, len(arrived)) :]
-    outcome = carried_out(compiled, bytes(arrived))
+    outcome = carried_out(compiled, memoryview(bytearray(arrived)))
     assert outcome == carried_out(plain, Shaped(arrived))
     if edits or cut:
         return
     good = 0
-    for _, _, index, acks, begin, end in asked:
-        if index == 9 or acks not in (-1, 1) or begin != b"\1\7" or end != b"\0":
+    for _, _, index, acks, kind in requests:
+        if index in (7, 8, 9) or acks not in (-1, 1) or kind != "good":
             break
         good += 1
     assert outcome[0][:2] == (sum(map(len, frames[:good])), good)
-    assert outcome[1] == [begin + bytes(70) + end for *_, begin, end in asked[:good]]
+    assert outcome[1] == [batch_for("good")] * good
 
 
 @given(VERSIONS, INT32, NAMES, IDS, st.tuples(INT32, INT64, INT64, INT64))
@@ -221,7 +258,7 @@ def test_answers_a_produce_as_the_codec_does(
     expected = encode_response(0, version, correlation_id, ProduceResponse(responses=[topic]))
     key = name.encode() if version < 13 else topic_id
     written = compiled.write_produced(
-        version, correlation_id, (key, index), (base_offset, append_time, log_start)
+        version, correlation_id, key, index, base_offset, append_time, log_start
     )
     assert bytes(written) == b"".join(bytes(chunk) for chunk in expected)  # type: ignore[arg-type]
 
@@ -254,5 +291,5 @@ def test_answers_a_fetch_as_the_codec_does(
     chunks = encode_response(1, version, ids[0], FetchResponse(session_id=ids[1], responses=[topic]))
     expected = b"".join(bytes(chunk) for chunk in chunks)  # type: ignore[arg-type]
     key = name.encode() if version < 13 else topic_id
-    head = compiled.write_fetched(version, ids, (key, index), offsets, len(records))
+    head = compiled.write_fetched(version, *ids, key, index, *offsets, len(records))
     assert head + records + (compiled.FETCHED_TAIL if version >= 12 else b"") == expected

@@ -27,7 +27,8 @@ def test_a_batch_is_stamped_with_its_offset_and_epoch(tmp_path: Path) -> None:
     bench = _bench(tmp_path)
     bench.append(b"a", b"b", epoch=3)
     result = bench.append(b"c", epoch=5)
-    assert result == (2, 2, -1, 0, False)
+    assert (result.first_offset, result.last_offset, result.log_append_time) == (2, 2, -1)
+    assert (result.log_start_offset, result.duplicate) == (0, False)
     headers = [header for _, header in bench.log.active.headers()]
     assert [(header.base_offset, header.leader_epoch) for header in headers] == [(0, 3), (2, 5)]
     assert bench.log.leader_epochs.entries == [(3, 0), (5, 2)]

@@ -10,10 +10,10 @@ from tests.support.faulty_disk import FaultyDisk
 from tests.support.logs import SMALL, LogBench
 
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.kernels.log_end import AppendResult
 from barnabas.log.errors import CorruptSnapshotError
-from barnabas.log.log import AppendResult
 from barnabas.log.producer_snapshot import decode_snapshot, encode_snapshot
-from barnabas.log.producers import BatchMetadata, Origin, ProducerEntry
+from barnabas.log.producers import BatchMetadata, ProducerEntry
 from barnabas.records.builder import ABORT_MARKER, COMMIT_MARKER, build_batch
 from barnabas.records.validation import trusted
 
@@ -90,10 +90,10 @@ def test_a_coordinators_batches_have_no_sequences(bench: LogBench) -> None:
     records = [(0, b"key", b"offsets", [])]
     for _ in range(3):
         batch = trusted(build_batch(records, producer_id=7, producer_epoch=2, transactional=True))
-        assert not bench.log.append_as_leader(batch, 0, Origin.COORDINATOR).duplicate
+        assert not bench.log.append_as_leader(batch, 0, from_client=False).duplicate
     stale = trusted(build_batch(records, producer_id=7, producer_epoch=1, transactional=True))
     with pytest.raises(KafkaError) as caught:
-        bench.log.append_as_leader(stale, 0, Origin.COORDINATOR)
+        bench.log.append_as_leader(stale, 0, from_client=False)
     assert caught.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
 
 

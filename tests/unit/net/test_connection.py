@@ -41,7 +41,9 @@ class Owner:
     def opened(self, connection: Connection) -> None:
         self.connections.append(connection)
 
-    def answer_first(self, arrived: memoryview) -> tuple[int, bytes]:
+    keys_answered_first: frozenset[int] = frozenset(range(0x2100, 0x2200))
+
+    def answer_first(self, connection: Connection, arrived: memoryview) -> tuple[int, bytes]:
         """As many frames as begin with an exclamation mark."""
         taken, replies = 0, b""
         while arrived[taken + 4 : taken + 5] == b"!":

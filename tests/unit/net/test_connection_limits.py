@@ -28,7 +28,9 @@ class Owner:
     def opened(self, connection: Connection) -> None:
         self.connection = connection
 
-    def answer_first(self, arrived: memoryview) -> tuple[int, bytes]:
+    keys_answered_first: frozenset[int] = frozenset()
+
+    def answer_first(self, connection: Connection, arrived: memoryview) -> tuple[int, bytes]:
         return 0, b""
 
     def frame(self, connection: Connection, frame: memoryview) -> None:

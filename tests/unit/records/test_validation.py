@@ -15,9 +15,8 @@ from barnabas.records.compression import compress
 from barnabas.records.validation import (
     RECORD_ERRORS_MAX,
     BatchRules,
-    CheckedBatch,
+    ExpandsTooMuch,
     InvalidRecordError,
-    needs_decompression,
     trusted,
     validate,
 )
@@ -53,7 +52,9 @@ def test_a_good_batch_passes_unchanged(codec):
     batch = build_batch(RECORDS, compression=codec, producer_id=4, producer_epoch=1, base_sequence=8)
     before = bytes(batch)
     checked = validate(memoryview(batch), BatchRules(), NOW)
-    assert checked == CheckedBatch(memoryview(batch), len(batch), 10, 9, NOW, NOW + 9, 9, codec, 4, 1, 8)
+    assert (checked.size, checked.count, checked.last_offset_delta) == (len(batch), 10, 9)
+    assert (checked.max_timestamp, checked.max_timestamp_delta, checked.attributes) == (NOW + 9, 9, codec)
+    assert (checked.producer_id, checked.producer_epoch, checked.base_sequence) == (4, 1, 8)
     assert bytes(checked.data) == before
     assert checked.data.obj is batch, "nothing was copied"
 
@@ -373,13 +374,34 @@ def test_rules_come_from_the_topics_config():
     assert BatchRules.of(TopicConfig(compression_type="snappy")).compression_level is None
 
 
-def test_work_to_be_done_off_the_loop_is_told_before():
-    plain, packed = build_batch(RECORDS), build_batch(RECORDS, compression=3)
-    assert needs_decompression(plain, BatchRules()) == 0
-    assert needs_decompression(plain, BatchRules(target_compression="uncompressed")) == 0
-    assert needs_decompression(plain, BatchRules(target_compression="lz4")) == len(plain) - 61
-    assert needs_decompression(packed, BatchRules()) == len(packed) - 61
-    assert needs_decompression(b"short", BatchRules()) == 0
+@pytest.mark.parametrize("codec", [codec for codec in CODECS if codec])
+def test_a_batch_that_expands_to_much_is_left_for_a_thread_unchanged(codec):
+    bomb = build_batch([(NOW, b"k", bytes(1_000_000), ())], compression=codec)
+    assert len(bomb) < 100_000
+    before = bytes(bomb)
+    with pytest.raises(ExpandsTooMuch):
+        validate(memoryview(bomb), BatchRules(), NOW, 64 * 1024)
+    assert bytes(bomb) == before
+    assert validate(memoryview(bomb), BatchRules(), NOW, 2_000_000).count == 1
+    assert validate(memoryview(bomb), BatchRules(), NOW).count == 1
+
+
+def test_a_batch_that_has_to_be_compressed_is_left_for_a_thread():
+    rules = BatchRules(target_compression="lz4")
+    small, large = (build_batch([(NOW, b"k", bytes(size), ())]) for size in (1000, 100_000))
+    assert validate(memoryview(small), rules, NOW, 64 * 1024).attributes == 3
+    with pytest.raises(ExpandsTooMuch):
+        validate(memoryview(large), rules, NOW, 64 * 1024)
+    assert validate(memoryview(large), rules, NOW).attributes == 3
+
+
+def test_a_malformed_batch_is_refused_whatever_it_may_expand_to():
+    batch = build_batch(RECORDS, compression=4)
+    batch[70] ^= 0xFF
+    batch[17:21] = crc32c(memoryview(batch)[21:]).to_bytes(4)
+    with pytest.raises(KafkaError) as refused:
+        validate(memoryview(batch), BatchRules(), NOW, 1 << 20)
+    assert refused.value.code == ErrorCode.CORRUPT_MESSAGE
 
 
 def test_threads_may_validate_at_the_same_time():

@@ -1,11 +1,13 @@
 """What a waiter can count on."""
 
-from barnabas.replication.waiters import Waiter, Waiters
+import asyncio
+
+from barnabas.replication.waiters import Waiters, all_reached
 
 
 def test_a_waiter_is_woken_by_the_advance_that_reaches_its_offset() -> None:
     waiters, woken = Waiters(), list[str]()
-    waiters.when(10, lambda: woken.append("ten"))
+    waiters.when(10, lambda _: woken.append("ten"))
     waiters.advance(9)
     assert woken == []
     waiters.advance(10)
@@ -17,7 +19,7 @@ def test_a_waiter_is_woken_by_the_advance_that_reaches_its_offset() -> None:
 def test_only_those_whose_offset_is_reached_are_woken() -> None:
     waiters, woken = Waiters(), list[int]()
     for offset in (5, 20, 7):
-        waiters.when(offset, lambda offset=offset: woken.append(offset))  # type: ignore[misc]
+        waiters.when(offset, lambda _, offset=offset: woken.append(offset))  # type: ignore[misc]
     waiters.advance(7)
     assert woken == [5, 7]
     assert len(waiters) == 1
@@ -25,7 +27,7 @@ def test_only_those_whose_offset_is_reached_are_woken() -> None:
 
 def test_a_cancelled_waiter_is_never_woken_and_leaves_nothing_behind() -> None:
     waiters, woken = Waiters(), list[int]()
-    waiter = waiters.when(5, lambda: woken.append(5))
+    waiter = waiters.when(5, lambda _: woken.append(5))
     waiter.cancel()
     waiter.cancel()
     assert len(waiters) == 0
@@ -36,7 +38,7 @@ def test_a_cancelled_waiter_is_never_woken_and_leaves_nothing_behind() -> None:
 def test_a_callback_may_park_itself_again() -> None:
     waiters, woken = Waiters(), list[int]()
 
-    def again() -> None:
+    def again(_: bool) -> None:
         woken.append(len(woken))
         waiters.when(1, again)
 
@@ -47,10 +49,29 @@ def test_a_callback_may_park_itself_again() -> None:
     assert woken == [0, 1]
 
 
-def test_wake_all_reaches_everybody() -> None:
-    waiters, woken = Waiters(), list[Waiter]()
+def test_a_wait_that_ends_reaches_nobody_s_offset() -> None:
+    waiters, outcomes = Waiters(), list[bool]()
     for offset in (1, 10**12):
-        waiters.when(offset, lambda: woken.append(None))  # type: ignore[arg-type]
-    waiters.wake_all()
-    assert len(woken) == 2
+        waiters.when(offset, outcomes.append)
+    waiters.advance(1)
+    waiters.end_all()
+    assert outcomes == [True, False]
     assert len(waiters) == 0
+
+
+def test_each_place_has_its_own_outcome() -> None:
+    first, second, third = Waiters(), Waiters(), Waiters()
+
+    async def wait() -> list[bool | None]:
+        waiting = asyncio.create_task(all_reached([(first, 5), (second, 5), (third, 5)], 0.05))
+        await asyncio.sleep(0)
+        first.advance(5)
+        second.end_all()
+        return await waiting
+
+    assert asyncio.run(wait()) == [True, False, None]
+    assert len(third) == 0
+
+
+def test_nothing_to_wait_for_takes_no_time() -> None:
+    assert asyncio.run(all_reached([], 3600)) == []

@@ -2,30 +2,30 @@
 
 Behaviour: acks 0 is never answered (an error closes the connection); 1 answers after the local
 append; -1 once every in-sync replica has it, or with REQUEST_TIMED_OUT.
-Versions:  v5 log_start_offset · v7 zstd · v8 record errors · v10 current leader · v12 a partition is
-added to the producer's transaction by itself; before, it must have been added · v13 topic ids."""
+Versions:  v5 log_start_offset · v7 zstd · v8 record errors · v10 current leader · v12 a partition is added to
+the producer's transaction by its first batch; before, the client had to add it · v13 topic ids.
+
+Who may write where is decided by the gate (replication/gate.py). A request is carried out in turns of a few
+milliseconds (broker/turns.py), and batches that expand to much are decompressed in a thread. The connection
+waits meanwhile, so its batches keep their order."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
+from functools import partial
 from typing import Any, TypeAlias
 
 from barnabas.broker.call import Call
 from barnabas.broker.leaders import endpoints_of, leader_of
 from barnabas.broker.transaction_verification import ensure_in_transaction
+from barnabas.broker.turns import Work, in_turns
 from barnabas.coordination.step import Producer
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.ids import INTERNAL_TOPICS, TopicPartition
+from barnabas.ids import TopicPartition
+from barnabas.kernels.batches import CheckedBatch
 from barnabas.records.batch import ATTRIBUTES_POSITION, COMPRESSION_MASK, HEADER_SIZE, TRANSACTIONAL_FLAG
-from barnabas.records.compression import ZSTD
-from barnabas.records.validation import (
-    BatchRules,
-    CheckedBatch,
-    InvalidRecordError,
-    needs_decompression,
-    validate,
-)
+from barnabas.records.validation import ExpandsTooMuch, InvalidRecordError, validate
+from barnabas.replication.gate import ACKS_ALL, ACKS_NONE
 from barnabas.replication.partition import Partition
 from barnabas.replication.waiters import all_reached
 from barnabas.wire.messages.produce import (
@@ -40,10 +40,6 @@ from barnabas.wire.messages.produce import (
     TopicProduceResponse,
 )
 
-# Under this name tools may write to internal topics, as in Kafka.
-ADMIN_CLIENT_ID = "__admin_client"
-ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
-ZSTD_VERSION_MIN = 7
 CURRENT_LEADER_VERSION_MIN = 10
 ABORTABLE_VERSION_MIN = 11
 IMPLICIT_ADD_VERSION_MIN = 12
@@ -53,48 +49,52 @@ NO_COORDINATOR_NOW = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
 )
-# A compressed batch at least this large is decompressed for validation in a thread, not on the loop.
-THREAD_BYTES_MIN = 32 * 1024
+# The loop decompresses batches of up to this many bytes, and expands them to up to that many. What is beyond,
+# a thread does.
+LOOP_COMPRESSED_BYTES_MAX = 32 * 1024
+LOOP_EXPANDED_BYTES_MAX = 256 * 1024
 
-# What a thread made of a partition's records, by their place in the request.
-Checked: TypeAlias = Mapping[tuple[int, int], CheckedBatch | KafkaError]
 Answer: TypeAlias = ProduceResponse | Coroutine[Any, Any, ProduceResponse | None] | None
 
 
 class Pending:
-    """One partition's answer, and the offset it waits for where the ISR has not confirmed it yet."""
+    """One partition's answer, and the offset that the ISR has to confirm under the same leader epoch."""
 
-    __slots__ = ("partition", "required_offset", "response")
+    __slots__ = ("is_committed", "leader_epoch", "partition", "required_offset", "response")
 
     def __init__(self, response: PartitionProduceResponse) -> None:
         self.response = response
         self.partition: Partition | None = None
-        self.required_offset = -1
+        self.required_offset = self.leader_epoch = -1
+        # A batch that was refused has nothing to wait for.
+        self.is_committed = True
 
-    @property
-    def is_committed(self) -> bool:
-        return self.partition is None or self.partition.high_watermark >= self.required_offset
+    def appended(self, partition: Partition, last_offset: int) -> None:
+        self.partition, self.leader_epoch = partition, partition.leader_epoch
+        self.required_offset = last_offset + 1
+        self.is_committed = partition.high_watermark > last_offset
+
+    def fail(self, code: ErrorCode) -> None:
+        self.response.error_code, self.response.error_message = code, code.text
 
 
 def produce(call: Call, request: ProduceRequest) -> Answer:
-    large = _large_compressed(call, request)
-    return _check_in_threads(call, request, large) if large else _append_all(call, request, {})
+    return in_turns(_append_all(call, request))
 
 
-def _append_all(call: Call, request: ProduceRequest, checked: Checked) -> Answer:
-    """The ordered stage: no await, so that batches of one connection keep their order."""
+def _append_all(call: Call, request: ProduceRequest) -> Work[Answer]:
     response = ProduceResponse()
     pendings: list[Pending] = []
-    for topic_place, topic in enumerate(request.topic_data):
+    for topic in request.topic_data:
         name = _topic_name(call, topic)
-        answers = []
-        for place, data in enumerate(topic.partition_data):
-            pending = _append_guarded(call, request, name, data, checked.get((topic_place, place)))
+        answered = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[])
+        response.responses.append(answered)
+        for data in topic.partition_data:
+            if pendings:
+                yield None
+            pending = yield from _append_guarded(call, request, name, data)
             pendings.append(pending)
-            answers.append(pending.response)
-        response.responses.append(
-            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
-        )
+            answered.partition_responses.append(pending.response)
     if request.acks == ACKS_NONE:
         _answer_nothing(call, pendings)
         return None
@@ -106,19 +106,15 @@ def _append_all(call: Call, request: ProduceRequest, checked: Checked) -> Answer
 
 
 def _append_guarded(
-    call: Call,
-    request: ProduceRequest,
-    topic: str | None,
-    data: PartitionProduceData,
-    checked: CheckedBatch | KafkaError | None,
-) -> Pending:
-    """KafkaError -> error code: the only place of this file where one becomes the other."""
+    call: Call, request: ProduceRequest, topic: str | None, data: PartitionProduceData
+) -> Work[Pending]:
+    """Here, and nowhere else in this file, a KafkaError becomes an error code."""
     response = PartitionProduceResponse(
         index=data.index, base_offset=-1, log_append_time_ms=-1, log_start_offset=-1
     )
     pending = Pending(response)
     try:
-        _append(call, request, topic, data, checked, pending)
+        yield from _append(call, request, topic, data, pending)
     except InvalidRecordError as error:
         response.error_code, response.error_message = error.code, error.message
         response.record_errors = [
@@ -138,138 +134,89 @@ def _append_guarded(
 
 
 def _append(
-    call: Call,
-    request: ProduceRequest,
-    topic: str | None,
-    data: PartitionProduceData,
-    checked: CheckedBatch | KafkaError | None,
-    pending: Pending,
-) -> None:
-    if request.acks not in (ACKS_ALL, ACKS_LEADER, ACKS_NONE):
-        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
-    if topic is None:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
-    if topic in INTERNAL_TOPICS and call.header.client_id != ADMIN_CLIENT_ID:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is for coordinators to write to")
-    partition = call.broker.replicas.leader(topic, data.index)
-    if request.acks == ACKS_ALL:
-        partition.check_enough_in_sync()
-    if checked is None:
-        records = data.records if data.records is not None else memoryview(b"")
-        _check_version(call, records)
-        checked = validate(records, partition.rules, call.broker.clock.now_ms())
-    elif isinstance(checked, KafkaError):
-        raise checked
-    if checked.attributes & TRANSACTIONAL_FLAG:
-        _check_transaction(call, request, TopicPartition(topic, data.index), checked)
-    result = partition.append(checked)
+    call: Call, request: ProduceRequest, topic: str | None, data: PartitionProduceData, pending: Pending
+) -> Work[None]:
+    """From the last pause on this runs in one turn: nothing may come between verifying and appending."""
+    gate, asker = call.broker.gate, call.asker
+    permit = gate.to_write(asker, topic, data.index, request.acks)
+    records = data.records if data.records is not None else memoryview(b"")
+    codec = records[ATTRIBUTES_POSITION + 1] & COMPRESSION_MASK if len(records) >= HEADER_SIZE else 0
+    gate.check_codec(asker, codec)
+    rules, now_ms = permit.partition.rules, call.broker.clock.now_ms()
+    try:
+        if codec and len(records) > LOOP_COMPRESSED_BYTES_MAX:
+            raise ExpandsTooMuch
+        batch = validate(records, rules, now_ms, LOOP_EXPANDED_BYTES_MAX)
+    except ExpandsTooMuch:
+        batch = yield partial(validate, records, rules, now_ms)
+        permit = gate.to_write(asker, topic, data.index, request.acks)
+    partition: Partition = permit.partition
+    if batch.attributes & TRANSACTIONAL_FLAG:
+        _verify_transaction(call, request, partition, batch)
+    result = partition.append(batch)
     response = pending.response
     response.base_offset = result.first_offset
     response.log_append_time_ms = result.log_append_time
     response.log_start_offset = result.log_start_offset
-    pending.partition, pending.required_offset = partition, result.last_offset + 1
+    pending.appended(partition, result.last_offset)
 
 
-def _check_version(call: Call, records: memoryview) -> None:
-    """Refuse what this version of the request, or this broker, cannot carry."""
-    if len(records) < HEADER_SIZE:
-        return
-    attributes = records[ATTRIBUTES_POSITION + 1]
-    if attributes & COMPRESSION_MASK == ZSTD and call.version < ZSTD_VERSION_MIN:
-        raise KafkaError(
-            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce version {ZSTD_VERSION_MIN} or newer"
-        )
-
-
-def _check_transaction(
-    call: Call, request: ProduceRequest, place: TopicPartition, checked: CheckedBatch
+def _verify_transaction(
+    call: Call, request: ProduceRequest, partition: Partition, batch: CheckedBatch
 ) -> None:
-    producer = Producer(checked.producer_id, checked.producer_epoch)
+    producer = Producer(batch.producer_id, batch.producer_epoch)
+    place: TopicPartition = partition.topic_partition
     adds = call.version >= IMPLICIT_ADD_VERSION_MIN
     try:
         ensure_in_transaction(call.broker, request.transactional_id, producer, place, adds=adds)
     except KafkaError as error:
         raise KafkaError(_known_to_producers(error.code, call.version), error.message) from error
-    known = call.broker.replicas.leader(*place).log.producers.entries
-    if adds and producer.id not in known and checked.base_sequence != 0:
-        # Sequences begin with each epoch, so here something was overtaken by what came after it. Of older
-        # clients nothing can be said: the partition may have forgotten them.
+    if adds and producer.id not in partition.log.producers.entries and batch.base_sequence != 0:
+        # Sequences begin at 0 with each epoch, so an earlier batch is missing. This says nothing about older
+        # clients: the partition may have forgotten their producers.
         raise KafkaError(
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            f"producer {producer.id} is new to {place} and sent sequence {checked.base_sequence}; "
-            "0 was to come",
+            f"producer {producer.id} is new to {place}: expected sequence 0, got {batch.base_sequence}",
         )
 
 
 def _known_to_producers(code: ErrorCode, version: int) -> ErrorCode:
-    """What a producer of that version does the right thing with."""
+    """The error that makes a producer of that version do the right thing."""
     if code == ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if code == ErrorCode.TRANSACTION_ABORTABLE and version < ABORTABLE_VERSION_MIN:
         return ErrorCode.INVALID_TXN_STATE
     waits = code in NO_COORDINATOR_NOW
     if waits or (code == ErrorCode.CONCURRENT_TRANSACTIONS and version < IMPLICIT_ADD_VERSION_MIN):
-        # Older producers do not retry these; this one they do.
+        # Older producers do not retry these errors, but they do retry this one.
         return ErrorCode.NOT_ENOUGH_REPLICAS
     return code
-
-
-def _large_compressed(
-    call: Call, request: ProduceRequest
-) -> list[tuple[tuple[int, int], memoryview, BatchRules]]:
-    """The batches whose validation would hold up the loop; those that will be refused anyway are left out."""
-    large = []
-    for topic_place, topic in enumerate(request.topic_data):
-        for place, data in enumerate(topic.partition_data):
-            if data.records is None or len(data.records) < THREAD_BYTES_MIN:
-                continue
-            partition = call.broker.replicas.get(_topic_name(call, topic) or "", data.index)
-            if (
-                partition is not None
-                and needs_decompression(data.records, partition.rules) >= THREAD_BYTES_MIN
-            ):
-                large.append(((topic_place, place), data.records, partition.rules))
-    return large
-
-
-async def _check_in_threads(
-    call: Call, request: ProduceRequest, large: list[tuple[tuple[int, int], memoryview, BatchRules]]
-) -> ProduceResponse | None:
-    checked = {}
-    for place, records, rules in large:
-        checked[place] = await asyncio.to_thread(_check, call, records, rules)
-    answer = _append_all(call, request, checked)
-    return answer if answer is None or isinstance(answer, ProduceResponse) else await answer
-
-
-def _check(call: Call, records: memoryview, rules: BatchRules) -> CheckedBatch | KafkaError:
-    try:
-        _check_version(call, records)
-        return validate(records, rules, call.broker.clock.now_ms())
-    except KafkaError as error:
-        return error
 
 
 async def _wait_committed(
     request: ProduceRequest, response: ProduceResponse, pendings: list[Pending]
 ) -> ProduceResponse:
-    open_pendings = [
-        (pending.partition.committed, pending.required_offset)
-        for pending in pendings
-        if pending.partition is not None and not pending.is_committed
-    ]
-    await all_reached(open_pendings, request.timeout_ms / 1000)
+    waiting: list[tuple[Pending, Partition]] = []
     for pending in pendings:
-        if not pending.is_committed:
-            assert pending.partition is not None
-            lost = not pending.partition.is_leader
-            code = ErrorCode.NOT_LEADER_OR_FOLLOWER if lost else ErrorCode.REQUEST_TIMED_OUT
-            pending.response.error_code, pending.response.error_message = code, code.text
+        partition = pending.partition
+        if partition is None or pending.is_committed:
+            continue
+        if not partition.is_leader or partition.leader_epoch != pending.leader_epoch:
+            pending.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        elif partition.high_watermark < pending.required_offset:
+            waiting.append((pending, partition))
+    places = [(partition.committed, pending.required_offset) for pending, partition in waiting]
+    outcomes = await all_reached(places, request.timeout_ms / 1000)
+    for (pending, _), is_reached in zip(waiting, outcomes, strict=True):
+        if is_reached is None:
+            pending.fail(ErrorCode.REQUEST_TIMED_OUT)
+        elif not is_reached:
+            pending.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     return response
 
 
 def _add_endpoints(call: Call, response: ProduceResponse, pendings: list[Pending]) -> None:
-    """Tell where the leaders named in this answer are, so that the client need not ask."""
+    """Say where the leaders in this answer are, so that the client need not ask."""
     leaders = {pending.response.current_leader.leader_id for pending in pendings} - {-1}
     if leaders and call.version >= CURRENT_LEADER_VERSION_MIN:
         response.node_endpoints = [
@@ -287,5 +234,5 @@ def _answer_nothing(call: Call, pendings: list[Pending]) -> None:
 def _topic_name(call: Call, topic: TopicProduceData) -> str | None:
     if call.version < TOPIC_ID_VERSION_MIN:
         return topic.name
-    found = call.broker.image.topic_by_id(topic.topic_id)
-    return found.name if found is not None else None
+    image = call.broker.image.topic_by_id(topic.topic_id)
+    return None if image is None else image.name

@@ -75,7 +75,7 @@ def test_both_ways_answer_alike(filled: Stage, monkeypatch: pytest.MonkeyPatch, 
         assert counts.fetches == 1
         bytes_out = counts.bytes_out
         with monkeypatch.context() as patched:
-            patched.setattr(handler.Reading, "answer_plainly", lambda _: None)
+            patched.setattr(handler.Reading, "_is_plain", lambda *_: False)
             went_short_too, ordinary = ask(filled, request_of(filled, offset, bytes_max), version)
         assert (went_short, went_short_too) == (True, False)
         assert plainly(short) == plainly(ordinary)
@@ -109,7 +109,6 @@ def test_a_session_is_told_what_is_new(filled: Stage):
         (-1, {}),
         (0, {"current_leader_epoch": 9}),
         (0, {"last_fetched_epoch": 9}),
-        (0, {"partition_max_bytes": -1}),
     ],
 )
 def test_whatever_else_there_is_to_say_goes_the_ordinary_way(

@@ -1,5 +1,6 @@
 """Partitions of a session of which there is nothing to tell: passed over, and told as soon as there is."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -74,7 +75,7 @@ def test_quiet_partitions_are_not_even_looked_at(
 
 
 def _offline(stage: Stage) -> None:
-    stage.replicas.leader("topic", 0).log.offline = True
+    stage.replicas.leader("topic", 0).log.go_offline()
 
 
 def _shortened(stage: Stage) -> None:
@@ -82,7 +83,8 @@ def _shortened(stage: Stage) -> None:
 
 
 def _led_elsewhere(stage: Stage) -> None:
-    stage.replicas.leader("topic", 0).leader = 99
+    placed = stage.image.topics["topic"].partitions[0]
+    stage.replicas.leader("topic", 0).follow(dataclasses.replace(placed, leader=99))
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,13 @@
 
 import dataclasses
 import errno
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from tests.unit.broker.conftest import MakeStage, Stage
 
-from barnabas.broker.plain_produces import PlainProduces
+from barnabas.broker.plain_produces import plain_produces
 from barnabas.metadata.topics import TopicReference
 from barnabas.records.builder import build_batch
 from barnabas.wire.codec import RequestHeader, decode_response, encode_request
@@ -26,16 +27,26 @@ def request_of(stage: Stage, topic: str, batch: bytes, acks: int = -1, index: in
     return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[data])
 
 
-def frame_of(request: ProduceRequest, version: int) -> memoryview:
-    header = RequestHeader(0, version, 7, "tests")
+def frame_of(request: ProduceRequest, version: int, client_id: str | None = "tests") -> memoryview:
+    header = RequestHeader(0, version, 7, client_id)
     chunks = encode_request(header, request)
     return memoryview(bytearray(b"".join(bytes(chunk) for chunk in chunks)))  # type: ignore[arg-type]
+
+
+def answered(stage: Stage, arrived: memoryview) -> tuple[int, int, bytearray]:
+    """The bytes and number of the frames that the short way answers, and the answers. All frames of a test
+    come through one connection, which keeps its permits."""
+    if not hasattr(stage, "connection"):
+        stage.connection = plain_produces(stage, stage.config.listeners[0])  # type: ignore
+    way = stage.connection  # type: ignore[attr-defined]
+    replies = way.answer(arrived, stage.clock.now_ms())
+    return way.bytes_answered, way.answered, replies
 
 
 def short_way(stage: Stage, request: ProduceRequest, version: int) -> Any:
     """What the short way answers, as a client reads it; None where it leaves the request to the other."""
     frame = frame_of(request, version)
-    taken, count, reply = PlainProduces(stage).answer(frame)  # type: ignore[arg-type]
+    taken, count, reply = answered(stage, frame)
     assert (taken, count) in ((0, 0), (len(frame), 1))
     return decode_response(0, version, reply[4:])[1] if count else None
 
@@ -63,7 +74,7 @@ def test_appends_and_answers_as_the_ordinary_way_does(stage: Stage, version: int
         assert (partition.bytes_in, partition.records_in) == (short.log.size, 9)
 
 
-def test_an_idempotent_producer_takes_the_short_way_in_order_and_the_ordinary_one_with_a_repeat(stage: Stage):
+def test_an_idempotent_producer_takes_the_short_way_in_order_and_with_a_repeat(stage: Stage):
     stage.create("topic")
     producer = {"producer_id": 5, "producer_epoch": 0}
     requests = [
@@ -72,8 +83,8 @@ def test_an_idempotent_producer_takes_the_short_way_in_order_and_the_ordinary_on
     ]
     answers = [short_way(stage, request, 9) for request in requests]
     assert [answer.responses[0].partition_responses[0].base_offset for answer in answers] == [0, 3, 6]
-    assert short_way(stage, requests[1], 9) is None
-    repeated = stage.ask(requests[1], 9)
+    repeated = short_way(stage, requests[1], 9)
+    assert repeated.responses == stage.ask(requests[1], 9).responses
     assert repeated.responses[0].partition_responses[0].base_offset == 3
     log = stage.replicas.leader("topic", 0).log
     assert log.log_end_offset == 9
@@ -145,7 +156,59 @@ def test_too_few_in_sync_are_refused_by_the_ordinary_way(stage: Stage):
     assert short_way(stage, request_of(stage, "topic", a_batch(stage)), 9) is None
 
 
-def test_what_was_found_is_forgotten_when_the_metadata_changes(stage: Stage):
+def _withdrawn_by(stage: Stage) -> dict[str, Callable[[], object]]:
+    """Everything after which a permit to write is no longer valid."""
+    partition = stage.replicas.leader("topic", 0)
+    placed = stage.image.topics["topic"].partitions[0]
+    return {
+        "leader": lambda: partition.follow(dataclasses.replace(placed, leader=2, leader_epoch=9)),
+        "epoch": lambda: partition.follow(dataclasses.replace(placed, leader_epoch=9)),
+        "isr": lambda: partition.follow(dataclasses.replace(placed, isr=(1, 2))),
+        "config": lambda: partition.update_config(dataclasses.replace(partition.log.config, segment_ms=9)),
+        "offline": partition.log.go_offline,
+        "deleted": lambda: stage.run(stage.controller.delete_topics([TopicReference("topic")])),
+    }
+
+
+@pytest.mark.parametrize("change", ["leader", "epoch", "isr", "config", "offline", "deleted"])
+def test_a_permit_is_withdrawn_by_any_change_and_keeps_no_partition_alive(stage: Stage, change: str):
+    stage.create("topic")
+    assert short_way(stage, request_of(stage, "topic", a_batch(stage)), 9) is not None
+    (permit,) = stage.connection.permits.values()  # type: ignore[attr-defined]
+    assert permit.partition is stage.replicas.leader("topic", 0)
+    _withdrawn_by(stage)[change]()
+    assert permit.partition is None
+    ends = [each.log.log_end_offset for each in stage.replicas.all()]
+    is_served = short_way(stage, request_of(stage, "topic", a_batch(stage)), 9) is not None
+    assert is_served == (change in ("epoch", "config"))
+    assert is_served == ([each.log.log_end_offset for each in stage.replicas.all()] != ends)
+
+
+def test_permits_are_for_one_client_id_and_version(stage: Stage):
+    """A topic's name may have the bytes of another topic's id, and rights depend on the client."""
+    stage.create("topic")
+    request = request_of(stage, "topic", a_batch(stage))
+    for version, client_id in ((9, "a"), (9, "b"), (13, "b"), (9, None)):
+        frame = frame_of(request, version, client_id)
+        assert answered(stage, frame)[1] == 1
+        assert len(stage.connection.permits) == 1  # type: ignore[attr-defined]
+
+
+def test_an_internal_topic_is_for_the_admin_client(stage: Stage):
+    stage.create("__consumer_offsets")
+    request = request_of(stage, "__consumer_offsets", a_batch(stage))
+    taken = [answered(stage, frame_of(request, 9, name))[1] for name in ("x", "__admin_client", "x")]
+    assert taken == [0, 1, 0]
+
+
+def test_a_connection_keeps_a_bounded_number_of_permits(stage: Stage):
+    stage.create("topic", partitions=1100)
+    for index in range(1100):
+        assert short_way(stage, request_of(stage, "topic", a_batch(stage), index=index), 9) is not None
+    assert 0 < len(stage.connection.permits) <= 1000  # type: ignore[attr-defined]
+
+
+def test_the_metadata_is_asked_again_when_it_changes(stage: Stage):
     stage.create("topic")
     assert short_way(stage, request_of(stage, "topic", a_batch(stage)), 9) is not None
     stage.run(stage.controller.delete_topics([TopicReference("topic")]))
@@ -177,12 +240,12 @@ def test_a_full_disk_is_told_by_the_ordinary_way_from_the_same_frame(
     frame = frame_of(request, 9)
     before = bytes(frame)
     monkeypatch.setattr(segment, "_pwrite", full)
-    assert PlainProduces(stage).answer(frame)[1] == 0  # type: ignore[arg-type]
+    assert answered(stage, frame)[1] == 0
     changed = [place for place, byte in enumerate(before) if frame[place] != byte]
     # Nothing but the leader epoch, which is the broker's to set.
     assert all(12 <= place - (len(before) - 3 - len(a_batch(stage))) < 16 for place in changed)
     monkeypatch.undo()
-    assert PlainProduces(stage).answer(frame)[1] == 1  # type: ignore[arg-type]
+    assert answered(stage, frame)[1] == 1
     assert stage.replicas.leader("topic", 0).log.log_end_offset == 6
 
 
@@ -197,7 +260,7 @@ def test_a_defect_is_not_tried_again(stage: Stage, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(log.active, "_pwrite", broken)
     with pytest.raises(ZeroDivisionError):
-        PlainProduces(stage).answer(frame)  # type: ignore[arg-type]
+        answered(stage, frame)
     assert log.log_end_offset == 0
 
 
@@ -214,7 +277,7 @@ def test_a_failed_write_leaves_the_answers_before_it(stage: Stage, monkeypatch: 
 
     monkeypatch.setattr(segment, "_pwrite", full_after_two)
     frame = bytes(frame_of(request_of(stage, "topic", a_batch(stage)), 9))
-    taken, count, replies = PlainProduces(stage).answer(memoryview(bytearray(frame * 3)))  # type: ignore[arg-type]
+    taken, count, replies = answered(stage, memoryview(bytearray(frame * 3)))
     assert (taken, count) == (2 * len(frame), 2)
     assert len(replies) == 2 * (4 + int.from_bytes(replies[:4]))
 
@@ -225,7 +288,7 @@ def test_several_frames_are_answered_together_up_to_the_first_that_is_special(st
     special = frame_of(request_of(stage, "topic", a_batch(stage), acks=0), 9)
     arrived = bytearray(b"".join([*good, special, *good]))
     before = bytes(arrived)
-    taken, count, replies = PlainProduces(stage).answer(memoryview(arrived))  # type: ignore[arg-type]
+    taken, count, replies = answered(stage, memoryview(arrived))
     assert (taken, count) == (sum(map(len, good)), 3)
     assert arrived[taken:] == before[taken:]
     places = []
@@ -241,7 +304,7 @@ def test_several_frames_are_answered_together_up_to_the_first_that_is_special(st
 def test_a_frame_that_is_not_all_there_waits(stage: Stage, missing: int):
     stage.create("topic")
     frame = frame_of(request_of(stage, "topic", a_batch(stage)), 9)
-    assert PlainProduces(stage).answer(frame[:-missing])[:2] == (0, 0)  # type: ignore[arg-type]
+    assert answered(stage, frame[:-missing])[:2] == (0, 0)
 
 
 def test_a_frame_beyond_the_limit_is_left_to_be_refused(make_stage: MakeStage):
@@ -255,5 +318,5 @@ def test_a_frame_beyond_the_limit_is_left_to_be_refused(make_stage: MakeStage):
 def test_one_call_answers_a_bounded_number_of_frames(stage: Stage):
     stage.create("topic")
     frame = bytes(frame_of(request_of(stage, "topic", a_batch(stage)), 9))
-    taken, count, _ = PlainProduces(stage).answer(memoryview(bytearray(frame * 100)))  # type: ignore[arg-type]
+    taken, count, _ = answered(stage, memoryview(bytearray(frame * 100)))
     assert (taken, count) == (64 * len(frame), 64)

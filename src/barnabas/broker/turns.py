@@ -1,0 +1,72 @@
+"""Long work in turns: a request with very many elements gives the loop back every few milliseconds.
+
+The work is a generator. It yields None wherever it can pause, or a function that has to run in a thread; what
+that function returns (or raises) comes back from the yield. Work that is done within its first turn is
+answered at once, without a task. Its result may be something to await, such as a Later."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Generator
+from time import monotonic
+from types import CoroutineType
+from typing import Any, TypeAlias, TypeVar
+
+# Others wait about this long for one turn of one request.
+TURN_SECONDS = 0.004
+
+Result = TypeVar("Result")
+Pause: TypeAlias = Callable[[], Any] | None
+Work: TypeAlias = Generator[Pause, Any, Result]
+
+
+def in_turns(work: Work[Result]) -> Result | Coroutine[Any, Any, Any]:
+    """Run one turn: the result if that was enough, otherwise a coroutine that runs the others."""
+    try:
+        return _go_on(work, _turn(work))
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+
+
+def _turn(work: Work[Any]) -> Pause:
+    """Run until the time is over or the work has something for a thread. StopIteration has the result."""
+    end = monotonic() + TURN_SECONDS
+    while True:
+        pause = next(work)
+        if pause is not None or monotonic() > end:
+            return pause
+
+
+async def _go_on(work: Work[Any], pause: Pause) -> Any:
+    try:
+        while True:
+            if pause is None:
+                await asyncio.sleep(0)
+                pause = _turn(work)
+                continue
+            try:
+                value = await asyncio.to_thread(pause)
+            except Exception as error:
+                pause = work.throw(error)
+            else:
+                pause = work.send(value)
+    except StopIteration as done:
+        result = done.value
+    return await result if hasattr(result, "__await__") else result
+
+
+async def run_in_turns(work: Work[Result]) -> Result:
+    """Run all turns, for callers that are in a task already."""
+    result: Any = in_turns(work)
+    if isinstance(result, CoroutineType):
+        result = await result
+    return result  # type: ignore[no-any-return]
+
+
+def finish(work: Work[Result]) -> Result:
+    """Run work that is known to be short to its end, without a pause."""
+    try:
+        while True:
+            next(work)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]

@@ -1,0 +1,95 @@
+"""The gate: who may read and write what. A rule that lets a client in or refuses it is one line here.
+
+The gate answers with a permit (kernels/log_end.py), which holds until the partition withdraws it because its
+leader, in-sync set, config or log changed. The ordinary ways of Produce and Fetch ask for each request. The
+short ways keep permits, give up when the gate refuses, and never decide by themselves. So a new rule belongs
+here:
+
+- one about the asker or the partition: in `to_read` or `to_write`. If what it depends on can change, that
+  change must withdraw the permits of the partitions concerned.
+- one about what a request says: in one of the checks, which run each time."""
+
+from typing import NamedTuple, TypeAlias
+
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.ids import INTERNAL_TOPICS, ZERO_UUID, Uuid
+from barnabas.kernels.log_end import Permit
+from barnabas.records.compression import ZSTD
+from barnabas.replication.partition import Partition
+from barnabas.replication.replicas import Replicas
+
+# Tools with this client id may write to internal topics, as in Kafka.
+ADMIN_CLIENT_ID = "__admin_client"
+ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
+PRODUCE_ZSTD_VERSION_MIN = 7
+FETCH_ZSTD_VERSION_MIN = 10
+NO_REPLICA = -1
+
+Topic: TypeAlias = str | None
+
+
+class Asker(NamedTuple):
+    """Who asks: rights and quotas depend on this. `version` is the version of the API that is used."""
+
+    listener: str
+    client_id: str | None
+    version: int
+
+
+class Gate:
+    def __init__(self, replicas: Replicas) -> None:
+        self._replicas = replicas
+
+    def to_write(self, asker: Asker, topic: Topic, index: int, acks: int) -> Permit:
+        """A permit to append to the partition. `topic` is None if no topic has the id of the request."""
+        if acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
+            raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+        if topic is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+        if topic in INTERNAL_TOPICS and asker.client_id != ADMIN_CLIENT_ID:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"only coordinators may write to {topic}")
+        partition = self._replicas.leader(topic, index)
+        if acks == ACKS_ALL:
+            partition.check_enough_in_sync()
+        return partition.permit()
+
+    def to_read(self, asker: Asker, topic: Topic, topic_id: Uuid, index: int) -> Permit:
+        """A permit to read the partition. `topic` is None if no topic has the id of the request."""
+        if topic is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+        partition = self._replicas.leader(topic, index)
+        if topic_id not in (ZERO_UUID, partition.topic_id):
+            raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
+        return partition.permit()
+
+    @staticmethod
+    def check_replica(replica_id: int) -> None:
+        """A client that poses as a replica could move the high watermark. There are no replicas yet."""
+        if replica_id > NO_REPLICA:
+            raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+    @staticmethod
+    def check_read(asker: Asker, permit: Permit, leader_epoch: int, offset: int) -> None:
+        """What a Fetch says about itself must fit the partition."""
+        partition: Partition = permit.partition
+        if leader_epoch not in (-1, permit.leader_epoch):
+            partition.check_epoch(leader_epoch)
+        if permit.stores_zstd and asker.version < FETCH_ZSTD_VERSION_MIN:
+            raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        if not partition.log.log_start_offset <= offset <= partition.log.log_end_offset:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+
+    @staticmethod
+    def read_end(permit: Permit, committed_only: bool) -> int:
+        """The offset before which clients may read."""
+        partition: Partition = permit.partition
+        return partition.last_stable_offset if committed_only else partition.high_watermark
+
+    @staticmethod
+    def check_codec(asker: Asker, codec: int) -> None:
+        """A batch may be compressed only with what the version of Produce knows."""
+        if codec == ZSTD and asker.version < PRODUCE_ZSTD_VERSION_MIN:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+                f"zstd needs Produce version {PRODUCE_ZSTD_VERSION_MIN} or newer",
+            )
