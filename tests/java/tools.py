@@ -58,6 +58,10 @@ class Tools:
         "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
         "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
         "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
+        "kafka-acls": "org.apache.kafka.tools.AclCommand",
+        "kafka-features": "org.apache.kafka.tools.FeatureCommand",
+        "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
+        "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     }
 
     def __init__(self, bootstrap: str, run: Runner = run_java) -> None:

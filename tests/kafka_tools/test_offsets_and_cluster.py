@@ -55,6 +55,10 @@ def test_directories(same: Compare, topic: str, arguments: str) -> None:
     same("log-dirs", "--describe", *arguments.format(topic=topic).split())
 
 
+def test_moves_under_way(same: Compare) -> None:
+    assert same("reassign-partitions", "--list").lines == ["No partition reassignments found."]
+
+
 def test_versions_of_requests(same: Compare) -> None:
     assert len(same("broker-api-versions").lines) > 60
 
