@@ -331,7 +331,7 @@ def test_a_missing_batch_in_the_middle_is_refused():
     async def run() -> None:
         data = await finished(with_snapshot=False)
         ends = frame_ends(data)
-        with pytest.raises(StoreError, match="goes on at offset 8 where 4 is due"):
+        with pytest.raises(StoreError, match="expected offset 4, got 8"):
             await EmbeddedStore.open(DIRECTORY, files=on_disk(data[: ends[1]] + data[ends[2] :]))
 
     asyncio.run(run())

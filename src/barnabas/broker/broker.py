@@ -180,7 +180,7 @@ class Broker:
         if self.config["barnabas.adopt.log.dirs"]:
             await adopt_strays(self.logs, self.image, self.controller, self.id)
         if not self.logs.were_clean:
-            await self.controller.begin_terms(self.id)
+            await self.controller.raise_leader_epochs(self.id)
         # No await from here to `listen`: a change of the metadata in between would be missed.
         image = self.image
         set_strays_aside(self.logs, image)

@@ -1,4 +1,4 @@
-"""The decision to take in topics whose logs were found on disk, such as those a Kafka broker wrote. Pure."""
+"""The decision to add topics whose logs are on disk, such as those that a Kafka broker wrote. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from barnabas.metadata.records import MetadataRecord, PartitionRecord, ProducerI
 
 @dataclass(frozen=True, slots=True)
 class FoundTopic:
-    """A topic on disk: its id where one is written there, and the newest leader epoch by partition."""
+    """A topic on disk: its id, if it is stored there, and the newest leader epoch of each partition."""
 
     name: str
     id: Uuid | None
@@ -20,19 +20,19 @@ class FoundTopic:
 
 @dataclass(frozen=True, slots=True)
 class FoundTopics:
-    """All there is on disk; `producer_id_max` is the largest id that wrote any of it."""
+    """All topics on disk; `producer_id_max` is the largest producer id in their records."""
 
     topics: Sequence[FoundTopic]
     producer_id_max: int = -1
 
 
 def adopt_topics(image: MetadataImage, found: FoundTopics, broker_id: int) -> Decision[list[str]]:
-    """Make each of them a topic led by this broker; the names taken in.
+    """Make each of them a topic that this broker leads, and return the names of those added.
 
-    A new term begins above every epoch in the logs, and new producer ids above every id in them: a producer
-    that got an old one would be taken for its former holder. A partition missing between others is made."""
+    New leader epochs are above every epoch in the logs, and new producer ids above every id in them: a new
+    producer with an old id would be taken for the old producer. A missing partition is created."""
     records: list[MetadataRecord] = []
-    taken: list[str] = []
+    added: list[str] = []
     ids = set(image.topic_names)
     for topic in found.topics:
         topic_id = topic.id or random_uuid()
@@ -44,7 +44,7 @@ def adopt_topics(image: MetadataImage, found: FoundTopics, broker_id: int) -> De
             epoch = topic.epochs.get(index, -1) + 1
             replicas = (broker_id,)
             records.append(PartitionRecord(topic_id, index, replicas, replicas, broker_id, epoch))
-        taken.append(topic.name)
+        added.append(topic.name)
     if found.producer_id_max >= image.next_producer_id:
         records.append(ProducerIdsRecord(broker_id, -1, found.producer_id_max + 1))
-    return Decision(tuple(records), taken)
+    return Decision(tuple(records), added)

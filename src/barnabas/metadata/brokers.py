@@ -1,12 +1,13 @@
-"""Decisions about brokers: register, fence, unregister, and the elections that follow from them. Pure.
+"""Decisions about brokers: register, fence, unregister, and the elections that follow. Pure.
 
 Leader epochs. A broker that loses its session is fenced: each partition it leads goes to the next living
-replica of the ISR, or to nobody, and either way the leader epoch rises. A broker that registers takes the
-partitions that have no leader and count it in their ISR, and again the epoch rises. But a broker that comes
-back without having been fenced in between (the usual restart of a single broker) keeps its partitions and
-their epochs: nobody else can have led, and its log is the only one there is. Only if it did not stop in order
-does it begin new terms (`begin_terms`): a power failure may have cost it records that consumers have read,
-and the epoch is how they see it. Kafka fences a stopped broker, and raises the epoch at every start."""
+replica of the ISR, or has no leader; in both cases the leader epoch rises. A broker that registers becomes
+the leader of partitions that have no leader and have it in their ISR; again the epoch rises. But a broker
+that comes back without being fenced (the usual restart of a single broker) keeps its partitions and their
+epochs: no other broker can have led them, and its log is the only one. Only after an unclean stop does it
+raise all its leader epochs (`raise_leader_epochs`): a power failure may have lost records that consumers
+have read, and they notice that by the epoch. Kafka fences a stopped broker, and raises the epoch at every
+start."""
 
 from collections.abc import Iterator, Mapping
 
@@ -25,7 +26,7 @@ from barnabas.metadata.store import BrokerRegistration
 
 
 def register_broker(image: MetadataImage, registration: BrokerRegistration) -> Decision[int]:
-    """Register, or bring back, a broker; the answer is its epoch."""
+    """Register a broker, new or not; the answer is its epoch."""
     old = image.brokers.get(registration.id)
     same = old is not None and old.incarnation == registration.incarnation
     epoch = old.epoch if old is not None and same else image.offset
@@ -38,15 +39,15 @@ def register_broker(image: MetadataImage, registration: BrokerRegistration) -> D
 
 
 def fence_broker(image: MetadataImage, broker_id: int) -> Decision[None]:
-    """Take a broker's leaderships away; it stays registered."""
+    """Move all leaderships away from a broker; it stays registered."""
     broker = _registered(image, broker_id)
     if broker.fenced:
         return Decision((), None)
     return Decision((*_leaves(image, broker_id), _as_record(broker, fenced=True)), None)
 
 
-def begin_terms(image: MetadataImage, broker_id: int) -> Decision[int]:
-    """A new term, and so a new epoch, for every partition the broker leads; how many there are."""
+def raise_leader_epochs(image: MetadataImage, broker_id: int) -> Decision[int]:
+    """A new leader epoch for every partition that the broker leads; the answer is their number."""
     records = tuple(
         PartitionChangeRecord(topic.id, index, leader=broker_id)
         for topic in image.topics.values()
@@ -62,9 +63,9 @@ def unregister_broker(image: MetadataImage, broker_id: int) -> Decision[None]:
 
 
 def reconcile_sessions(image: MetadataImage, living: Mapping[int, BrokerRegistration]) -> Decision[bool]:
-    """Bring the image one broker closer to the sessions; the answer is whether there was anything to do.
+    """Register or fence one broker so that the image follows the sessions; False if there is nothing to do.
 
-    The living come first, so that there is somebody to lead what the dead leave behind."""
+    Living brokers come first, so that they can lead the partitions of those that are fenced."""
     for registration in living.values():
         decision = register_broker(image, registration)
         if decision.records:
@@ -76,10 +77,11 @@ def reconcile_sessions(image: MetadataImage, living: Mapping[int, BrokerRegistra
 
 
 def check_broker_epoch(image: MetadataImage, broker_id: int, epoch: int) -> None:
-    """Refuse a request of a former life of a broker, or of a broker nobody knows."""
-    if _registered(image, broker_id).epoch != epoch:
+    """Refuse a request of an earlier start of a broker, or of a broker that is not registered."""
+    current = _registered(image, broker_id).epoch
+    if current != epoch:
         raise KafkaError(
-            ErrorCode.STALE_BROKER_EPOCH, f"epoch {epoch} of broker {broker_id} is not its current one"
+            ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} has epoch {current} now, not {epoch}"
         )
 
 
@@ -113,9 +115,9 @@ def _leaves(image: MetadataImage, broker_id: int) -> Iterator[MetadataRecord]:
 def _without(
     image: MetadataImage, partition: PartitionImage, broker_id: int
 ) -> tuple[int | None, tuple[int, ...] | None]:
-    """New leader and ISR, None where there is no change, once the broker is out.
+    """The leader and ISR of a partition without the broker; None for what does not change.
 
-    The last member stays in the ISR: it alone is known to have every acknowledged record."""
+    The last member stays in the ISR: only this replica is known to have every acknowledged record."""
     isr = tuple(member for member in partition.isr if member != broker_id)
     leader: int | None = None
     if partition.leader == broker_id:

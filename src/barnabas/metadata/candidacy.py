@@ -1,7 +1,8 @@
-"""A broker's candidacy for controller: campaign, lead while the term lasts, campaign again.
+"""A broker's candidacy for controller: wait for the leadership, be the controller until it is lost, repeat.
 
-At the start of a term, and whenever a session begins or ends, the controller brings the brokers in the image
-in line with the sessions. A term in which that fails is given up and tried again a little later."""
+At the start of its leadership, and whenever a session begins or ends, the controller updates the brokers
+in the image to match the sessions. If that fails, it gives up the leadership and tries again a little
+later."""
 
 import asyncio
 import logging
@@ -31,7 +32,7 @@ class Candidacy:
         self._living: Mapping[int, BrokerRegistration] = {}
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        # Done with the reason once a term had to be given up.
+        # Has the reason when a leadership was given up.
         self.failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
 
     def start(self) -> None:
@@ -47,7 +48,7 @@ class Candidacy:
     def _ended(self, task: "asyncio.Task[None]") -> None:
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            logger.error("broker %d is no candidate for controller any more", self._broker_id, exc_info=error)
+            logger.error("broker %d can no longer become the controller", self._broker_id, exc_info=error)
             self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
@@ -60,7 +61,7 @@ class Candidacy:
                 leadership = await self._store.campaign(self._broker_id)
                 await self._serve(leadership)
             except (StoreError, KafkaError) as error:
-                logger.warning("broker %d gave up its term as controller: %s", self._broker_id, error)
+                logger.warning("broker %d is no longer the controller: %s", self._broker_id, error)
                 self._fail(error)
                 await asyncio.sleep(self._retry_seconds)
 

@@ -1,7 +1,7 @@
 """Decisions about configs: replace all overrides of a resource, or change some. Pure.
 
-One resource gets one answer: if any of its changes is refused, none of them happens. Which keys exist, which
-values they take and what an operation does is the config package's business."""
+One resource gets one answer: if one of its changes is refused, none of them is made. The config package knows
+which keys exist, which values are valid, and what an operation does."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -45,7 +45,7 @@ class ConfigChange:
 
 @dataclass(frozen=True, slots=True)
 class ConfigRules:
-    """The checks of overrides, under this broker's configuration as it is at the time."""
+    """Checks overrides against this broker's current configuration."""
 
     current: Callable[[], BrokerConfig]
 
@@ -56,11 +56,11 @@ class ConfigRules:
         validate_group_overrides(overrides, self.current())
 
     def check_broker(self, name: str, settings: Mapping[str, str]) -> None:
-        """Refuse settings of a broker, or of all brokers if the name is empty, that could not take effect."""
+        """Refuse invalid settings of one broker, or of all brokers if the name is empty."""
         validate_broker_dynamic(settings, per_broker=name != "")
         config = self.current()
         try:
-            # Values that are fine one by one can still contradict the rest of the configuration.
+            # Values that are valid alone may contradict the rest of the configuration.
             if name == "":
                 config.check_change(config.with_dynamic(settings, config.broker_dynamic))
             elif name == str(config.node_id):
@@ -69,7 +69,7 @@ class ConfigRules:
             raise invalid_request(error.message) from error
 
     def inherited(self, resource_type: int, key: str) -> str | None:
-        """The value that a resource has for a key it does not override, as text."""
+        """The value, as text, of a key that a resource does not override."""
         config = self.current()
         if resource_type == TOPIC_RESOURCE:
             return render(inherited_value(TOPIC_KEYS[key], config)) if key in TOPIC_KEYS else None
@@ -85,7 +85,7 @@ def alter_configs(
     alterations: Sequence[tuple[ConfigResource, Sequence[ConfigChange]]],
     rules: ConfigRules,
 ) -> Decision[Results]:
-    """Incremental changes: set, delete, append to and subtract from lists."""
+    """Incremental changes: set, delete, append to a list, subtract from a list."""
 
     def changed(resource: ConfigResource, changes: Sequence[ConfigChange]) -> dict[str, str]:
         values = dict(image.config(*resource))
@@ -108,13 +108,13 @@ def replace_configs(
     replacements: Sequence[tuple[ConfigResource, Mapping[str, str | None]]],
     rules: ConfigRules,
 ) -> Decision[Results]:
-    """All overrides of a resource at once: those not given are removed."""
+    """Replace all overrides of a resource: keys that are not given are removed."""
 
     def replaced(resource: ConfigResource, configs: Mapping[str, str | None]) -> dict[str, str]:
         values: dict[str, str] = {}
         for key, value in configs.items():
             if value is None:
-                raise invalid_request(f"config {key} has no value")
+                raise invalid_request(f"config {key} needs a value")
             values[key] = value
         return values
 
@@ -153,20 +153,20 @@ def _check_resource(image: MetadataImage, resource: ConfigResource) -> None:
     elif resource_type == BROKER_RESOURCE:
         _check_broker_name(image, name)
     elif resource_type == GROUP_RESOURCE:
-        # A group need not exist to have settings: it follows them once it does.
+        # Configs may be set before the group exists.
         if not name:
-            raise invalid_request("the name of the group is empty: groups have no common settings")
+            raise invalid_request("the group name is empty; configs can be set for one group only")
     elif resource_type in _REFUSED_RESOURCES:
         raise invalid_request(f"configs of {_REFUSED_RESOURCES[resource_type]} are not supported")
     else:
-        raise invalid_request(f"{resource_type} is not a resource type that has configs")
+        raise invalid_request(f"resource type {resource_type} has no configs")
 
 
 def _check_broker_name(image: MetadataImage, name: str) -> None:
     if name == "":
         return
     if not name.isascii() or not name.isdigit():
-        raise invalid_request(f"broker {name!r} is not a broker id; the empty name means all brokers")
+        raise invalid_request(f"{name!r} is not a broker id; use an empty name for all brokers")
     if str(int(name)) != name or int(name) not in image.brokers:
         raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {name} is not registered")
 

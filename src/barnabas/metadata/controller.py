@@ -1,13 +1,13 @@
 """The controller: the only writer of metadata. It turns requests into records, one request at a time.
 
-Decide, then apply: a pure function (topics.py, configs.py, brokers.py) looks at the image and gives records
-and an answer; the records are appended where that image ends; the answer is given once they are durable and
-the local image includes them. So each decision sees all earlier ones, and whoever asks next sees this one. If
-another controller was quicker, the decision is taken again on the newer image; if the epoch is over, the
-request gets NOT_CONTROLLER. Errors of one item are values in the answer; what fails for the whole request
-(NOT_CONTROLLER, KAFKA_STORAGE_ERROR) is raised.
+Decide, then apply: a pure function (topics.py, configs.py, brokers.py) reads the image and returns records
+and an answer. The records are appended at the offset where that image ends. The answer is given when they are
+durable and the local image includes them. So each decision sees all earlier ones, and the next caller sees
+this one. If another controller wrote first, the decision is made again on the newer image. If the controller
+epoch is over, the request gets NOT_CONTROLLER. Errors of one item are values in the answer; errors of the
+whole request (NOT_CONTROLLER, KAFKA_STORAGE_ERROR) are raised.
 
-It writes only while it holds the leadership that candidacy.py wins for it."""
+The controller writes only while it has the leadership, which candidacy.py gets for it."""
 
 import asyncio
 import logging
@@ -78,7 +78,7 @@ class Controller:
         self._leadership = leadership
 
     async def step_down(self) -> None:
-        """Write no more, and let what is being written finish."""
+        """Write nothing more, and wait for a write that has begun."""
         self._leadership = None
         async with self._turn:
             if self._snapshot is not None:
@@ -134,8 +134,8 @@ class Controller:
     async def fence_broker(self, broker_id: int) -> None:
         await self._commit(lambda image: brokers.fence_broker(image, broker_id))
 
-    async def begin_terms(self, broker_id: int) -> int:
-        return await self._commit(lambda image: brokers.begin_terms(image, broker_id))
+    async def raise_leader_epochs(self, broker_id: int) -> int:
+        return await self._commit(lambda image: brokers.raise_leader_epochs(image, broker_id))
 
     async def unregister_broker(self, broker_id: int) -> None:
         await self._commit(lambda image: brokers.unregister_broker(image, broker_id))
@@ -157,16 +157,16 @@ class Controller:
                 decision = decide(image)
                 if validate_only or not decision.records:
                     return decision.result
-                # A record that does not fold must never reach the log: no broker could load it again.
+                # A record that cannot be applied must not get into the log: no broker could load it.
                 image.apply(decision.records)
                 if await self._append(decision, image.offset, leadership):
                     return decision.result
         raise KafkaError(
-            ErrorCode.REQUEST_TIMED_OUT, "other controllers kept changing the metadata meanwhile"
+            ErrorCode.REQUEST_TIMED_OUT, "the metadata changed too often during the request; try again"
         )
 
     async def _append(self, decision: Decision[Result], offset: int, leadership: Leadership) -> bool:
-        """Whether the records are in the log; if not, the image is newer now and the decision is void."""
+        """Whether the records are in the log. If not, there is a newer image and a new decision is needed."""
         try:
             end_offset = await self._store.append(decision.records, offset, leadership.epoch)
         except OffsetConflict as conflict:
@@ -189,5 +189,5 @@ class Controller:
         try:
             await self._store.snapshot(self._follower.image, epoch)
         except StoreError as error:
-            # The log is complete without it; the next append tries again.
-            logger.warning("no metadata snapshot was written: %s", error)
+            # The log is complete without a snapshot. The next append tries again.
+            logger.warning("cannot write a metadata snapshot: %s", error)

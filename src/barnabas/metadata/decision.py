@@ -1,4 +1,4 @@
-"""A decision: the records to write, and the answer to give once they are written. See controller.py."""
+"""A decision: the records to write, and the answer to give when they are written. See controller.py."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar

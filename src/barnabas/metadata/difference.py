@@ -1,7 +1,7 @@
-"""What changed between two images: what a broker reacts to. Pure values: no I/O.
+"""What changed between two images, for a broker to react to. Pure values: no I/O.
 
-A topic that was deleted and created again under its name is in both `topics_deleted` (the old id) and
-`topics_created` (the new one); handle the deleted ones first."""
+A topic that was deleted and created again with the same name is in both `topics_deleted` (the old id) and
+`topics_created` (the new id). Handle the deleted ones first."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PartitionDifference:
-    """A partition, of a topic in both images, that is new (`old` is None) or has new values."""
+    """A partition that is new (`old` is None) or has new values. Its topic is in both images."""
 
     topic: TopicImage
     index: int
@@ -40,7 +40,7 @@ _NOTHING = Difference()
 
 
 def compare(old: "MetadataImage", new: "MetadataImage") -> Difference:
-    """The difference of any two images; a part that both share costs nothing to compare."""
+    """The difference of any two images. A part that both share is not compared."""
     return compare_touched(
         old,
         new,
@@ -57,7 +57,7 @@ def compare_touched(
     configs: Iterable[ConfigResource],
     brokers: Iterable[int],
 ) -> Difference:
-    """The difference, given that only these topics, configs and brokers can differ."""
+    """The difference of two images that can differ only in these topics, configs and brokers."""
     deleted: list[TopicImage] = []
     created: list[TopicImage] = []
     changed: list[PartitionDifference] = []

@@ -1,7 +1,7 @@
-"""The embedded metadata store: one broker, one file, no other process. See store.py for what it promises.
+"""The embedded metadata store: one broker, one file, no other process. store.py says what it guarantees.
 
-The log is a file (frames.py, logfile.py) written in a worker thread, so that fsync never stops the event
-loop; sessions and leadership live in this process (local.py). Belongs to one event loop."""
+The log is a file (frames.py, logfile.py). It is written in a worker thread, so that fsync never blocks the
+event loop. Sessions and leadership exist in this process only (local.py). Used by one event loop."""
 
 import asyncio
 import logging
@@ -31,13 +31,14 @@ from barnabas.metadata.store import (
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
-# Under a log directory; without a dash and a number at its end it cannot be taken for a partition's.
+# In a log directory. It does not end with a dash and a number, so it does not look like a partition.
 DIRECTORY_NAME = "barnabas-metadata"
 SNAPSHOT_BYTES_MIN = 1 << 20
 
 
 class EmbeddedStore:
-    """Made by `open`. A snapshot is due when the appends since the last one outweigh it and the minimum."""
+    """Create it with `open`. A snapshot is due when the appends since the last one are larger than that
+    snapshot and than the minimum."""
 
     def __init__(self, log_file: LogFile, contents: Contents, snapshot_bytes_min: int) -> None:
         self.cluster_id = contents.header.cluster_id
@@ -63,7 +64,7 @@ class EmbeddedStore:
         files: Files | None = None,
         snapshot_bytes_min: int = SNAPSHOT_BYTES_MIN,
     ) -> "EmbeddedStore":
-        """Load the store in `directory`, or begin one there, with `cluster_id` or else a new random id."""
+        """Load the store in `directory`, or create one with `cluster_id` or a new random id."""
         log_file = LogFile(files or RealFiles(), directory)
         contents = await asyncio.to_thread(log_file.open, cluster_id)
         return cls(log_file, contents, snapshot_bytes_min)
@@ -73,7 +74,7 @@ class EmbeddedStore:
         return self._end_offset
 
     async def append(self, records: Sequence[MetadataRecord], expected_offset: int, epoch: int) -> int:
-        return await self._to_the_end(self._append(tuple(records), expected_offset, epoch))
+        return await self._run_to_completion(self._append(tuple(records), expected_offset, epoch))
 
     async def _append(self, records: tuple[MetadataRecord, ...], expected_offset: int, epoch: int) -> int:
         async with self._turn:
@@ -85,7 +86,7 @@ class EmbeddedStore:
                 position = await asyncio.to_thread(self._write, batch, epoch)
                 self._batches.append((position, batch))
                 self._end_offset = batch.end_offset
-                self._tell([batch])
+                self._notify_watchers([batch])
             return self._end_offset
 
     def _write(self, batch: RecordBatch, epoch: int) -> int:
@@ -107,7 +108,7 @@ class EmbeddedStore:
         return grown > max(self._snapshot_bytes_min, self._base_size)
 
     async def snapshot(self, image: MetadataImage, epoch: int) -> None:
-        await self._to_the_end(self._snapshot(image, epoch))
+        await self._run_to_completion(self._snapshot(image, epoch))
 
     async def _snapshot(self, image: MetadataImage, epoch: int) -> None:
         async with self._turn:
@@ -137,7 +138,7 @@ class EmbeddedStore:
 
     async def close(self) -> None:
         self._watchers.clear()
-        self.election.depose()
+        self.election.end_leadership()
         self.sessions.end_all()
         async with self._turn:
             self._file.close()
@@ -145,13 +146,13 @@ class EmbeddedStore:
     def _check_epoch(self, epoch: int) -> None:
         if epoch != self.election.epoch:
             raise ControllerFenced(
-                f"controller epoch {epoch} is over; the cluster is at epoch {self.election.epoch}"
+                f"controller epoch {epoch} is over; the current epoch is {self.election.epoch}"
             )
 
     def _updates(self, from_offset: int) -> list[Update]:
         if not 0 <= from_offset <= self._end_offset:
             raise StoreError(
-                f"offset {from_offset} is beyond the end of the metadata log, {self._end_offset}"
+                f"cannot read the metadata log at offset {from_offset}: it ends at {self._end_offset}"
             )
         updates: list[Update] = []
         if from_offset < self._start_offset and self._base is not None:
@@ -162,12 +163,12 @@ class EmbeddedStore:
         updates.extend(batch for _, batch in self._batches if batch.offset >= from_offset)
         return updates
 
-    def _tell(self, updates: Sequence[Update]) -> None:
+    def _notify_watchers(self, updates: Sequence[Update]) -> None:
         for watcher in list(self._watchers):
             watcher(updates)
 
-    async def _to_the_end(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Finish the work even if its caller is cancelled: a thread cannot be stopped in mid-write."""
+    async def _run_to_completion(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Finish the work even if its caller is cancelled: a thread that writes cannot be stopped."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)

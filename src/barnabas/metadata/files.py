@@ -1,7 +1,7 @@
-"""The file seam of the embedded store: each step that a crash can fall before or after is one method here.
+"""The file operations of the embedded store. A crash can happen before or after each of them.
 
-Tests put a file system behind it that stops at a chosen step, writes only some of the bytes, or forgets
-what was not synced. Methods block, and are called from a worker thread."""
+Tests use a file system that stops at a chosen operation, writes only some of the bytes, or loses what was not
+synced. The methods block, and are called from a worker thread."""
 
 import fcntl
 import os
@@ -37,7 +37,7 @@ class Files(Protocol):
     def rename(self, source: Path, target: Path) -> None: ...
 
     def remove(self, path: Path) -> None:
-        """Remove the file if it is there."""
+        """Remove the file if it exists."""
         ...
 
     def close(self, descriptor: int) -> None: ...

@@ -1,8 +1,8 @@
-"""Follows the metadata log: folds what the store brings into the image and tells listeners, in order.
+"""Follows the metadata log: applies its records to the image, and calls listeners in order.
 
-Every broker has one. `image` is always whole and never goes back; listeners are called on the event loop, in
-the order they subscribed, before anyone who waits for that image goes on. A listener that fails is logged and
-the others still hear of the change: the image has moved, whatever one of them makes of it."""
+Every broker has one. `image` is always complete and never goes back. Listeners are called on the event
+loop, in the order they subscribed, before callers that wait for that image continue. If a listener fails,
+the error is logged and the other listeners are still called."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ class Follower:
         self.image = MetadataImage(cluster_id=store.cluster_id)
 
     async def start(self) -> None:
-        """Fold all there is, then follow; listeners subscribed before this hear of it as one change."""
+        """Apply the whole log, then follow it. Earlier listeners get the whole log as one change."""
         self._cancel = await self._store.watch(self.image.offset, self._take)
 
     def stop(self) -> None:
@@ -49,7 +49,7 @@ class Follower:
         return await self.until(lambda image: image.offset >= offset)
 
     async def until(self, predicate: Callable[[MetadataImage], bool]) -> MetadataImage:
-        """Wait for an image of which `predicate` is true."""
+        """Wait for an image for which `predicate` is true."""
         if predicate(self.image):
             return self.image
         waiter: asyncio.Future[MetadataImage] = asyncio.get_running_loop().create_future()
@@ -66,7 +66,8 @@ class Follower:
         start, records = old, list[MetadataRecord]()
         for update in updates:
             if isinstance(update, Snapshot):
-                # A snapshot stands for all records below its end, so counting on from there keeps the offset.
+                # A snapshot replaces all records below its end. The image counts its records, so it must
+                # begin at an offset that makes the count end there.
                 base = update.end_offset - len(update.records)
                 start, records = MetadataImage(cluster_id=old.cluster_id, offset=base), []
             records.extend(update.records)
@@ -83,7 +84,7 @@ class Follower:
             try:
                 listener(old, new, difference)
             except Exception:
-                logger.exception("a listener failed on the metadata change up to offset %d", new.offset)
+                logger.exception("a listener failed at the metadata change up to offset %d", new.offset)
         still_waiting = []
         for predicate, waiter in self._waiting:
             if waiter.done():

@@ -1,10 +1,10 @@
 """The bytes of the embedded store's file: frames of [length u32][crc32c u32][JSON payload], big-endian.
 
-The first frame is the header. When it names a start offset above 0, the second is the snapshot of that
-offset. Header and snapshot arrive by renaming a whole, synced file, so they cannot be torn. Every later frame
-is one append, written in one go and synced before the next begins, so only the last one can be torn. So a
-frame that does not check out is a torn tail when nothing valid follows it, and damage when something does.
-JSON has no zero bytes, so what a user puts into a config can never look like the start of a frame.
+The first frame is the header. If its start offset is above 0, the second is the snapshot of that offset.
+Header and snapshot are written to a new file that is synced and renamed, so they are never incomplete.
+Every later frame is one append, which is synced before the next one begins, so only the last one can be
+incomplete. An invalid frame is therefore an incomplete last frame if no valid frame follows it, and damage
+otherwise. JSON has no zero bytes, so a config value of a user can never look like the start of a frame.
 Pure functions over bytes: no I/O."""
 
 import json
@@ -22,12 +22,12 @@ _PAYLOAD_START = b'{"'
 
 
 class DamagedLog(StoreError):
-    """The file cannot be trusted, and cutting it would lose acknowledged changes."""
+    """The file is damaged, and cutting it would lose acknowledged changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """`epoch` is the controller epoch at the time the file was begun."""
+    """`epoch` is the controller epoch at which the file was created."""
 
     cluster_id: str
     start_offset: int
@@ -36,7 +36,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a file holds: the batches with the byte each begins at; `size` is without a torn tail."""
+    """What a file holds: each batch with its position in the file; `size` leaves out an incomplete frame."""
 
     header: Header
     snapshot: Snapshot | None
@@ -75,7 +75,7 @@ def _payload_end(data: bytes, position: int) -> int | None:
     """Where the frame at `position` ends, or None when there is no valid frame."""
     start = position + _PREFIX_SIZE
     end = start + int.from_bytes(data[position : position + 4], "big")
-    # A length of zero is what unwritten blocks look like, and their checksum would even match.
+    # Blocks that were never written look like a length of zero, and their checksum would match.
     if end == start or end > len(data):
         return None
     if crc32c(memoryview(data)[start:end]) != int.from_bytes(data[position + 4 : start], "big"):
@@ -84,19 +84,21 @@ def _payload_end(data: bytes, position: int) -> int | None:
 
 
 def _valid_frame_after(data: bytes, position: int) -> int | None:
-    found = data.find(_PAYLOAD_START, position + _PREFIX_SIZE)
-    while found >= 0:
-        candidate = found - _PREFIX_SIZE
+    payload = data.find(_PAYLOAD_START, position + _PREFIX_SIZE)
+    while payload >= 0:
+        candidate = payload - _PREFIX_SIZE
         if candidate > position and _payload_end(data, candidate) is not None:
             return candidate
-        found = data.find(_PAYLOAD_START, found + 1)
+        payload = data.find(_PAYLOAD_START, payload + 1)
     return None
 
 
 def _first_payload(data: bytes, position: int, what: str) -> tuple[dict[str, Any], int]:
     end = _payload_end(data, position)
     if end is None:
-        raise DamagedLog(f"the metadata log's {what} is damaged at byte {position}: restore it from a backup")
+        raise DamagedLog(
+            f"the {what} of the metadata log is damaged at byte {position}; restore it from a backup"
+        )
     payload: dict[str, Any] = json.loads(data[position + _PREFIX_SIZE : end])
     return payload, end
 
@@ -106,13 +108,13 @@ def _read_header(data: bytes) -> tuple[Header, int]:
     version = payload.get("format")
     if version != FORMAT_VERSION:
         raise StoreError(
-            f"the metadata log has format {version!r}; this version of Barnabas reads {FORMAT_VERSION}"
+            f"the metadata log has format {version!r}; this version of Barnabas reads format {FORMAT_VERSION}"
         )
     return Header(payload["cluster_id"], payload["start_offset"], payload["epoch"]), end
 
 
 def parse(data: bytes) -> Contents:
-    """All that the file holds before its torn tail, if it has one; raises DamagedLog for any other damage."""
+    """What the file holds, without an incomplete last frame. Raises DamagedLog for any other damage."""
     header, position = _read_header(data)
     snapshot: Snapshot | None = None
     batches: list[tuple[int, RecordBatch]] = []
@@ -127,8 +129,8 @@ def parse(data: bytes) -> Contents:
         payload = json.loads(data[position + _PREFIX_SIZE : end])
         if payload["offset"] != offset:
             raise DamagedLog(
-                f"the metadata log goes on at offset {payload['offset']} where {offset} is due "
-                f"(byte {position}): restore it from a backup"
+                f"the metadata log is damaged at byte {position}: expected offset {offset}, got "
+                f"{payload['offset']}; restore it from a backup"
             )
         batch = RecordBatch(offset, records_from_json(payload["records"]))
         batches.append((position, batch))
@@ -141,6 +143,6 @@ def _refuse_damage(data: bytes, position: int) -> None:
     valid = _valid_frame_after(data, position) if position < len(data) else None
     if valid is not None:
         raise DamagedLog(
-            f"the metadata log is damaged at byte {position}, before valid records at byte {valid}: "
+            f"the metadata log is damaged at byte {position}, and there are valid records at byte {valid}; "
             "restore it from a backup"
         )

@@ -1,7 +1,7 @@
-"""The metadata image: the state of the cluster after a given number of records. Immutable, shared freely.
+"""The metadata image: the state of the cluster after a given number of records. Immutable.
 
-An image is never changed: `apply` makes a new one that shares every part the records did not touch. What
-is touched is one shallow copy of a dictionary per `apply` (not per record): about 0.1 ms at 10,000 topics.
+An image never changes: `apply` makes a new one, which shares every part that the records do not change. A
+changed dictionary is copied once per `apply` (not per record), which takes about 0.1 ms for 10,000 topics.
 All look-ups are one or two dictionary reads. Pure values: no I/O, no clock, no asyncio."""
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from barnabas.ids import Uuid
 from barnabas.metadata.difference import Difference, compare
-from barnabas.metadata.folding import Folding
+from barnabas.metadata.image_builder import ImageBuilder
 from barnabas.metadata.parts import TOPIC_RESOURCE, BrokerImage, ConfigResource, PartitionImage, TopicImage
 from barnabas.metadata.records import (
     BrokerRecord,
@@ -27,7 +27,7 @@ _NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class MetadataImage:
-    """`offset` is the number of records folded in, and so the offset of the next one."""
+    """`offset` is the number of records that were applied, which is the offset of the next one."""
 
     cluster_id: str = ""
     offset: int = 0
@@ -53,7 +53,7 @@ class MetadataImage:
         return topic.partitions[index]
 
     def config(self, resource_type: int, name: str) -> Mapping[str, str]:
-        """The overrides stored for a resource; empty when there are none."""
+        """The overrides of a resource; empty if there are none."""
         return self.configs.get((resource_type, name), _NO_CONFIGS)
 
     def topic_config(self, name: str) -> Mapping[str, str]:
@@ -68,18 +68,18 @@ class MetadataImage:
         return self.apply_and_compare(records)[0]
 
     def apply_and_compare(self, records: Iterable[MetadataRecord]) -> tuple["MetadataImage", Difference]:
-        """As `apply`, with the difference found from what was touched instead of by comparing everything."""
-        folding = Folding(self)
+        """Like `apply`, and also the difference, found from what was changed without comparing everything."""
+        builder = ImageBuilder(self)
         for record in records:
-            folding.fold(record)
-        return folding.finish()
+            builder.apply(record)
+        return builder.finish()
 
     def difference(self, older: "MetadataImage") -> Difference:
-        """All that differs from an older image, however far apart the two are."""
+        """Everything that differs from an older image."""
         return compare(older, self)
 
     def records(self) -> Iterator[MetadataRecord]:
-        """The records that rebuild this image from an empty one: the content of a snapshot."""
+        """The records that build this image from an empty one: the content of a snapshot."""
         for feature, level in self.features.items():
             yield FeatureRecord(feature, level)
         for broker in self.brokers.values():

@@ -1,7 +1,7 @@
-"""Sessions and leadership inside one process: what the embedded store offers in place of ZooKeeper's.
+"""Sessions and leadership inside one process, for the embedded store.
 
-A session lives until it is closed or expired by hand. Leadership goes to candidates in the order they came.
-Belongs to one event loop."""
+A session exists until it is closed or ended. Candidates get the leadership in the order in which they came.
+Used by one event loop."""
 
 import asyncio
 from collections import deque
@@ -28,17 +28,17 @@ class LocalSessions:
 
     def register(self, registration: BrokerRegistration) -> LocalSession:
         if registration.id in self._sessions:
-            raise BrokerIdTaken(f"another broker with id {registration.id} is alive in this cluster")
+            raise BrokerIdTaken(f"another broker with id {registration.id} is running in this cluster")
         session = self._sessions[registration.id] = LocalSession(registration, self)
-        self._tell()
+        self._notify_watchers()
         return session
 
     def end(self, session: LocalSession) -> None:
-        """End a session: closed by its owner, or expired."""
+        """End a session, because its owner closed it or it expired."""
         if self._sessions.get(session.registration.id) is session:
             del self._sessions[session.registration.id]
             session.lost.set()
-            self._tell()
+            self._notify_watchers()
 
     def watch(self, watcher: SessionWatcher) -> Cancel:
         self._watchers.append(watcher)
@@ -52,7 +52,7 @@ class LocalSessions:
     def _living(self) -> Mapping[int, BrokerRegistration]:
         return {broker_id: session.registration for broker_id, session in self._sessions.items()}
 
-    def _tell(self) -> None:
+    def _notify_watchers(self) -> None:
         for watcher in list(self._watchers):
             watcher(self._living())
 
@@ -69,7 +69,7 @@ class LocalLeadership:
 
 
 class LocalElection:
-    """One holder at a time; each term gets the next epoch."""
+    """One broker has the leadership at a time; each leadership gets a new epoch."""
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
@@ -90,15 +90,15 @@ class LocalElection:
         return self._holder
 
     def release(self, leadership: LocalLeadership) -> None:
-        """End a term: resigned by its holder, or taken away."""
+        """End a leadership, because its holder resigned or lost it."""
         if self._holder is leadership:
             self._holder = None
-            # The epoch moves at once, so that a write of the old holder fails even before there is a new one.
+            # The epoch rises at once, so that a write of the old holder fails even before there is a new one.
             self.epoch += 1
             leadership.lost.set()
             self._wake_next()
 
-    def depose(self) -> None:
+    def end_leadership(self) -> None:
         if self._holder is not None:
             self.release(self._holder)
 
@@ -106,7 +106,7 @@ class LocalElection:
         if turn in self._waiting:
             self._waiting.remove(turn)
         elif self._holder is None:
-            # Woken and cancelled at the same moment: the turn must not be lost.
+            # This candidate was woken and cancelled at the same time: wake the next one instead.
             self._wake_next()
 
     def _wake_next(self) -> None:

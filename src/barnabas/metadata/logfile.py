@@ -1,8 +1,8 @@
-"""The embedded store's file on disk: opened, appended to, replaced by a snapshot. Blocking; one caller.
+"""The file of the embedded store: opened, appended to, replaced by a snapshot. Blocking; one caller.
 
-Holds at every moment, whatever is cut short: `metadata.log` is a whole header (and snapshot), then every
-append that returned, then at most one torn frame. A new file appears under that name only by a rename, after
-it was synced."""
+This is true at every moment, even after a crash: `metadata.log` is a complete header (and snapshot), then
+every append that returned, then at most one incomplete frame. A new file gets that name only by a rename,
+after it was synced."""
 
 import logging
 from pathlib import Path
@@ -30,11 +30,11 @@ class LogFile:
         self.size = 0
 
     def open(self, cluster_id: str | None) -> Contents:
-        """Lock the directory and load the log, making an empty one first if there is none."""
+        """Lock the directory and load the log; create an empty log if there is none."""
         try:
             return self._open(cluster_id)
         except OSError as error:
-            raise StoreError(f"the metadata in {self._directory} cannot be opened: {error}") from error
+            raise StoreError(f"cannot open the metadata in {self._directory}: {error}") from error
         except UnknownRecord as error:
             raise StoreError(str(error)) from error
 
@@ -66,7 +66,7 @@ class LogFile:
             raise StoreError(f"{self._directory} belongs to cluster {stored_id}, not to {cluster_id}")
         if contents.size < len(data):
             logger.warning(
-                "cut %d bytes of an unfinished change off %s at byte %d",
+                "removed %d bytes of an incomplete change from %s at byte %d",
                 len(data) - contents.size,
                 path,
                 contents.size,
@@ -77,33 +77,33 @@ class LogFile:
         return contents
 
     def append(self, frame: bytes) -> int:
-        """Write a frame durably at the end and return the byte it begins at."""
+        """Write a frame durably at the end, and return its position."""
         descriptor = self._writable()
         position = self.size
         try:
             self._files.write(descriptor, frame, position)
         except OSError as error:
             self._undo_write(descriptor)
-            raise StoreUnavailable(f"the metadata log cannot be written: {error}") from error
+            raise StoreUnavailable(f"cannot write the metadata log: {error}") from error
         try:
             self._files.sync(descriptor)
         except OSError as error:
-            # After a failed fsync nobody knows what is on disk, and a second one would claim success.
+            # After a failed fsync it is unknown what is on disk, and a second fsync would report success.
             self._broken = (
-                f"the metadata log could not be synced and is closed for writing until restart: {error}"
+                f"cannot sync the metadata log; it accepts no changes until the broker restarts: {error}"
             )
             raise StoreUnavailable(self._broken) from error
         self.size = position + len(frame)
         return position
 
     def replace(self, base: bytes, keep_from: int) -> None:
-        """Replace the log by `base` and the frames it has from byte `keep_from` on."""
+        """Replace the log with `base` and its own frames from byte `keep_from` on."""
         old = self._writable()
         kept = self._files.read(self._directory / LOG_NAME)[keep_from : self.size]
         try:
             self._descriptor = self._write_new(base + kept)
         except OSError as error:
-            raise StoreUnavailable(f"the metadata snapshot cannot be written: {error}") from error
+            raise StoreUnavailable(f"cannot write the metadata snapshot: {error}") from error
         self.size = len(base) + len(kept)
         self._files.close(old)
 
@@ -124,11 +124,11 @@ class LogFile:
         try:
             self._files.truncate(descriptor, self.size)
         except OSError as error:
-            # What was half written stays as a torn tail, so nothing may be written behind it.
-            self._broken = f"the metadata log is closed for writing until restart: {error}"
+            # The incomplete frame stays at the end, so nothing may be written after it.
+            self._broken = f"the metadata log accepts no changes until the broker restarts: {error}"
 
     def _write_new(self, data: bytes) -> int:
-        """Put a new file in the log's place; the old one stays untouched until the new one is synced."""
+        """Replace the log with a new file; the old one does not change before the new one is synced."""
         new_path = self._directory / NEW_LOG_NAME
         descriptor = self._files.create(new_path)
         try:
@@ -142,10 +142,11 @@ class LogFile:
         try:
             self._files.sync_directory(self._directory)
         except OSError as error:
-            # Power loss could bring the old file back, so nothing written to the new one may be acknowledged.
+            # A power failure could bring back the old file, so no change to the new one may be acknowledged.
             self._files.close(descriptor)
             self._broken = (
-                f"the metadata directory could not be synced; closed for writing until restart: {error}"
+                "cannot sync the metadata directory; the log accepts no changes until the broker restarts: "
+                f"{error}"
             )
             raise
         return descriptor

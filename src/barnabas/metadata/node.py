@@ -1,7 +1,7 @@
-"""A broker's share in the metadata: its session, its image, and its candidacy for controller, as one object.
+"""A broker's part in the metadata: its session, its image, and its candidacy for controller, in one object.
 
-The broker starts one and needs nothing else of this package but the image and the controller's methods. Any
-MetadataStore will do."""
+The broker starts one, and needs only the image and the methods of the controller besides it. It works with
+any MetadataStore."""
 
 import asyncio
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from barnabas.metadata.store import BrokerRegistration, Cancel, MetadataStore, S
 
 @dataclass(slots=True)
 class MetadataNode:
-    """Made by `start`. `broker_epoch` is the epoch of this incarnation of the broker."""
+    """Create it with `start`. `broker_epoch` is the epoch of this start of the broker."""
 
     broker_id: int
     broker_epoch: int
@@ -35,11 +35,11 @@ class MetadataNode:
         rules: ConfigRules,
         settings: ControllerSettings | None = None,
     ) -> "MetadataNode":
-        """Join the cluster; returns once the image has this incarnation of the broker, alive."""
+        """Join the cluster; returns when the image has this start of the broker, not fenced."""
         follower = Follower(store)
         await follower.start()
         controller = Controller(store, follower, rules, settings)
-        # The session comes first: a controller that found a registered broker without one would fence it.
+        # The session comes first: the controller fences a registered broker that has no session.
         try:
             session = await store.register_broker(registration)
         except BaseException:
@@ -76,7 +76,7 @@ class MetadataNode:
 
 
 async def _leave(candidacy: Candidacy, session: Session, follower: Follower) -> None:
-    # Before the session, or this broker as controller would still fence itself on the way out.
+    # Stop the candidacy before the session ends; otherwise this broker as the controller would fence itself.
     await candidacy.stop()
     await session.close()
     follower.stop()

@@ -1,4 +1,4 @@
-"""The parts an image is made of: broker, topic, partition. Immutable values, no behaviour beyond look-up."""
+"""The parts of an image: broker, topic, partition. Immutable values."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -8,7 +8,7 @@ from barnabas.metadata.records import NO_LEADER, Listener
 
 ConfigResource: TypeAlias = tuple[int, str]
 
-# Kafka's numbers of the resources that carry configs.
+# Kafka's numbers of the resource types that have configs.
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
 GROUP_RESOURCE = 32
@@ -50,5 +50,5 @@ class BrokerImage:
 
 
 def collision_key(name: str) -> str | None:
-    """What `name` becomes in metric names, where '.' and '_' are the same; None when it has neither."""
+    """The form of `name` in metric names, where '.' and '_' are the same; None if it has neither."""
     return name.replace(".", "_") if "." in name or "_" in name else None

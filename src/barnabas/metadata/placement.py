@@ -1,9 +1,10 @@
-"""Where replicas go: Kafka's striped placement. Pure functions; randomness is passed in.
+"""Chooses brokers for replicas, in Kafka's striped way. Pure functions; randomness is a parameter.
 
-Racks take turns, and within a rack its brokers take turns; both start at a random place, and each partition
-begins one further than the one before. So leaders and followers spread evenly, and no partition has two
-replicas in one rack while another rack has none. Brokers without a rack count as one rack of their own; Kafka
-treats them so, too. Living brokers come first; a fenced one may follow, but never lead, a new partition."""
+Racks take turns, and within a rack its brokers take turns. Both start at a random position, and each
+partition begins one position after the one before. So leaders and followers spread evenly, and no
+partition has two replicas in one rack while another rack has none. As in Kafka, all brokers without a rack
+form one rack. Living brokers come first. A fenced broker may have a follower of a new partition, but never
+its leader."""
 
 import random
 from collections.abc import Iterable
@@ -14,13 +15,13 @@ from barnabas.metadata.parts import BrokerImage
 
 
 class _Ring:
-    """Some brokers in a circle; each round begins one place further."""
+    """Brokers in a circle; each call of `next_order` begins one position later."""
 
     def __init__(self, brokers: list[int], start: int) -> None:
         self._brokers = sorted(brokers)
         self._start = start
 
-    def round(self) -> list[int]:
+    def next_order(self) -> list[int]:
         if not self._brokers:
             return []
         start = self._start % len(self._brokers)
@@ -36,8 +37,8 @@ class _Rack:
         self._living = _Ring(living, chooser.randrange(max(1, len(living))))
         self._fenced = _Ring(fenced, chooser.randrange(max(1, len(fenced))))
 
-    def round(self) -> list[int]:
-        return self._living.round() + self._fenced.round()
+    def next_order(self) -> list[int]:
+        return self._living.next_order() + self._fenced.next_order()
 
 
 def place_replicas(
@@ -45,7 +46,7 @@ def place_replicas(
 ) -> list[tuple[int, ...]]:
     """The replicas of each of the new partitions, the preferred leader first.
 
-    Raises INVALID_REPLICATION_FACTOR when there are not enough brokers, or none that can lead."""
+    Raises INVALID_REPLICATION_FACTOR if there are not enough brokers, or none that can lead."""
     by_rack: dict[str | None, list[BrokerImage]] = {}
     for broker in brokers:
         by_rack.setdefault(broker.rack, []).append(broker)
@@ -53,7 +54,7 @@ def place_replicas(
     if replication_factor > count:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"replication factor {replication_factor} needs as many brokers, and the cluster has {count}",
+            f"replication factor {replication_factor} is larger than the number of brokers, {count}",
         )
     racks = [
         _Rack(by_rack[name], chooser)
@@ -61,7 +62,10 @@ def place_replicas(
     ]
     leading = [index for index, rack in enumerate(racks) if rack.has_living]
     if not leading:
-        raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, "no broker is alive to lead a new partition")
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "no broker is alive, so a new partition would have no leader",
+        )
     start = chooser.randrange(len(leading))
     # The first replica leads, so every stripe begins in a rack with a living broker.
     starts = (leading[(start + number) % len(leading)] for number in range(partitions))
@@ -69,7 +73,7 @@ def place_replicas(
 
 
 def _stripe(racks: list[_Rack], replication_factor: int) -> tuple[int, ...]:
-    rounds = [rack.round() for rack in racks]
-    depth = max(map(len, rounds))
-    turns = (ring[turn] for turn in range(depth) for ring in rounds if turn < len(ring))
+    orders = [rack.next_order() for rack in racks]
+    depth = max(map(len, orders))
+    turns = (order[turn] for turn in range(depth) for order in orders if turn < len(order))
     return tuple(islice(turns, replication_factor))

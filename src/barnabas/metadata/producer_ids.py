@@ -1,6 +1,6 @@
-"""The decision that hands out producer ids: a block at a time, never the same id twice. Pure.
+"""The decision that gives out producer ids: one block at a time, and never the same id twice. Pure.
 
-The record is durable before the block is used, so a crash can waste ids but cannot repeat them."""
+The record is durable before the block is used. So a crash can lose ids, but cannot repeat them."""
 
 from dataclasses import dataclass
 
@@ -26,6 +26,6 @@ def allocate_producer_ids(
     check_broker_epoch(image, broker_id, broker_epoch)
     first_id = image.next_producer_id
     if first_id > _PRODUCER_ID_MAX - BLOCK_SIZE:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "all producer ids have been given away")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "there are no producer ids left")
     record = ProducerIdsRecord(broker_id, broker_epoch, first_id + BLOCK_SIZE)
     return Decision((record,), ProducerIdBlock(first_id, BLOCK_SIZE))

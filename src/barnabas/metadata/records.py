@@ -1,9 +1,9 @@
 """Metadata records: every change to the cluster is one of these, and nothing else changes the image.
 
-A record is written as a JSON object with its `type` and the `version` of its shape. A reader refuses a type
-or a version it does not know: skipping one would give brokers different images of the same log. Every change
-of a shape raises its version; a field added later has a default, so that older records still read.
-Pure values: no I/O."""
+A record is written as a JSON object with its `type` and the `version` of its fields. A reader refuses an
+unknown type or version: if it were skipped, brokers would have different images of the same log. Every change
+of the fields raises the version; a new field has a default, so that older records can be read. Pure values:
+no I/O."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ NO_LEADER = -1
 
 
 class UnknownRecord(ValueError):
-    """The log holds a record that this version of Barnabas cannot read."""
+    """The log has a record that this version of Barnabas cannot read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class TopicRecord:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRecord:
-    """A whole partition; the partitions of a topic come in the order of their index."""
+    """A whole partition. The partitions of a topic are in the order of their index."""
 
     topic_id: Uuid
     partition: int
@@ -50,10 +50,10 @@ class PartitionRecord:
 
 @dataclass(frozen=True, slots=True)
 class PartitionChangeRecord:
-    """New values of a partition; None leaves a field as it is.
+    """New values of a partition; a field that is None does not change.
 
-    Every change raises the partition epoch by one. A leader, even the same one again, raises the leader
-    epoch by one: this is how a new term of an old leader is told from its former one."""
+    Every change raises the partition epoch by one. A leader, even the same one, raises the leader epoch by
+    one: it is a new leadership."""
 
     topic_id: Uuid
     partition: int
@@ -64,14 +64,14 @@ class PartitionChangeRecord:
 
 @dataclass(frozen=True, slots=True)
 class RemoveTopicRecord:
-    """The topic, its partitions and its configs are gone."""
+    """Removes the topic, its partitions and its configs."""
 
     topic_id: Uuid
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigRecord:
-    """One config of one resource; the value None removes it. Resource types are Kafka's numbers."""
+    """One config of one resource; the value None removes it. Resource types have Kafka's numbers."""
 
     resource_type: int
     resource_name: str
@@ -101,7 +101,7 @@ class RemoveBrokerRecord:
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdsRecord:
-    """All producer ids below `next_producer_id` are given away and never given again."""
+    """All producer ids below `next_producer_id` are used and are never given out again."""
 
     broker_id: int
     broker_epoch: int
@@ -232,14 +232,14 @@ def record_from_json(fields: Mapping[str, Any]) -> MetadataRecord:
     shape = _SHAPES_BY_TYPE.get(fields.get("type", ""))
     if shape is None:
         raise UnknownRecord(
-            f"the metadata log has a record of type {fields.get('type')!r}, which this version of Barnabas "
-            "does not know: it was written by a newer one"
+            f"the metadata log has a record of unknown type {fields.get('type')!r}; "
+            "it was written by a newer version of Barnabas"
         )
     version = fields.get("version")
     if not isinstance(version, int) or not 0 <= version <= shape.version:
         raise UnknownRecord(
             f"the metadata log has a {shape.type} record of version {version!r}; "
-            f"this version of Barnabas reads up to {shape.version}"
+            f"this version of Barnabas reads versions up to {shape.version}"
         )
     return shape.decode(dict(fields) if not isinstance(fields, dict) else fields)
 

@@ -1,27 +1,29 @@
-"""The metadata store port: where the metadata log lives, who is alive, and who may write.
+"""The interface of a metadata store: it holds the metadata log, and knows who is alive and who may write.
 
-Two stores are meant to stand behind it: the embedded one (one broker, a local file) and a ZooKeeper one (a
-cluster). Controller and broker know only this file. Rules that every store keeps; the contract suite in
-tests/unit/metadata/test_store_contract.py holds each store to them:
+There is the embedded store (one broker, a local file); a ZooKeeper store (a cluster) will follow. Controller
+and broker know only this interface. Every store keeps these rules, and the contract tests in
+tests/unit/metadata/test_store_contract.py check them:
 
 Log. Records have offsets 0, 1, 2, ... An append is atomic: readers see all its records or none, so a topic
-never appears without its partitions. It is compare-and-append: it succeeds only when `expected_offset` is the
-end of the log, and only for the newest controller epoch; it returns after it is durable. A store with small
-values (a znode holds 1 MB) stages a large batch first and commits a pointer to it; callers do not split.
+never appears without its partitions. An append succeeds only if `expected_offset` is the end of the log and
+the controller epoch is the newest one; it returns when the records are durable. A store with a size limit (a
+znode holds 1 MB) first writes a large batch elsewhere and then commits a pointer to it; callers never split a
+batch.
 
-Fencing. `campaign` waits for leadership and returns an epoch above that of every batch in the log. From then
-on, appends and snapshots under any older epoch raise ControllerFenced, wherever they come from and however
-late: ZooKeeper checks the epoch node's version in the same multi-op as the write.
+Fencing. `campaign` waits for leadership and returns an epoch above that of every batch in the log. After
+that, every append and snapshot with an older epoch raises ControllerFenced, from any process and at any later
+time: ZooKeeper checks the version of the epoch node in the same transaction as the write.
 
-Watching. A watcher is called on the event loop with updates in offset order, none missing and none twice. All
-that was committed when `watch` is called arrives, as one call, before it returns. Where the log was trimmed
-beyond the watcher's offset it gets a Snapshot, which replaces everything it knew.
+Watching. A watcher is called on the event loop with all updates in offset order, each one once. What was
+committed before the call of `watch` comes in one call, before `watch` returns. If the log was trimmed beyond
+the watcher's offset, it gets a Snapshot, which replaces everything before.
 
-Sessions. A registered broker is alive until its session is closed or lost; the store then tells the session
-(`lost` is set) and every session watcher. Session watchers get the whole set of living brokers, at once and
-after every change; quick changes may be merged, so it is the set that counts and not the steps.
+Sessions. A registered broker is alive until its session is closed or lost. The store then sets `lost` of the
+session and calls every session watcher. Session watchers get the whole set of living brokers, at once and
+after every change; several quick changes may become one call.
 
-Cancelling a call does not undo it: the append of a cancelled caller may still happen, whole."""
+Cancelling a call does not undo it: the append of a cancelled caller may still happen, with all its
+records."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -34,11 +36,11 @@ from barnabas.metadata.records import Listener, MetadataRecord
 
 
 class StoreError(Exception):
-    """The store cannot do what was asked; the message is one sentence for the operator."""
+    """The store failed; the message is one sentence for the operator."""
 
 
 class OffsetConflict(StoreError):
-    """Somebody else appended first; `end_offset` is where the log ends now."""
+    """Another controller appended first; `end_offset` is the current end of the log."""
 
     def __init__(self, end_offset: int) -> None:
         super().__init__(f"the metadata log already ends at {end_offset}")
@@ -50,11 +52,11 @@ class ControllerFenced(StoreError):
 
 
 class BrokerIdTaken(StoreError):
-    """Another living session has this broker id."""
+    """Another session has this broker id."""
 
 
 class StoreUnavailable(StoreError):
-    """The write did not happen, or it is unknown whether it did; reading goes on."""
+    """The write failed, or it is unknown whether it happened; reading still works."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class RecordBatch:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Records that rebuild the image of `end_offset` from nothing."""
+    """Records that build the image of `end_offset` from an empty one."""
 
     end_offset: int
     records: tuple[MetadataRecord, ...]
@@ -84,7 +86,7 @@ Cancel: TypeAlias = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class BrokerRegistration:
-    """What a broker says of itself when it starts; `incarnation` is fresh for each start of the process."""
+    """What a broker says about itself when it starts; `incarnation` is new for each start of the process."""
 
     id: int
     incarnation: Uuid
@@ -96,7 +98,7 @@ SessionWatcher: TypeAlias = Callable[[Mapping[int, BrokerRegistration]], None]
 
 
 class Session(Protocol):
-    """A broker's sign of life."""
+    """A broker is alive while it has a session."""
 
     @property
     def lost(self) -> asyncio.Event: ...
@@ -105,7 +107,7 @@ class Session(Protocol):
 
 
 class Leadership(Protocol):
-    """The right to write, for one epoch."""
+    """The right to write metadata, for one controller epoch."""
 
     @property
     def epoch(self) -> int: ...
@@ -127,33 +129,33 @@ class MetadataStore(Protocol):
         ...
 
     async def read(self, from_offset: int) -> Sequence[Update]:
-        """All updates from that offset on; a Snapshot first when the log was trimmed beyond it.
+        """All updates from that offset on; the first is a Snapshot if the log was trimmed beyond the offset.
 
-        The offset is 0 or an end offset seen before, so it never falls inside a batch; StoreError if beyond
-        the end of the log."""
+        The offset is 0 or an earlier end offset, so it is never inside a batch. StoreError if it is after the
+        end of the log."""
         ...
 
     async def watch(self, from_offset: int, watcher: Watcher) -> Cancel: ...
 
     @property
     def snapshot_due(self) -> bool:
-        """Whether the log has grown enough for a snapshot to be worth writing."""
+        """Whether the log is large enough for a snapshot."""
         ...
 
     async def snapshot(self, image: MetadataImage, epoch: int) -> None:
-        """Store the image and trim the log up to its offset. On failure the log is as it was."""
+        """Store the image and trim the log up to its offset. After a failure the log is unchanged."""
         ...
 
     async def register_broker(self, registration: BrokerRegistration) -> Session:
-        """Raises BrokerIdTaken while another session of that id lives."""
+        """Raises BrokerIdTaken while another session has that id."""
         ...
 
     async def watch_sessions(self, watcher: SessionWatcher) -> Cancel: ...
 
     async def campaign(self, broker_id: int) -> Leadership:
-        """Wait to be the controller. One holder at a time; a cancelled wait leaves the queue."""
+        """Wait to become the controller. There is one at a time. Cancelling the call ends the wait."""
         ...
 
     async def close(self) -> None:
-        """Give up sessions and leadership and let go of all resources; safe to call twice."""
+        """Give up sessions and leadership, and free all resources. May be called twice."""
         ...

@@ -1,6 +1,6 @@
-"""Decisions about topics: create, delete, add partitions. Pure: image and request give records and answers.
+"""Decisions about topics: create, delete, add partitions. Pure: they return records and answers.
 
-Each item of a request gets its own answer, a value or a KafkaError; items that fail write nothing."""
+Each item of a request gets its own answer, a value or a KafkaError. Items that fail write nothing."""
 
 import random
 from collections import Counter
@@ -18,7 +18,7 @@ from barnabas.metadata.placement import place_replicas
 from barnabas.metadata.records import ConfigRecord, MetadataRecord, RemoveTopicRecord, TopicRecord
 
 DEFAULT = -1
-# Kafka's bound as well: one request becomes one atomic append.
+# As in Kafka: one request becomes one atomic append, so its size has a limit.
 PARTITIONS_PER_REQUEST_MAX = 10_000
 RESERVED_NAMES = frozenset({"__cluster_metadata"})
 
@@ -52,7 +52,7 @@ class TopicReference:
 
 @dataclass(frozen=True, slots=True)
 class NewPartitions:
-    """`count` is the wanted total; `assignments`, if given, has the replicas of each added partition."""
+    """`count` is the new total; `assignments`, if given, has the replicas of each added partition."""
 
     name: str
     count: int
@@ -61,7 +61,7 @@ class NewPartitions:
 
 @dataclass(frozen=True, slots=True)
 class TopicRules:
-    """What topic decisions need beside the image: defaults, the check of overrides, a source of chance."""
+    """What topic decisions need besides the image: defaults, the check of overrides, a random generator."""
 
     num_partitions: int
     replication_factor: int
@@ -113,7 +113,8 @@ def _check_request_size(partitions: int) -> None:
     if partitions > PARTITIONS_PER_REQUEST_MAX:
         raise KafkaError(
             ErrorCode.POLICY_VIOLATION,
-            f"the request asks for {partitions} partitions; at most {PARTITIONS_PER_REQUEST_MAX} fit in one",
+            f"the request would create {partitions} partitions; "
+            f"the limit for one request is {PARTITIONS_PER_REQUEST_MAX}",
         )
 
 
@@ -150,7 +151,7 @@ def _checked_configs(configs: Mapping[str, str | None], rules: TopicRules) -> di
     checked: dict[str, str] = {}
     for key, value in configs.items():
         if value is None:
-            raise KafkaError(ErrorCode.INVALID_CONFIG, f"config {key} has no value")
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"config {key} needs a value")
         checked[key] = value
     if checked:
         rules.check_configs(checked)
@@ -160,11 +161,12 @@ def _checked_configs(configs: Mapping[str, str | None], rules: TopicRules) -> di
 def _assigned(image: MetadataImage, topic: NewTopic) -> list[tuple[int, ...]]:
     if topic.replication_factor != DEFAULT or topic.num_partitions != DEFAULT:
         raise invalid_request(
-            "with an explicit replica assignment, partition count and replication factor must be -1"
+            "with a replica assignment, the number of partitions and the replication factor must be -1"
         )
     if sorted(topic.assignments) != list(range(len(topic.assignments))):
         raise KafkaError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "the assigned partitions must be 0, 1, 2, ... without a gap"
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "the partitions of a replica assignment must be 0, 1, 2, ... without a gap",
         )
     replicas = [tuple(topic.assignments[index]) for index in range(len(topic.assignments))]
     check_assignments(image, replicas, len(replicas[0]))
@@ -177,12 +179,12 @@ def _placed(image: MetadataImage, topic: NewTopic, rules: TopicRules) -> list[tu
     if factor <= 0:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"replication factor {factor} is neither positive nor -1, the default",
+            f"the replication factor must be positive, or -1 for the default, not {factor}",
         )
     if partitions <= 0:
         raise KafkaError(
             ErrorCode.INVALID_PARTITIONS,
-            f"a partition count of {partitions} is neither positive nor -1, the default",
+            f"the number of partitions must be positive, or -1 for the default, not {partitions}",
         )
     return place_replicas(image.brokers.values(), partitions, factor, rules.chooser)
 
@@ -190,12 +192,12 @@ def _placed(image: MetadataImage, topic: NewTopic, rules: TopicRules) -> list[tu
 def delete_topics(
     image: MetadataImage, references: Sequence[TopicReference]
 ) -> Decision[list[TopicImage | KafkaError]]:
-    """One answer per reference, in order: the topic as it was, or why it stays."""
-    found = [_find(image, reference) for reference in references]
-    repeated = _repeated(topic.id for topic in found if isinstance(topic, TopicImage))
+    """One answer per reference, in order: the deleted topic, or an error."""
+    referenced = [_find(image, reference) for reference in references]
+    repeated = _repeated(topic.id for topic in referenced if isinstance(topic, TopicImage))
     results: list[TopicImage | KafkaError] = []
     records: list[MetadataRecord] = []
-    for topic in found:
+    for topic in referenced:
         if isinstance(topic, TopicImage) and topic.id in repeated:
             results.append(invalid_request(f"topic {topic.name!r} is in the request more than once"))
             continue
@@ -208,12 +210,12 @@ def delete_topics(
 def _find(image: MetadataImage, reference: TopicReference) -> TopicImage | KafkaError:
     topic_id = None if reference.id == ZERO_UUID else reference.id
     if reference.name is not None and topic_id is not None:
-        return invalid_request("a topic is named by its name or its id, not by both")
+        return invalid_request("name a topic by its name or by its id, not by both")
     if reference.name is not None:
         missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return image.topic(reference.name) or KafkaError(missing, f"there is no topic {reference.name!r}")
     if topic_id is None:
-        return invalid_request("neither the name nor the id of a topic is given")
+        return invalid_request("a topic needs a name or an id")
     missing = ErrorCode.UNKNOWN_TOPIC_ID
     return image.topic_by_id(topic_id) or KafkaError(
         missing, f"there is no topic with id {uuid_to_string(topic_id)}"
@@ -226,7 +228,7 @@ PartitionsResults: TypeAlias = dict[str, int | KafkaError]
 def create_partitions(
     image: MetadataImage, requests: Sequence[NewPartitions], rules: TopicRules
 ) -> Decision[PartitionsResults]:
-    """One answer per topic name: its new number of partitions, or why it has as many as before."""
+    """One answer per topic name: its new number of partitions, or an error."""
     results: PartitionsResults = {}
     records: list[MetadataRecord] = []
     repeated = _repeated(request.name for request in requests)
@@ -259,7 +261,8 @@ def _add_partitions(
     if request.count <= present:
         raise KafkaError(
             ErrorCode.INVALID_PARTITIONS,
-            f"topic {request.name!r} has {present} partitions and can only grow, not go to {request.count}",
+            f"topic {request.name!r} has {present} partitions; the new number must be larger, "
+            f"not {request.count}",
         )
     factor = len(topic.partitions[0].replicas)
     added = request.count - present
@@ -270,7 +273,7 @@ def _add_partitions(
         if len(replicas) != added:
             raise KafkaError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"{added} partitions are to be added and {len(replicas)} have replicas assigned",
+                f"{added} partitions are added, but replicas are assigned for {len(replicas)}",
             )
         check_assignments(image, replicas, factor)
     return partition_records(image, topic.id, present, replicas)

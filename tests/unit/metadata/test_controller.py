@@ -39,7 +39,7 @@ def test_a_controller_whose_epoch_is_over_cannot_write(play):
         append = stage.store.append
 
         async def deposed_meanwhile(records, expected_offset, epoch):
-            stage.store.election.depose()
+            stage.store.election.end_leadership()
             return await append(records, expected_offset, epoch)
 
         stage.store.append = deposed_meanwhile
@@ -156,4 +156,4 @@ def test_a_snapshot_that_fails_does_not_fail_the_request(play, code_of, caplog):
             assert code_of(answers[name]) is ErrorCode.NONE
 
     play(story, snapshot_bytes_min=1000)
-    assert "no metadata snapshot was written: the disk is full" in caplog.text
+    assert "cannot write a metadata snapshot: the disk is full" in caplog.text

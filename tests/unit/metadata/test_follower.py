@@ -108,7 +108,7 @@ def test_a_listener_that_fails_or_leaves_does_not_stop_the_others(tmp_path, capl
         assert follower.image.offset == 2
 
     with_store(tmp_path, story)
-    assert "a listener failed on the metadata change up to offset 1" in caplog.text
+    assert "a listener failed at the metadata change up to offset 1" in caplog.text
 
 
 def test_a_wait_ends_when_the_follower_stops(tmp_path):

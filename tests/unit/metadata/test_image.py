@@ -3,8 +3,8 @@
 import pytest
 
 from barnabas.metadata.difference import PartitionDifference
-from barnabas.metadata.folding import InconsistentLog
 from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.image_builder import InconsistentLog
 from barnabas.metadata.parts import PartitionImage
 from barnabas.metadata.records import (
     BrokerRecord,

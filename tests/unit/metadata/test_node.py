@@ -66,7 +66,7 @@ def test_two_nodes_share_one_store_and_the_second_takes_over(tmp_path):
         with pytest.raises(KafkaError) as caught:
             await second.controller.create_topics([NewTopic("b")])
         assert caught.value.code is ErrorCode.NOT_CONTROLLER
-        store.election.depose()
+        store.election.end_leadership()
         store.sessions.end(first._session)
         await asyncio.wait_for(second.follower.until(lambda image: not image.alive(1)), 10)
         partition = second.image.partition("a", 0)
@@ -178,7 +178,7 @@ def test_a_defect_in_the_controller_stops_the_start_instead_of_hanging(tmp_path,
         await store.close()
 
     asyncio.run(story())
-    assert "is no candidate for controller any more" in caplog.text
+    assert "can no longer become the controller" in caplog.text
 
 
 def test_an_id_in_use_is_refused(tmp_path):
@@ -209,4 +209,4 @@ def test_a_node_that_cannot_register_fails_to_start_and_leaves_nothing(tmp_path,
         await node.close()
 
     asyncio.run(story())
-    assert "gave up its term as controller" in caplog.text
+    assert "is no longer the controller" in caplog.text

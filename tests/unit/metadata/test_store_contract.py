@@ -35,7 +35,7 @@ class StoreHarness(Protocol):
 
     async def expire(self, store: MetadataStore, session: Session) -> None: ...
 
-    async def depose(self, store: MetadataStore) -> None: ...
+    async def end_leadership(self, store: MetadataStore) -> None: ...
 
 
 class EmbeddedHarness:
@@ -49,9 +49,9 @@ class EmbeddedHarness:
         assert isinstance(store, EmbeddedStore) and isinstance(session, LocalSession)
         store.sessions.end(session)
 
-    async def depose(self, store: MetadataStore) -> None:
+    async def end_leadership(self, store: MetadataStore) -> None:
         assert isinstance(store, EmbeddedStore)
-        store.election.depose()
+        store.election.end_leadership()
 
 
 STORES: list[type[StoreHarness]] = [EmbeddedHarness]
@@ -158,7 +158,7 @@ class TestLog:
 
     def test_reading_beyond_the_end_is_an_error(self, harness: StoreHarness) -> None:
         async def story(store: MetadataStore) -> None:
-            with pytest.raises(StoreError, match="beyond the end"):
+            with pytest.raises(StoreError, match="cannot read the metadata log at offset 1"):
                 await store.read(1)
 
         with_store(harness, story)
@@ -406,7 +406,7 @@ class TestLeadership:
         async def story(store: MetadataStore) -> None:
             old = await store.campaign(1)
             await store.append(features(1), 0, old.epoch)
-            await harness.depose(store)
+            await harness.end_leadership(store)
             async with asyncio.timeout(10):
                 await old.lost.wait()
             with pytest.raises(ControllerFenced):

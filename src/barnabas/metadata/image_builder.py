@@ -1,8 +1,8 @@
-"""Folding records into an image: the only code that gives a metadata record its meaning.
+"""Applies records to an image: the only code that gives a metadata record its meaning.
 
-A Folding starts from one image, takes records in log order, and finishes with the next image and what
-changed. It copies a dictionary the first time a record touches it, and holds the partitions of a touched
-topic in a list meanwhile, so that loading a log costs time in proportion to its records."""
+An ImageBuilder starts from one image, applies records in the order of the log, and returns the next image and
+the difference. It copies a dictionary when a record first changes it, and keeps the partitions of a changed
+topic in a list. So the time to load a log grows linearly with its records."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 
 class InconsistentLog(ValueError):
-    """A record does not fit the image it follows; the log is not one that a controller wrote."""
+    """A record cannot be applied to the image before it; no controller has written such a log."""
 
 
-class Folding:
+class ImageBuilder:
     def __init__(self, image: "MetadataImage") -> None:
         self._image = image
         self._count = 0
@@ -49,8 +49,8 @@ class Folding:
         self._touched_configs: set[ConfigResource] = set()
         self._touched_brokers: set[int] = set()
 
-    def fold(self, record: MetadataRecord) -> None:
-        _FOLDS[type(record)](self, record)
+    def apply(self, record: MetadataRecord) -> None:
+        _APPLY[type(record)](self, record)
         self._count += 1
 
     def finish(self) -> "tuple[MetadataImage, Difference]":
@@ -66,7 +66,7 @@ class Folding:
         return new, difference
 
     def _own(self, name: str) -> dict[Any, Any]:
-        """The dictionary `name` of the image being made; a copy of the old image's on first use."""
+        """The dictionary `name` of the new image; on first use a copy of the old image's."""
         owned = self._changed.get(name)
         if owned is None:
             owned = self._changed[name] = dict(getattr(self._image, name))
@@ -90,7 +90,7 @@ class Folding:
             self._touched_topics.add(name)
         return partitions
 
-    def _fold_topic(self, record: TopicRecord) -> None:
+    def _apply_topic(self, record: TopicRecord) -> None:
         topics = self._own("topics")
         if record.name in topics:
             raise InconsistentLog(
@@ -104,7 +104,7 @@ class Folding:
         if key is not None:
             self._own("collisions")[key] = record.name
 
-    def _fold_partition(self, record: PartitionRecord) -> None:
+    def _apply_partition(self, record: PartitionRecord) -> None:
         partitions = self._partitions_of(self._topic_name(record.topic_id))
         image = PartitionImage(
             record.replicas,
@@ -121,7 +121,7 @@ class Folding:
         else:
             raise self._no_partition(record)
 
-    def _fold_partition_change(self, record: PartitionChangeRecord) -> None:
+    def _apply_partition_change(self, record: PartitionChangeRecord) -> None:
         partitions = self._partitions_of(self._topic_name(record.topic_id))
         if not 0 <= record.partition < len(partitions):
             raise self._no_partition(record)
@@ -143,7 +143,7 @@ class Folding:
             f"of topic {name!r}, which has {len(self._partitions_of(name))}"
         )
 
-    def _fold_remove_topic(self, record: RemoveTopicRecord) -> None:
+    def _apply_remove_topic(self, record: RemoveTopicRecord) -> None:
         name = self._topic_name(record.topic_id)
         del self._own("topics")[name]
         del self._own("topic_names")[record.topic_id]
@@ -157,7 +157,7 @@ class Folding:
             del self._own("configs")[resource]
             self._touched_configs.add(resource)
 
-    def _fold_config(self, record: ConfigRecord) -> None:
+    def _apply_config(self, record: ConfigRecord) -> None:
         resource = (record.resource_type, record.resource_name)
         configs = self._own("configs")
         values = dict(configs.get(resource, {}))
@@ -171,34 +171,34 @@ class Folding:
             configs.pop(resource, None)
         self._touched_configs.add(resource)
 
-    def _fold_broker(self, record: BrokerRecord) -> None:
+    def _apply_broker(self, record: BrokerRecord) -> None:
         self._own("brokers")[record.id] = BrokerImage(
             record.id, record.epoch, record.incarnation, record.listeners, record.rack, record.fenced
         )
         self._touched_brokers.add(record.id)
 
-    def _fold_remove_broker(self, record: RemoveBrokerRecord) -> None:
+    def _apply_remove_broker(self, record: RemoveBrokerRecord) -> None:
         self._own("brokers").pop(record.id, None)
         self._touched_brokers.add(record.id)
 
-    def _fold_producer_ids(self, record: ProducerIdsRecord) -> None:
+    def _apply_producer_ids(self, record: ProducerIdsRecord) -> None:
         self._changed["next_producer_id"] = record.next_producer_id
 
-    def _fold_feature(self, record: FeatureRecord) -> None:
+    def _apply_feature(self, record: FeatureRecord) -> None:
         if record.level:
             self._own("features")[record.name] = record.level
         else:
             self._own("features").pop(record.name, None)
 
 
-_FOLDS: dict[type[MetadataRecord], Callable[[Folding, Any], None]] = {
-    TopicRecord: Folding._fold_topic,
-    PartitionRecord: Folding._fold_partition,
-    PartitionChangeRecord: Folding._fold_partition_change,
-    RemoveTopicRecord: Folding._fold_remove_topic,
-    ConfigRecord: Folding._fold_config,
-    BrokerRecord: Folding._fold_broker,
-    RemoveBrokerRecord: Folding._fold_remove_broker,
-    ProducerIdsRecord: Folding._fold_producer_ids,
-    FeatureRecord: Folding._fold_feature,
+_APPLY: dict[type[MetadataRecord], Callable[[ImageBuilder, Any], None]] = {
+    TopicRecord: ImageBuilder._apply_topic,
+    PartitionRecord: ImageBuilder._apply_partition,
+    PartitionChangeRecord: ImageBuilder._apply_partition_change,
+    RemoveTopicRecord: ImageBuilder._apply_remove_topic,
+    ConfigRecord: ImageBuilder._apply_config,
+    BrokerRecord: ImageBuilder._apply_broker,
+    RemoveBrokerRecord: ImageBuilder._apply_remove_broker,
+    ProducerIdsRecord: ImageBuilder._apply_producer_ids,
+    FeatureRecord: ImageBuilder._apply_feature,
 }
