@@ -125,7 +125,7 @@ def test_a_log_from_the_future_is_refused_in_one_sentence(tmp_path):
         log = tmp_path / "m" / "metadata.log"
         written = log.read_bytes()
         for old, new, sentence in (
-            (b'"type":"feature"', b'"type":"quotas!"', "of unknown type 'quotas!'; it was written by a newer version"),
+            (b'"type":"feature"', b'"type":"quotas!"', "of unknown type 'quotas!'; it was written by"),
             (b'"format":1', b'"format":9', "has format 9; this version of Barnabas reads format 1"),
         ):
             log.write_bytes(reframed(written.replace(old, new)))
