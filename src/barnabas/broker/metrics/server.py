@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 REQUEST_BYTES_MAX = 8192
 REQUEST_SECONDS_MAX = 10.0
+CONNECTIONS_MAX = 100
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -69,6 +70,10 @@ class MetricsServer:
             await self._server.wait_closed()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._tasks) >= CONNECTIONS_MAX:
+            writer.write(_refusal(BadRequest(HTTPStatus.SERVICE_UNAVAILABLE, "Too many connections.")))
+            writer.close()
+            return
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -91,8 +96,7 @@ class MetricsServer:
             request = _parse(await _read_head(reader))
             return await self._answer(request)
         except BadRequest as problem:
-            body = f"{problem}\n".encode()
-            return _head(problem.status, "text/plain; charset=utf-8", len(body), **problem.headers) + body
+            return _refusal(problem)
 
     async def _answer(self, request: Request) -> bytes:
         if request.path not in ("/", "/metrics"):
@@ -169,6 +173,11 @@ def _number(text: str) -> float:
 def _prefers_open_metrics(accept: str) -> bool:
     weight = _quality(accept, "application/openmetrics-text")
     return weight > 0 and weight >= max(_quality(accept, "text/plain"), _quality(accept, "*/*"))
+
+
+def _refusal(problem: BadRequest) -> bytes:
+    body = f"{problem}\n".encode()
+    return _head(problem.status, "text/plain; charset=utf-8", len(body), **problem.headers) + body
 
 
 def _head(status: HTTPStatus, content_type: str, length: int | None, **headers: str) -> bytes:

@@ -16,7 +16,7 @@ from tests.support.visible_broker import VisibleBroker, visible_broker
 
 from barnabas.broker.broker import Broker
 from barnabas.broker.dispatch import Traffic
-from barnabas.broker.metrics import groups
+from barnabas.broker.metrics import groups, partitions
 from barnabas.errors import ErrorCode
 from barnabas.metadata.difference import Difference
 from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -234,6 +234,17 @@ def test_the_process_and_its_loop(running: VisibleBroker) -> None:
     assert 0 < share <= 1
     assert found["barnabas_loop_idle_seconds_total"] > 0
     assert list(found.of("barnabas_build_info").values()) == [1]
+
+
+def test_a_topic_that_is_deleted_during_a_scrape_does_not_break_it(
+    running: VisibleBroker, client: RawClient
+) -> None:
+    topic = new_topic(client, partitions=3)
+    produce_batch(client, topic, batch_of(b"x"))
+    families = running.look(lambda broker: [family for family in partitions.collect(broker) if family])
+    client.call(20, 6, DeleteTopicsRequest(topics=[DeleteTopicState(name=topic.name)], timeout_ms=1000))
+    samples = running.look(lambda _: {family.name: list(family.samples) for family in families})
+    assert len(samples["kafka_log_log_size"]) == 3
 
 
 def test_a_deleted_topic_is_gone(running: VisibleBroker, client: RawClient) -> None:

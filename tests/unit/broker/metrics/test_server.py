@@ -147,6 +147,16 @@ def test_a_peer_that_sends_nothing_is_let_go(running: VisibleBroker, monkeypatch
     assert converse(running, b"GET /metrics HTTP/1.1\r\n") == b""
 
 
+def test_connections_have_a_limit(running: VisibleBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "CONNECTIONS_MAX", 1)
+    with socket.create_connection(("127.0.0.1", metrics_port(running)), timeout=20) as first:
+        first.sendall(b"GET / HTTP/1.1\r\n")
+        response, body = ask(running)
+        assert (response.status, body) == (503, b"Too many connections.\n")
+        first.sendall(b"\r\n")
+        assert first.recv(65536).startswith(b"HTTP/1.1 200 OK\r\n")
+
+
 def test_labels_are_escaped(running: VisibleBroker) -> None:
     # Group ids may have any characters.
     name = 'a "group"\\with\nlines'
