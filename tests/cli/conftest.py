@@ -56,7 +56,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
 
     def run(*arguments: str, stdin: str | bytes = "") -> Ran:
         given = stdin.encode() if isinstance(stdin, str) else stdin
-        # Tools that move bytes write to the buffer below the text.
+        # Tools that print bytes write to the underlying buffer.
         written, err = io.BytesIO(), io.StringIO()
         out = io.TextIOWrapper(written, encoding="utf-8", write_through=True)
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))

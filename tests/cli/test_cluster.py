@@ -54,7 +54,7 @@ def test_no_partition_is_moving(run: Run, server: tuple[str, str]) -> None:
 def test_a_cluster_needs_an_address_and_a_command(run: Run, server: tuple[str, str]) -> None:
     assert "--bootstrap-server" in run("cluster", "cluster-id").err
     assert run("cluster", *server).code == 1
-    assert "no controllers" in run("cluster", "cluster-id", "-C", "localhost:1").err
+    assert "no separate controllers" in run("cluster", "cluster-id", "-C", "localhost:1").err
 
 
 def test_versions_of_requests(run: Run, bootstrap: str, server: tuple[str, str]) -> None:
@@ -111,7 +111,7 @@ def test_versions_of_requests_as_json(run: Run, server: tuple[str, str]) -> None
         ),
     ],
 )
-def test_what_needs_a_cluster_says_so(
+def test_tools_that_need_a_cluster_print_an_error(
     run: Run, server: tuple[str, str], command: str, arguments: str
 ) -> None:
     ran = run(command, *server, *arguments.split())
@@ -121,12 +121,12 @@ def test_what_needs_a_cluster_says_so(
 
 
 @pytest.mark.parametrize(
-    "command, arguments, told",
+    "command, arguments, message",
     [
         ("acls", "--list --add", "not allowed with"),
         ("acls", "--add --operation Fly", "--operation Fly is not one of Read"),
         ("leader-election", "--election-type free --all-topic-partitions", "invalid choice"),
-        ("leader-election", "--election-type preferred --topic orders", "go together"),
+        ("leader-election", "--election-type preferred --topic orders", "must be used together"),
         ("leader-election", "--election-type preferred", "is required"),
         ("reassign-partitions", "--list --verify", "exactly one action"),
         ("reassign-partitions", "--execute", "--execute needs --reassignment-json-file"),
@@ -134,12 +134,12 @@ def test_what_needs_a_cluster_says_so(
         ("reassign-partitions", "--list --throttle fast", "invalid int value"),
     ],
 )
-def test_wrong_options_of_these_are_told_all_the_same(
-    run: Run, server: tuple[str, str], command: str, arguments: str, told: str
+def test_wrong_options_of_these_tools_are_reported(
+    run: Run, server: tuple[str, str], command: str, arguments: str, message: str
 ) -> None:
     ran = run(command, *server, *arguments.split())
-    assert ran.code == 1 and told in ran.err
+    assert ran.code == 1 and message in ran.err
 
 
-def test_every_tool_tells_its_version(run: Run) -> None:
+def test_every_tool_prints_its_version(run: Run) -> None:
     assert run("topics", "--version") == Ran(0, f"barnabas {barnabas.__version__}\n", "")

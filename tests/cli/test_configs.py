@@ -87,7 +87,7 @@ def test_settings_of_a_topic(configs: Configs, topic: str) -> None:
     assert configs("--topic", topic, "--describe").lines == [f"Dynamic configs for topic {topic} are:"]
 
 
-def test_throttled_replicas_take_a_star(configs: Configs, topic: str) -> None:
+def test_throttled_replicas_may_be_a_star(configs: Configs, topic: str) -> None:
     throttled = "leader.replication.throttled.replicas=*,follower.replication.throttled.replicas=*"
     assert configs("--topic", topic, "--alter", "--add-config", throttled).code == 0
     described = configs("--topic", topic, "--describe").out
@@ -147,33 +147,35 @@ def test_levels_of_loggers(configs: Configs) -> None:
 
 
 @pytest.mark.parametrize(
-    "entity, told",
+    "entity, message",
     [
         (("--topic", "nope"), "The topic 'nope' doesn't exist and doesn't have dynamic config.\n"),
         (("--broker", "7"), "The broker '7' doesn't exist and doesn't have dynamic config.\n"),
         (("--client-metrics", "m"), "The client-metric 'm' doesn't exist and doesn't have dynamic config.\n"),
     ],
 )
-def test_what_does_not_exist_has_no_settings(configs: Configs, entity: tuple[str, str], told: str) -> None:
-    assert configs(*entity, "--describe") == Ran(0, told, "")
+def test_an_entity_that_does_not_exist_has_no_settings(
+    configs: Configs, entity: tuple[str, str], message: str
+) -> None:
+    assert configs(*entity, "--describe") == Ran(0, message, "")
 
 
 @pytest.mark.parametrize(
-    "arguments, told",
+    "arguments, message",
     [
         (("--alter", "--topic", "nope", "--add-config", "segment.ms=1"), "there is no topic 'nope'"),
         (("--describe", "--topic", "nope", "--all"), "there is no topic 'nope'"),
         (("--alter", "--broker-defaults", "--add-config", "log.cleaner.threads=none"), "log.cleaner.threads"),
         (("--alter", "--broker", "1", "--add-config", "broker.id=2"), "broker.id"),
-        (("--describe", "--topic", "a", "--add-config", "a=1"), "go with --alter"),
-        (("--alter", "--topic", "a", "--add-config", "a=1", "--json"), "go with --describe"),
+        (("--describe", "--topic", "a", "--add-config", "a=1"), "can only be used with --alter"),
+        (("--alter", "--topic", "a", "--add-config", "a=1", "--json"), "can only be used with --describe"),
         (("--describe", "--alter", "--topic", "a"), "exactly one action"),
     ],
 )
-def test_refusals_are_one_sentence(configs: Configs, arguments: tuple[str, ...], told: str) -> None:
+def test_refusals_are_one_sentence(configs: Configs, arguments: tuple[str, ...], message: str) -> None:
     refused = configs(*arguments)
     assert (refused.code, refused.out) == (1, "")
-    assert refused.err.startswith("Error: ") and told in refused.err and refused.err.count("\n") == 1
+    assert refused.err.startswith("Error: ") and message in refused.err and refused.err.count("\n") == 1
 
 
 def test_settings_from_a_file(configs: Configs, topic: str, tmp_path: Path) -> None:
@@ -184,13 +186,13 @@ def test_settings_from_a_file(configs: Configs, topic: str, tmp_path: Path) -> N
     assert "  cleanup.policy=compact,delete " in described and "  segment.ms=3600000 " in described
 
 
-def test_controllers_are_not_asked(run: Run) -> None:
+def test_bootstrap_controller_is_refused(run: Run) -> None:
     ran = run("configs", "--bootstrap-controller", "localhost:1", "--describe", "--topic", "a")
     assert ran.code == 1 and "--bootstrap-server" in ran.err
 
 
 @pytest.mark.parametrize("written", [["--zookeeper", "zk:2181"], ["--zookeeper=zk:2181"]])
-def test_zookeeper_is_answered_with_the_option_to_use(run: Run, written: list[str]) -> None:
+def test_the_error_for_zookeeper_names_the_option_to_use(run: Run, written: list[str]) -> None:
     ran = run("configs", *written, "--entity-type", "topics", "--entity-name", "transaction", "--alter")
     assert ran.code == 1
     assert "--bootstrap-server" in ran.err and ran.err.count("\n") == 1

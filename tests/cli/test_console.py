@@ -61,7 +61,7 @@ def properties(**given: str) -> list[str]:
     ]
 
 
-def test_lines_come_back(produce: Tool, consume: Tool) -> None:
+def test_lines_are_written_and_read(produce: Tool, consume: Tool) -> None:
     sent = produce(stdin="one\ntwo\n\nthree")
     assert (sent.code, sent.out, sent.err) == (0, "", "")
     read = consume()
@@ -69,7 +69,7 @@ def test_lines_come_back(produce: Tool, consume: Tool) -> None:
     assert read.err == "Processed a total of 4 messages\n"
 
 
-def test_binary_values_pass_unharmed(produce: Tool, consume: Tool) -> None:
+def test_binary_values_are_not_changed(produce: Tool, consume: Tool) -> None:
     every_byte = bytes(range(256)).replace(b"\n", b"")
     produce("--sync", "--compression-codec", stdin=every_byte + b"\n" + every_byte[::-1])
     assert consume().out.encode("utf-8", "surrogateescape") == every_byte + b"\n" + every_byte[::-1] + b"\n"
@@ -93,21 +93,23 @@ def test_json(produce: Tool, consume: Tool, topic: str) -> None:
     assert second["value"] == {"base64": "/w=="}
 
 
-def test_a_line_without_a_key_stops_it_after_what_came_before(produce: Tool, consume: Tool) -> None:
+def test_a_line_without_a_key_stops_the_producer_after_the_earlier_lines(
+    produce: Tool, consume: Tool
+) -> None:
     sent = produce(*properties(parse_key="true"), stdin="k\tv\noops\nk\tnever\n")
     assert sent.code == 1
     assert sent.err.startswith("Error: No key separator found on line number 2: 'oops'.")
     assert consume().out == "v\n"
 
 
-def test_a_record_that_is_too_large_is_told_and_the_others_are_sent(produce: Tool, consume: Tool) -> None:
+def test_a_record_that_is_too_large_is_reported_and_the_others_are_sent(produce: Tool, consume: Tool) -> None:
     sent = produce("--producer-property", "max.request.size=1000", stdin="one\n" + "x" * 2000 + "\ntwo\n")
     assert sent.code == 1
     assert "with key: null, value: 2000 bytes with error: " in sent.err and sent.err.count("\n") == 1
     assert consume().out == "one\ntwo\n"
 
 
-def test_what_the_broker_refuses_is_told_and_the_others_are_sent(
+def test_a_record_that_the_broker_refuses_is_reported_and_the_others_are_sent(
     produce: Tool, consume: Tool, bootstrap: str, topic_name: str
 ) -> None:
     from barnabas.client.admin import AlterConfigOp, ConfigResource, ConfigResourceType
@@ -121,7 +123,7 @@ def test_what_the_broker_refuses_is_told_and_the_others_are_sent(
     assert consume().out == "one\ntwo\n"
 
 
-def test_from_a_place(produce: Tool, run: Run, bootstrap: str, topic: str) -> None:
+def test_from_an_offset(produce: Tool, run: Run, bootstrap: str, topic: str) -> None:
     produce(stdin="".join(f"{number}\n" for number in range(10)))
     where = ("console-consumer", "--bootstrap-server", bootstrap, "--topic", topic, "--partition", "0")
     assert run(*where, "--offset", "7", "--max-messages", "2").out == "7\n8\n"
@@ -131,18 +133,18 @@ def test_from_a_place(produce: Tool, run: Run, bootstrap: str, topic: str) -> No
     assert run(*where, "--max-messages", "0").err == "Processed a total of 0 messages\n"
 
 
-def test_a_group_goes_on_where_it_stopped(produce: Tool, run: Run, bootstrap: str, topic: str) -> None:
+def test_a_group_continues_where_it_stopped(produce: Tool, run: Run, bootstrap: str, topic: str) -> None:
     produce(stdin="".join(f"{number}\n" for number in range(10)))
     where = ("console-consumer", "--bootstrap-server", bootstrap, "--topic", topic, "--group", topic)
     first = run(*where, "--from-beginning", "--max-messages", "4")
     assert (first.code, first.out) == (0, "0\n1\n2\n3\n")
-    # Those that were fetched and not shown are not lost.
+    # Records that were fetched but not printed are read again.
     assert run(*where, "--max-messages", "6").out == "4\n5\n6\n7\n8\n9\n"
     with barnabas.Admin(bootstrap_servers=bootstrap) as admin:
         assert admin.list_consumer_group_offsets(topic)[TopicPartition(topic, 0)].offset == 10
 
 
-def test_a_pattern_takes_many_topics(run: Run, bootstrap: str, topic_name: str) -> None:
+def test_a_pattern_reads_many_topics(run: Run, bootstrap: str, topic_name: str) -> None:
     for number in range(3):
         name = f"{topic_name}.{number}"
         sent = run("console-producer", "--broker-list", bootstrap, "--topic", name, stdin=f"{number}\n")
@@ -150,14 +152,14 @@ def test_a_pattern_takes_many_topics(run: Run, bootstrap: str, topic_name: str) 
     where = ("console-consumer", "--bootstrap-server", bootstrap, "--from-beginning", "--max-messages", "2")
     read = run(*where, "--whitelist", f"{topic_name}.[02]")
     assert sorted(read.lines) == ["0", "2"]
-    assert run(*where, "--include", "[").err.startswith("Error: --include '[' is no regular expression")
+    assert run(*where, "--include", "[").err.startswith("Error: --include '[' is not a regular expression")
 
 
-def test_records_that_cannot_be_shown(produce: Tool, consume: Tool) -> None:
+def test_records_that_cannot_be_printed(produce: Tool, consume: Tool) -> None:
     produce(stdin=b"12345678\nshort\n\x00\x00\x00\x00\x00\x00\x00\x07\n")
     stopped = consume("--value-deserializer", "LongDeserializer")
     assert stopped.code == 1 and len(stopped.lines) == 1
-    assert "at offset 1 cannot be shown: " in stopped.err
+    assert "at offset 1 cannot be printed: " in stopped.err
     assert "Processed a total of 2 messages\n" in stopped.err
     skipping = consume("--value-deserializer", "LongDeserializer", "--skip-message-on-error")
     assert (skipping.code, skipping.lines[1]) == (0, "7")
@@ -211,7 +213,7 @@ def test_internal_topics_are_decoded(
 
 
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_it_in_good_order(
+def test_after_a_signal_the_consumer_leaves_its_group(
     produce: Tool, bootstrap: str, topic: str, number: int, code: int
 ) -> None:
     produce(stdin="one\n")
@@ -225,7 +227,7 @@ def test_a_signal_ends_it_in_good_order(
         assert process.stdout.read() == b"shutdown_complete\n"
         assert process.wait(60) == code
     with barnabas.Admin(bootstrap_servers=bootstrap) as admin:
-        # It has left its group, and committed on the way.
+        # It has committed and left its group.
         assert admin.describe_consumer_groups([topic])[topic].members == ()
         assert admin.list_consumer_group_offsets(topic)[TopicPartition(topic, 0)].offset == 1
 
@@ -245,7 +247,7 @@ def test_an_interrupted_producer_has_sent_what_it_read(bootstrap: str, topic: st
     assert consume().out == "one\n"
 
 
-def test_a_reader_that_has_seen_enough_ends_it(produce: Tool, bootstrap: str, topic: str) -> None:
+def test_a_closed_pipe_ends_the_consumer(produce: Tool, bootstrap: str, topic: str) -> None:
     produce(stdin="x" * 1000 + "\n")
     command = [PROGRAM, "console-consumer", "--bootstrap-server", bootstrap, "--topic", topic]
     command += ["--from-beginning", "--partition", "0"]
@@ -286,17 +288,17 @@ def test_a_reader_that_has_seen_enough_ends_it(produce: Tool, bootstrap: str, to
             ("--topic", "a", "--group", "g", "--consumer-property", "group.id=h"),
             "Detected group ids: 'g', 'h'",
         ),
-        (("--topic", "a", "--consumer-property", "group.id"), "must be written KEY=VALUE"),
+        (("--topic", "a", "--consumer-property", "group.id"), "must be written as KEY=VALUE"),
         (("--topic", "a", "--json", "--formatter", "x"), "Options json and formatter cannot be"),
     ],
 )
-def test_what_cannot_go_together(run: Run, arguments: tuple[str, ...], sentence: str) -> None:
+def test_options_that_exclude_each_other(run: Run, arguments: tuple[str, ...], sentence: str) -> None:
     ran = run("console-consumer", "--bootstrap-server", "localhost:1", *arguments)
     assert ran.code == 1 and ran.out == ""
     assert sentence in ran.err
 
 
-def test_settings_from_files_and_those_nobody_knows(
+def test_settings_from_files_and_unknown_settings(
     run: Run, bootstrap: str, topic: str, tmp_path: Path
 ) -> None:
     reader, client = tmp_path / "reader.properties", tmp_path / "client.properties"
@@ -307,7 +309,7 @@ def test_settings_from_files_and_those_nobody_knows(
     sent = run("console-producer", *where, *files, "--property", "key.separator= ", stdin="k v\n")
     assert sent.code == 0
     assert sent.err == (
-        "Warning: linger.mss is not a setting of this client and is left out. Did you mean linger.ms?\n"
+        "Warning: linger.mss is not a setting of this client and is ignored. Did you mean linger.ms?\n"
     )
     shown, client = tmp_path / "shown.properties", tmp_path / "consumer.properties"
     shown.write_text("print.key=true\nkey.separator=\\t\\t\n")
@@ -316,7 +318,7 @@ def test_settings_from_files_and_those_nobody_knows(
     assert run("console-consumer", *where, *files, "--max-messages", "1").out == "k\t\tv\n"
 
 
-def test_commands_as_scripts_in_the_wild_have_them(run: Run, bootstrap: str, topic: str) -> None:
+def test_commands_of_common_scripts(run: Run, bootstrap: str, topic: str) -> None:
     sent = run(
         *("console-producer", "--broker-list", bootstrap, "--topic", topic, "--request-required-acks", "-1"),
         *("--producer-property", "compression.type=lz4"),
@@ -329,7 +331,7 @@ def test_commands_as_scripts_in_the_wild_have_them(run: Run, bootstrap: str, top
     assert run(*where, "--from-beginning", "--new-consumer").out == "goal\n"
 
 
-def test_what_is_not_there_is_told(run: Run, bootstrap: str, topic: str) -> None:
+def test_a_topic_or_partition_that_does_not_exist(run: Run, bootstrap: str, topic: str) -> None:
     where = ("console-consumer", "--bootstrap-server", bootstrap, "--timeout-ms", "100", "--topic")
     missing = run(*where, topic, "--partition", "7")
     assert (missing.code, missing.out) == (1, "")
@@ -341,7 +343,7 @@ def test_what_is_not_there_is_told(run: Run, bootstrap: str, topic: str) -> None
     assert wrong.code == 1 and wrong.err.startswith("Error: Topic 'no/topic' cannot be read: ")
 
 
-def test_at_a_terminal_each_line_is_asked_for(bootstrap: str, topic: str, consume: Tool) -> None:
+def test_on_a_terminal_there_is_a_prompt(bootstrap: str, topic: str, consume: Tool) -> None:
     ours, theirs = pty.openpty()
     command = [PROGRAM, "console-producer", "--bootstrap-server", bootstrap, "--topic", topic]
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE) as process:
@@ -356,14 +358,14 @@ def test_at_a_terminal_each_line_is_asked_for(bootstrap: str, topic: str, consum
     assert consume().out == "typed\n"
 
 
-def test_a_wrong_address_is_told(run: Run) -> None:
+def test_a_wrong_address_is_an_error(run: Run) -> None:
     ran = run("console-producer", "--bootstrap-server", "localhost:1", "--topic", "t")
     assert ran.code == 1 and "localhost:1" in ran.err and ran.err.count("\n") == 1
     for tool in ("console-producer", "console-consumer"):
         assert run(tool, "--bootstrap-server", "localhost", "--topic", "t").code == 1
 
 
-def test_a_reader_of_java_is_explained(produce: Tool) -> None:
+def test_a_java_line_reader_is_refused(produce: Tool) -> None:
     assert produce("--line-reader", "org.apache.kafka.tools.LineMessageReader", stdin="x").code == 0
     refused = produce("--line-reader", "com.example.Mine", stdin="x")
-    assert refused.code == 1 and "classes of Java cannot be run here" in refused.err
+    assert refused.code == 1 and "Java classes cannot be run here" in refused.err

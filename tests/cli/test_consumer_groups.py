@@ -83,7 +83,7 @@ def committed(admin: barnabas.Admin, group: str) -> dict[int, int]:
     return {each.partition: place.offset for each, place in admin.list_consumer_group_offsets(group).items()}
 
 
-# ---- looking
+# ---- listing and describing
 
 
 def test_groups_are_listed(tool: Tool, group: str) -> None:
@@ -127,11 +127,11 @@ def test_offsets_and_lag(tool: Tool, group: str, topic: str) -> None:
     assert second["partition"] == 1 and second["consumerId"] is None
 
 
-def test_offsets_of_a_topic_that_is_gone(tool: Tool, admin: barnabas.Admin, group: str, topic: str) -> None:
+def test_offsets_of_a_deleted_topic(tool: Tool, admin: barnabas.Admin, group: str, topic: str) -> None:
     admin.create_topics([NewTopic(f"{topic}-gone", partitions=1)])
     admin.alter_consumer_group_offsets(group, {TopicPartition(f"{topic}-gone", 0): 0})
     admin.delete_topics([f"{topic}-gone"])
-    # Its offsets go a little later; before and after, the others are shown.
+    # Its offsets are deleted a little later. The others are shown before and after that.
     shown = tool("--describe", "--group", group)
     assert shown.code == 0
     assert [group, topic, "1", "10", "10", "0"] in [line.split()[:6] for line in shown.lines]
@@ -141,7 +141,7 @@ def test_offsets_of_a_topic_that_is_gone(tool: Tool, admin: barnabas.Admin, grou
 def test_members_and_state(tool: Tool, bootstrap: str, group: str, topic: str, protocol: str) -> None:
     name = f"{group}-{protocol}"
     with member(bootstrap, name, topic, group_protocol=protocol, group_instance_id="mine"):
-        # The group settles after its member has its partitions.
+        # The group becomes stable after its member has its partitions.
         deadline = time.monotonic() + 60
         while "Stable" not in (state := tool("--describe", "--group", name, "--state")).out:
             assert time.monotonic() < deadline, state
@@ -180,7 +180,7 @@ def test_members_and_state(tool: Tool, bootstrap: str, group: str, topic: str, p
     assert not_deleted.code == 1 and f"* Group '{name}' could not be deleted due to: " in not_deleted.err
 
 
-def test_a_group_that_is_not_there(tool: Tool, group: str) -> None:
+def test_a_group_that_does_not_exist(tool: Tool, group: str) -> None:
     ran = tool("--describe", "--group", "nobody", "--group", group)
     assert ran.code == 1
     assert "Error: Consumer group 'nobody' does not exist." in ran.err
@@ -252,7 +252,7 @@ def test_some_partitions_of_a_topic(tool: Tool, admin: barnabas.Admin, group: st
     assert committed(admin, group) == {0: 3, 1: 1}
 
 
-def test_a_group_may_begin_with_a_reset(tool: Tool, admin: barnabas.Admin, topic: str) -> None:
+def test_a_reset_may_create_a_group(tool: Tool, admin: barnabas.Admin, topic: str) -> None:
     new = f"new-{topic}"
     assert tool("--reset-offsets", "--group", new, "--topic", topic, "--to-latest", "--execute").code == 0
     assert committed(admin, new) == {0: 10, 1: 10}
@@ -263,7 +263,7 @@ def test_a_group_may_begin_with_a_reset(tool: Tool, admin: barnabas.Admin, topic
     )
 
 
-def test_a_plan_goes_through_a_file(
+def test_a_plan_is_exported_and_imported(
     tool: Tool, admin: barnabas.Admin, group: str, topic: str, tmp_path: Path
 ) -> None:
     plan = tool("--reset-offsets", "--group", group, "--all-topics", "--to-earliest", "--dry-run", "--export")
@@ -283,7 +283,7 @@ def test_a_plan_goes_through_a_file(
 # ---- deleting
 
 
-def test_groups_are_deleted_and_those_that_cannot_be_are_told(tool: Tool, group: str) -> None:
+def test_groups_are_deleted_and_failures_are_printed(tool: Tool, group: str) -> None:
     ran = tool("--delete", "--group", "nobody", "--group", group)
     assert ran.code == 1
     assert ran.out == f"These consumer groups were deleted successfully: '{group}'\n"
@@ -337,7 +337,7 @@ def test_a_regex_is_checked_without_a_broker(run: Run) -> None:
         ),
         (("--list", "--type", "odd"), "Invalid types list 'odd'. Valid types are: Classic, Consumer"),
         (("--delete", "--group", "g", "--topic", "t"), "topic-specific offset deletion"),
-        (("--delete-offsets", "--group", "g"), "takes one --group and at least one --topic"),
+        (("--delete-offsets", "--group", "g"), "needs one --group and at least one --topic"),
         (
             ("--reset-offsets", "--group", "g", "--topic", "t"),
             "takes exactly one of these options",
@@ -349,11 +349,11 @@ def test_a_regex_is_checked_without_a_broker(run: Run) -> None:
         ),
         (
             ("--reset-offsets", "--group", "g", "--topic", "t", "--by-duration", "soon", "--dry-run"),
-            "'soon' is no duration",
+            "'soon' is not a duration",
         ),
     ],
 )
-def test_what_cannot_be(tool: Tool, arguments: tuple[str, ...], sentence: str) -> None:
+def test_wrong_options(tool: Tool, arguments: tuple[str, ...], sentence: str) -> None:
     ran = tool(*arguments)
     assert ran.code == 1 and ran.out == ""
     assert sentence in ran.err

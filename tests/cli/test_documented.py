@@ -1,4 +1,4 @@
-"""The lines of docs/command-line.md run, one after the other, as they stand there."""
+"""Runs the commands of docs/command-line.md, one after the other."""
 
 import os
 import re

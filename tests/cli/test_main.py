@@ -1,4 +1,4 @@
-"""The command line as a whole: help that teaches, errors in a sentence, Kafka's names, completion."""
+"""The command line as a whole: help, errors, Kafka's names, completion."""
 
 import shutil
 import stat
@@ -27,13 +27,13 @@ def test_without_a_command_the_overview_is_shown_and_it_is_an_error(run: Run) ->
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_of_a_command_teaches_by_example(run: Run, name: str) -> None:
+def test_the_help_of_a_command_has_examples(run: Run, name: str) -> None:
     ran = run(name, "--help")
     assert ran.code == 0
     assert f"barnabas {name}" in ran.out.partition("examples:")[2]
 
 
-def test_a_wrong_command_is_told_with_a_guess(run: Run) -> None:
+def test_the_error_for_a_wrong_command_suggests_one(run: Run) -> None:
     ran = run("strat")
     assert ran.code == 1
     assert "Did you mean start?" in ran.err
@@ -59,7 +59,7 @@ def test_kafka_s_name_calls_the_command(name: str, script: str) -> None:
     assert done.stdout.startswith(f"usage: barnabas {name} ")
 
 
-def test_every_shim_calls_a_command_that_is() -> None:
+def test_every_script_calls_an_existing_command() -> None:
     named = {row.script for row in COMMANDS.values()}
     assert {path.stem for path in BIN.glob("*.sh")} == named - {None}
 

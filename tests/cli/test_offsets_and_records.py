@@ -67,10 +67,10 @@ def test_offsets_as_json(run: Run, server: tuple[str, str], filled: str) -> None
     assert json.loads(ran.out) == [{"topic": filled, "partition": 1, "offset": 5}]
 
 
-def test_offsets_of_nothing(run: Run, server: tuple[str, str]) -> None:
+def test_a_filter_without_matches(run: Run, server: tuple[str, str]) -> None:
     ran = run("get-offsets", *server, "--topic", "no-such-topic")
-    told = "Error: Could not match any topic-partitions with the specified filters.\n"
-    assert ran == Ran(1, "", told)
+    message = "Error: Could not match any topic-partitions with the specified filters.\n"
+    assert ran == Ran(1, "", message)
 
 
 def test_all_topics_without_a_filter(run: Run, server: tuple[str, str], filled: str) -> None:
@@ -78,7 +78,7 @@ def test_all_topics_without_a_filter(run: Run, server: tuple[str, str], filled: 
     assert f"{filled}:0:10" in run("get-offsets", *server, "--exclude-internal-topics").lines
 
 
-def test_scripts_name_the_class(run_process: Run, bootstrap: str, filled: str) -> None:
+def test_scripts_may_use_the_java_class(run_process: Run, bootstrap: str, filled: str) -> None:
     """The records of a topic, counted as scripts have done for years."""
     where = ("kafka.tools.GetOffsetShell", "--broker-list", bootstrap, "--topic", filled)
     first = run_process(*where, "--time", "-2", program=RUN_CLASS)
@@ -86,7 +86,7 @@ def test_scripts_name_the_class(run_process: Run, bootstrap: str, filled: str) -
     assert first.lines == [f"{filled}:{partition}:0" for partition in range(3)]
     assert last.lines == [f"{filled}:0:10", f"{filled}:1:5", f"{filled}:2:0"]
     other = run_process("kafka.tools.Nothing", program=RUN_CLASS)
-    assert other.code == 1 and "kafka.tools.Nothing has no command" in other.err
+    assert other.code == 1 and "There is no command for kafka.tools.Nothing" in other.err
 
 
 def test_records_are_deleted_up_to_an_offset(
@@ -113,7 +113,7 @@ def test_records_are_deleted_up_to_an_offset(
     ]
 
 
-def test_one_partition_that_fails_leaves_the_others(
+def test_the_error_of_one_partition_does_not_affect_the_others(
     run: Run, server: tuple[str, str], filled: str, tmp_path: Path
 ) -> None:
     wish = tmp_path / "before.json"
@@ -158,7 +158,7 @@ def test_directories(run: Run, server: tuple[str, str], filled: str) -> None:
     assert json.loads(alone.out) == document
 
 
-def test_directories_of_brokers_that_are_not_there(run: Run, server: tuple[str, str]) -> None:
+def test_log_directories_of_brokers_that_do_not_exist(run: Run, server: tuple[str, str]) -> None:
     ran = run("log-dirs", *server, "--describe", "--broker-list", "1,7,8")
     assert ran.code == 1
     assert "do not exist from --broker-list: 7,8. Current existent brokers: 1" in ran.err

@@ -1,4 +1,4 @@
-"""The tools that measure: what they print is what Kafka's print, and what they count is what happened."""
+"""The performance tools: they print what Kafka's tools print, and count correctly."""
 
 import re
 from pathlib import Path
@@ -71,30 +71,30 @@ def test_transactions_and_a_warm_up(run: Run, bootstrap: str, topic_name: str) -
             ["--warmup-records", "1000"],
             "--warmup-records should be less than --num-records, and not negative.",
         ),
-        (["--producer-props", "acks"], "--producer-props 'acks' must be written KEY=VALUE."),
-        ([], "Say where the brokers are: --bootstrap-server HOST:PORT."),
+        (["--producer-props", "acks"], "--producer-props 'acks' must be written as KEY=VALUE."),
+        ([], "Give the address of a broker with --bootstrap-server HOST:PORT."),
     ],
 )
-def test_wrong_use_of_the_producer_s(run: Run, wrong: list[str], sentence: str) -> None:
+def test_wrong_options_of_the_producer(run: Run, wrong: list[str], sentence: str) -> None:
     usual = ["--topic", "t", "--num-records", "1000", "--throughput", "-1", "--record-size", "1"]
     ran = run("producer-perf-test", *usual, *wrong)
     assert (ran.code, ran.err) == (1, f"Error: {sentence}\n")
 
 
-def test_windows_are_told_one_by_one() -> None:
-    told: list[str] = []
-    statistics = ProducerStatistics(10, 0, told.append)
+def test_one_line_is_printed_per_interval() -> None:
+    lines: list[str] = []
+    statistics = ProducerStatistics(10, 0, lines.append)
     statistics.done(now_ms() - 7, 100)
-    assert len(told) == 1
+    assert len(lines) == 1
     assert re.fullmatch(
         r"1 records sent, [\d.]+ records/sec \([\d.]+ MB/sec\), "
         r"[\d.]+ ms avg latency, [\d.]+ ms max latency\.",
-        told[0],
+        lines[0],
     )
     assert statistics.total.latency_max >= 7
 
 
-def test_the_reader_counts_what_it_read(run: Run, bootstrap: str, topic_name: str) -> None:
+def test_the_consumer_counts_its_records(run: Run, bootstrap: str, topic_name: str) -> None:
     send(run, topic_name, "--record-size", "1024", "--bootstrap-server", bootstrap)
     ran = run(
         "consumer-perf-test", "--bootstrap-server", bootstrap, "--topic", topic_name, "--messages", "1000"
@@ -105,11 +105,13 @@ def test_the_reader_counts_what_it_read(run: Run, bootstrap: str, topic_name: st
     assert header.startswith(
         "start.time, end.time, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, "
     )
-    told = dict(zip(names, values, strict=True))
-    assert (told["data.consumed.in.MB"], told["data.consumed.in.nMsg"]) == ("0.9766", "1000")
+    columns = dict(zip(names, values, strict=True))
+    assert (columns["data.consumed.in.MB"], columns["data.consumed.in.nMsg"]) == ("0.9766", "1000")
 
 
-def test_the_reader_gives_up_with_a_warning(run: Run, bootstrap: str, topic_name: str) -> None:
+def test_the_consumer_stops_after_the_timeout_with_a_warning(
+    run: Run, bootstrap: str, topic_name: str
+) -> None:
     send(run, topic_name, "--record-size", "10", "--bootstrap-server", bootstrap, count=5)
     how = ["--num-records", "6", "--timeout", "1000", "--show-detailed-stats", "--hide-header"]
     ran = run("consumer-perf-test", "--bootstrap-server", bootstrap, "--topic", topic_name, *how)
@@ -124,7 +126,7 @@ def test_java_s_letters_of_a_date() -> None:
 
 
 @pytest.mark.parametrize("form", ["named", "older"])
-def test_the_way_from_sender_to_reader(run: Run, bootstrap: str, topic_name: str, form: str) -> None:
+def test_the_latency_from_producer_to_consumer(run: Run, bootstrap: str, topic_name: str, form: str) -> None:
     named = ["--bootstrap-server", bootstrap, "--topic", topic_name, "--num-records", "20"]
     named += ["--producer-acks", "all", "--record-size", "10", "--num-headers", "2", "--record-key-size", "3"]
     older = [bootstrap, topic_name, "20", "1", "10"]
@@ -145,7 +147,7 @@ def test_the_way_from_sender_to_reader(run: Run, bootstrap: str, topic_name: str
         (["--topic", "t"], "--bootstrap-server is missing."),
     ],
 )
-def test_wrong_use_of_the_latency_tool(run: Run, arguments: list[str], sentence: str) -> None:
+def test_wrong_options_of_the_latency_tool(run: Run, arguments: list[str], sentence: str) -> None:
     ran = run("e2e-latency", *arguments)
     assert ran.code == 1
     assert sentence in ran.err

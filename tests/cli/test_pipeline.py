@@ -43,13 +43,13 @@ def file(tmp_path: Path, bootstrap: str, topic_name: str) -> Path:
     return path
 
 
-def test_the_example_is_in_order(run: Run) -> None:
+def test_the_example_is_valid(run: Run) -> None:
     ran = run("pipeline", "validate", str(EXAMPLE))
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out == f"{EXAMPLE} is in order: 1 sources, 3 steps, 3 sinks.\n"
+    assert ran.out == f"{EXAMPLE} is valid: 1 sources, 3 steps, 3 sinks.\n"
 
 
-def test_mistakes_are_told_with_their_lines(run: Run, file: Path) -> None:
+def test_mistakes_are_printed_with_their_lines(run: Run, file: Path) -> None:
     file.write_text(
         file.read_text().replace("from: orders", "from: oders").replace("topic: orders", "topc: orders")
     )
@@ -63,12 +63,12 @@ def test_mistakes_are_told_with_their_lines(run: Run, file: Path) -> None:
     ]
 
 
-def test_a_file_that_is_not_there(run: Run, tmp_path: Path) -> None:
+def test_a_missing_file(run: Run, tmp_path: Path) -> None:
     ran = run("pipeline", "run", str(tmp_path / "none.yaml"))
-    assert (ran.code, ran.err) == (1, f"Error: {tmp_path / 'none.yaml'}: there is no such file.\n")
+    assert (ran.code, ran.err) == (1, f"Error: {tmp_path / 'none.yaml'}: the file does not exist.\n")
 
 
-def test_the_status_of_what_has_not_run(run: Run, file: Path) -> None:
+def test_the_status_of_a_pipeline_that_has_not_run(run: Run, file: Path) -> None:
     ran = run("pipeline", "status", str(file))
     assert ran.code == 0
     header, line = ran.lines
@@ -105,7 +105,7 @@ LIBRARIES_WARN = pytest.mark.filterwarnings("ignore")
 
 
 @LIBRARIES_WARN
-def test_tables_are_looked_after(run: Run, tmp_path: Path, tables: list[TableTarget]) -> None:
+def test_tables_are_maintained(run: Run, tmp_path: Path, tables: list[TableTarget]) -> None:
     ran = run("pipeline", "maintain", str(tmp_path / "tables.yaml"), "--keep-days", "0")
     assert (ran.code, ran.err) == (0, "")
     header, *lines = [line.split() for line in ran.lines]
@@ -122,22 +122,22 @@ def test_tables_are_looked_after(run: Run, tmp_path: Path, tables: list[TableTar
 
 
 @LIBRARIES_WARN
-def test_what_was_done_as_json(run: Run, tmp_path: Path, tables: list[TableTarget]) -> None:
+def test_the_report_as_json(run: Run, tmp_path: Path, tables: list[TableTarget]) -> None:
     ran = run("pipeline", "maintain", str(tmp_path / "tables.yaml"), "--keep-days", "0", "--json")
-    told = json.loads(ran.out)
-    assert [each["table"] for each in told] == [target.path for target in tables]
-    assert [(each["files_before"], each["files_after"]) for each in told] == [(3, 1), (3, 1), (3, 3)]
-    assert {each["problem"] for each in told} == {None}
+    reports = json.loads(ran.out)
+    assert [each["table"] for each in reports] == [target.path for target in tables]
+    assert [(each["files_before"], each["files_after"]) for each in reports] == [(3, 1), (3, 1), (3, 3)]
+    assert {each["problem"] for each in reports} == {None}
 
 
 @LIBRARIES_WARN
-def test_a_week_is_left_alone(run: Run, tmp_path: Path, tables: list[TableTarget]) -> None:
+def test_files_younger_than_a_week_are_kept(run: Run, tmp_path: Path, tables: list[TableTarget]) -> None:
     ran = run("pipeline", "maintain", str(tmp_path / "tables.yaml"), "--json")
     assert {each["files_swept"] for each in json.loads(ran.out)} == {0}
 
 
 @LIBRARIES_WARN
-def test_a_table_that_is_not_there_does_not_keep_the_others_waiting(
+def test_a_missing_table_does_not_stop_the_others(
     run: Run, tmp_path: Path, tables: list[TableTarget]
 ) -> None:
     file = tmp_path / "tables.yaml"
@@ -151,7 +151,7 @@ def test_a_table_that_is_not_there_does_not_keep_the_others_waiting(
 
 
 @LIBRARIES_WARN
-def test_a_table_that_is_damaged_is_told_in_a_sentence(
+def test_a_damaged_table_is_reported_in_a_sentence(
     run: Run, tmp_path: Path, tables: list[TableTarget]
 ) -> None:
     for path in Path(tables[0].path).rglob("_delta_log/*.json"):
@@ -162,17 +162,17 @@ def test_a_table_that_is_damaged_is_told_in_a_sentence(
     assert len(ran.err.splitlines()) == 1
 
 
-def test_no_table_to_look_after(run: Run, file: Path) -> None:
+def test_no_table_to_maintain(run: Run, file: Path) -> None:
     ran = run("pipeline", "maintain", str(file))
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err == f"Error: {file} has no sink that is a table, so that there is nothing to look after.\n"
+    assert ran.err == f"Error: {file} has no sink that is a table, so there is nothing to maintain.\n"
 
 
 @pytest.mark.parametrize("days", ["-1", "week", "inf", "nan"])
-def test_days_that_are_none(run: Run, file: Path, days: str) -> None:
+def test_invalid_numbers_of_days(run: Run, file: Path, days: str) -> None:
     ran = run("pipeline", "maintain", str(file), f"--keep-days={days}")
     assert ran.code == 1
-    assert f"{days!r} is no number of days" in ran.err
+    assert f"{days!r} is not a number of days" in ran.err
 
 
 @LIBRARIES_WARN

@@ -45,7 +45,9 @@ def topic(admin: barnabas.Admin, topic_name: str) -> str:
     return topic_name
 
 
-def test_a_topic_is_created_as_asked(topics: Topics, admin: barnabas.Admin, topic_name: str) -> None:
+def test_a_topic_is_created_with_the_given_settings(
+    topics: Topics, admin: barnabas.Admin, topic_name: str
+) -> None:
     made = topics(
         *("--create", "--topic", topic_name, "--partitions", "3", "--replication-factor", "1"),
         *("--config", "retention.ms=15552000000", "--config", "max.message.bytes=5242880"),
@@ -64,14 +66,14 @@ def test_a_topic_is_created_as_asked(topics: Topics, admin: barnabas.Admin, topi
     ]
 
 
-def test_a_topic_that_is_there_is_an_error_unless_it_is_said(topics: Topics, topic: str) -> None:
+def test_an_existing_topic_is_an_error_without_if_not_exists(topics: Topics, topic: str) -> None:
     again = topics("--create", "--topic", topic)
     assert again.code == 1
     assert again.out == f"Error while executing topic command : topic '{topic}' already exists\n"
     assert topics("--create", "--topic", topic, "--if-not-exists") == Ran(0, "", "")
 
 
-def test_replicas_may_be_named(topics: Topics, topic_name: str) -> None:
+def test_replicas_may_be_assigned(topics: Topics, topic_name: str) -> None:
     assert topics("--create", "--topic", topic_name, "--replica-assignment", "1,1,1").code == 0
     assert "PartitionCount: 3" in topics("--describe", "--topic", topic_name).out
     assert (
@@ -83,14 +85,14 @@ def test_replicas_may_be_named(topics: Topics, topic_name: str) -> None:
     assert "PartitionCount: 5" in topics("--describe", "--topic", topic_name).out
 
 
-def test_names_that_may_collide_are_warned_of(topics: Topics, topic_name: str) -> None:
+def test_names_that_may_collide_print_a_warning(topics: Topics, topic_name: str) -> None:
     made = topics("--create", "--topic", f"{topic_name}.a")
     assert made.lines[0].startswith("WARNING: ")
     assert made.lines[1] == f"Created topic {topic_name}.a."
 
 
 @pytest.mark.parametrize(
-    "arguments, told",
+    "arguments, message",
     [
         (["--partitions", "0"], "The partitions must be greater than 0"),
         (["--replication-factor", "3"], "replication factor 3 is larger than the number of brokers, 1"),
@@ -99,16 +101,16 @@ def test_names_that_may_collide_are_warned_of(topics: Topics, topic_name: str) -
         (["--config", "nope"], "must be in the format KEY=VALUE"),
     ],
 )
-def test_what_cannot_be_created_is_told(
-    topics: Topics, topic_name: str, arguments: list[str], told: str
+def test_a_topic_that_cannot_be_created_is_an_error(
+    topics: Topics, topic_name: str, arguments: list[str], message: str
 ) -> None:
     refused = topics("--create", "--topic", topic_name, *arguments)
     assert refused.code == 1
     assert refused.out.startswith("Error while executing topic command : ")
-    assert told in refused.out and refused.out.count("\n") == 1
+    assert message in refused.out and refused.out.count("\n") == 1
 
 
-def test_list_shows_all_and_chooses(topics: Topics, topic: str, admin: barnabas.Admin) -> None:
+def test_list_shows_all_or_chosen_topics(topics: Topics, topic: str, admin: barnabas.Admin) -> None:
     admin.create_topics([NewTopic(f"{topic}-b"), NewTopic(f"{topic}-a")])
     names = topics("--list").lines
     assert names == sorted(names) and {topic, f"{topic}-a", f"{topic}-b"} <= set(names)
@@ -130,14 +132,14 @@ def test_describe_as_json(topics: Topics, topic: str) -> None:
     assert described["replicationFactor"] == 1
 
 
-def test_a_missing_topic_is_an_error_unless_it_is_said(topics: Topics, topic_name: str) -> None:
-    told = f"Error while executing topic command : Topic '{topic_name}' does not exist as expected\n"
+def test_a_missing_topic_is_an_error_without_if_exists(topics: Topics, topic_name: str) -> None:
+    message = f"Error while executing topic command : Topic '{topic_name}' does not exist as expected\n"
     for action in (["--describe"], ["--delete"], ["--alter", "--partitions", "3"]):
-        assert topics(*action, "--topic", topic_name) == Ran(1, told, "")
+        assert topics(*action, "--topic", topic_name) == Ran(1, message, "")
         assert topics(*action, "--topic", topic_name, "--if-exists") == Ran(0, "", "")
 
 
-def test_json_of_a_missing_topic_leaves_standard_output_alone(topics: Topics, topic_name: str) -> None:
+def test_with_json_the_error_is_not_on_standard_output(topics: Topics, topic_name: str) -> None:
     refused = topics("--describe", "--json", "--topic", topic_name)
     assert (refused.code, refused.out) == (1, "")
     assert "does not exist as expected" in refused.err
@@ -148,14 +150,14 @@ def test_a_topic_is_found_by_its_id(topics: Topics, topic: str) -> None:
     match = re.search(r"TopicId: (\S+)", described.out)
     assert match is not None
     assert topics("--describe", "--topic-id", match[1]) == described
-    # The zero id stands for none.
+    # The zero id means no id.
     assert topics("--describe", "--topic-id", "A" * 22, "--topic", topic) == described
 
 
-def test_an_id_nobody_has(topics: Topics) -> None:
+def test_an_unknown_id(topics: Topics) -> None:
     missing = "BAAAAAAAAAAAAAAAAAAAAA"
-    told = f"Error while executing topic command : TopicId '{missing}' does not exist as expected\n"
-    assert topics("--describe", "--topic-id", missing) == Ran(1, told, "")
+    message = f"Error while executing topic command : TopicId '{missing}' does not exist as expected\n"
+    assert topics("--describe", "--topic-id", missing) == Ran(1, message, "")
     assert topics("--describe", "--topic-id", missing, "--if-exists") == Ran(0, "", "")
     assert "22 characters" in topics("--describe", "--topic-id", "short").out
 
@@ -187,7 +189,7 @@ def test_partitions_are_added_and_never_removed(topics: Topics, topic: str) -> N
     assert fewer.code == 1 and "the new number must be larger, not 3" in fewer.out
 
 
-def test_one_that_cannot_be_altered_does_not_keep_the_others(
+def test_one_topic_that_cannot_be_altered_does_not_stop_the_others(
     topics: Topics, topic: str, admin: barnabas.Admin
 ) -> None:
     admin.create_topics([NewTopic(f"{topic}-big", 9, 1)])
@@ -203,7 +205,7 @@ def test_topics_are_deleted_by_pattern(topics: Topics, topic: str, admin: barnab
     assert topics("--list", "--topic", f"{topic}.*").lines == [topic]
 
 
-def test_a_wrong_pattern_is_told(topics: Topics) -> None:
+def test_a_wrong_pattern_is_an_error(topics: Topics) -> None:
     assert "* is an invalid regex" in topics("--describe", "--topic", "*").out
 
 
@@ -215,7 +217,7 @@ def test_settings_of_a_file_are_used(topics: Topics, topic: str, tmp_path: Path)
     assert missing.code == 1 and missing.err.count("\n") == 1
 
 
-def test_nobody_at_the_address_is_told_soon(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_broker_at_the_address_is_an_error(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("barnabas.cli.connecting.PATIENCE_SECONDS", 0.05)
     ran = run("topics", "--bootstrap-server", "127.0.0.1:1", "--list")
     assert ran.code == 1
@@ -223,9 +225,7 @@ def test_nobody_at_the_address_is_told_soon(run: Run, monkeypatch: pytest.Monkey
     assert "barnabas start" in ran.err and "--bootstrap-server" in ran.err
 
 
-def test_kafka_s_script_does_it_all_in_a_process_of_its_own(
-    run_process: Run, bootstrap: str, topic_name: str
-) -> None:
+def test_kafka_s_script_in_its_own_process(run_process: Run, bootstrap: str, topic_name: str) -> None:
     script = Path(__file__).parents[2] / "bin" / "kafka-topics.sh"
     where = ("--bootstrap-server", bootstrap, "--topic", topic_name)
     made = run_process("--create", *where, program=script)

@@ -1,4 +1,4 @@
-"""transactions against a broker: looking, and repairs."""
+"""transactions with a broker: listing, describing and ending them."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -118,7 +118,7 @@ def test_a_healthy_transaction_does_not_hang(tool: Tool, producer: barnabas.Prod
     "verb, flag",
     [("force-terminate", "--transactional-id"), ("forceTerminateTransaction", "--transactionalId")],
 )
-def test_a_producer_is_shut_out(
+def test_a_producer_is_fenced(
     tool: Tool, producer: barnabas.Producer, topic: str, verb: str, flag: str
 ) -> None:
     assert tool(verb, flag, topic).code == 0
@@ -131,7 +131,7 @@ def test_a_producer_is_shut_out(
     assert "nobody" not in tool("list").out
 
 
-def test_the_address_may_stand_behind_the_verb(run: Run, bootstrap: str) -> None:
+def test_the_address_may_be_after_the_verb(run: Run, bootstrap: str) -> None:
     assert run("transactions", "list", "--bootstrap-server", bootstrap).code == 0
     missing = run("transactions", "list")
     assert missing.code == 1 and "are required: --bootstrap-server" in missing.err

@@ -1,4 +1,4 @@
-"""`barnabas audit`: is a log whole? Told of topics, or of log directories without a broker."""
+"""`barnabas audit`: checks topics, or log directories without a broker, for gaps, duplicates and damage."""
 
 import argparse
 from pathlib import Path
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from barnabas.spark.jobs.audit import Checks, DirectoryLog, Finding, Report, TopicLog
 
 DESCRIPTION = """\
-Go through every batch of topics, or of the log directories of brokers, and tell what is wrong: offsets
-that are missing and that neither compaction nor markers of transactions explain, batches that do not match
-their checksum, records that a producer wrote twice, offsets and leader epochs that do not rise, indexes that
-point elsewhere; on request the same record twice, and keys whose records are out of order. It runs on Spark,
-a task for each partition or segment. The exit code is 1 where something is wrong. docs/jobs.md says more."""
+Check every batch of topics, or of the log directories of brokers, and report what is wrong: missing offsets
+that neither compaction nor transaction markers explain, batches that do not match their checksum, records
+that a producer wrote twice, offsets and leader epochs that decrease, indexes that do not match their log; on
+request also equal records, and keys whose records are out of order. It runs on Spark, with a task for each
+partition or segment. The exit code is 1 if something is wrong. See docs/jobs.md."""
 EXAMPLES = """\
   barnabas audit --bootstrap-server localhost:9092 --topic orders
   barnabas audit --bootstrap-server localhost:9092 --topic orders --duplicates --sequence-field $.version
@@ -34,23 +34,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         type=Path,
         metavar="DIR",
-        help="a directory of a broker (log.dirs) in place of one that runs; may be repeated",
+        help="a log directory (log.dirs), instead of a running broker; may be repeated",
     )
     parser.add_argument(
         "--topic", action="append", default=[], metavar="NAME", help="a topic; may be repeated"
     )
-    parser.add_argument("--topic-pattern", metavar="REGEX", help="topics whose whole name matches")
+    parser.add_argument("--topic-pattern", metavar="REGEX", help="topics whose full name matches")
     parser.add_argument(
         "--duplicates", action="store_true", help="look for records with the same key and value"
     )
     parser.add_argument(
         "--sequence-field",
         metavar="PATH",
-        help="a number that must rise for each key: $.path.in.json or header:NAME",
+        help="a number that must increase for each key: $.path.in.json or header:NAME",
     )
-    parser.add_argument("--examples", type=int, default=5, metavar="N", help="tell so many of each kind (5)")
+    parser.add_argument(
+        "--examples", type=int, default=5, metavar="N", help="print N examples of each kind (5)"
+    )
     parser.add_argument("--tasks", type=int, metavar="N", help="split large partitions into about N tasks")
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     add_spark(parser)
 
 
@@ -78,17 +80,17 @@ def _checks(options: argparse.Namespace) -> "Checks":
 
 
 def _log(options: argparse.Namespace) -> "TopicLog | DirectoryLog":
-    """What is to be looked at; mistakes are told before Spark starts."""
+    """The log to check. Mistakes in the options are reported before Spark starts."""
     from barnabas.spark.jobs.clients import JobError
     from barnabas.spark.options import OptionError
 
     try:
-        return _found(options)
+        return _log_of(options)
     except (JobError, OptionError) as error:
         raise ToolError(str(error)) from error
 
 
-def _found(options: argparse.Namespace) -> "TopicLog | DirectoryLog":
+def _log_of(options: argparse.Namespace) -> "TopicLog | DirectoryLog":
     from barnabas.client.config import consumer_config
     from barnabas.client.keys import CONSUMER_KEYS
     from barnabas.spark.settings import Topics
@@ -99,10 +101,12 @@ def _found(options: argparse.Namespace) -> "TopicLog | DirectoryLog":
         raise ToolError("Audits run on Spark: pip install 'barnabas[spark]'.") from error
     if options.log_dir:
         if options.topic_pattern:
-            raise ToolError("With --log-dir, name topics with --topic; without it all are looked at.")
+            raise ToolError(
+                "--topic-pattern cannot be used with --log-dir: use --topic, or leave it out for all."
+            )
         return DirectoryLog(options.log_dir, tuple(options.topic))
     if bool(options.topic) == bool(options.topic_pattern):
-        raise ToolError("Say which topics: --topic NAME, which may be repeated, or --topic-pattern REGEX.")
+        raise ToolError("Give either --topic NAME, which may be repeated, or --topic-pattern REGEX.")
     client = client_settings(options, keys=CONSUMER_KEYS)
     await_broker(consumer_config(client).servers)
     return TopicLog(client, Topics(tuple(options.topic), options.topic_pattern or ""), options.tasks)
@@ -123,8 +127,8 @@ def _print(report: "Report") -> None:
     print(f"{_count(len(report.partitions), 'partition')}, {_count(records, 'record')}: {verdict}.")
 
 
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _sentence(finding: "Finding") -> str:

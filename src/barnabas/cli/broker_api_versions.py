@@ -1,29 +1,31 @@
-"""`barnabas broker-api-versions`: which requests each broker takes, and which of their versions we use."""
+"""`barnabas broker-api-versions`: which APIs each broker supports, and which of their versions we use."""
 
 import argparse
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from barnabas.cli.connecting import add_connection, admin_of
-from barnabas.cli.items import settled, tell
+from barnabas.cli.failures import print_errors, results_and_errors
 from barnabas.cli.output import print_json
 from barnabas.client.admin import ApiVersionsDescription
 from barnabas.client.types import Node
 from barnabas.wire.apis import api_of
 from barnabas.wire.messages import NAMES
 
-DESCRIPTION = "Print which requests each broker takes, in which versions, and the version this client uses."
+DESCRIPTION = (
+    "Print the APIs that each broker supports, their versions, and the version that this client uses."
+)
 EXAMPLES = """\
   barnabas broker-api-versions --bootstrap-server localhost:9092
   barnabas broker-api-versions --bootstrap-server localhost:9092 --json | jq '.[].apis[].name'
 """
 
-# Spoken between brokers and controllers: that a broker does not offer these to clients is worth no line.
+# APIs between brokers and controllers: they are not printed as UNSUPPORTED, since clients do not use them.
 BETWEEN_SERVERS = frozenset({52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82})
 
 
 class Line(NamedTuple):
-    """One API: the broker's versions and the one we would use; None where there is none."""
+    """One API: the broker's versions and the one we would use; None if there is none."""
 
     key: int
     name: str
@@ -49,14 +51,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     with admin_of(options) as admin:
-        found, errors = settled(lambda: admin.api_versions())
+        described, errors = results_and_errors(lambda: admin.api_versions())
         nodes = {node.id: node for node in admin.describe_cluster().nodes}
     if options.json:
-        print_json([_as_json(found[broker]) for broker in sorted(found)])
-        return tell({f"broker {broker}": error for broker, error in errors.items()})
-    for broker in sorted(found):
-        rows = ",\n\t".join(map(str, lines(found[broker].versions)))
-        print(f"{_named(found[broker].node)} -> (\n\t{rows}\n)")
+        print_json([_as_json(described[broker]) for broker in sorted(described)])
+        return print_errors({f"broker {broker}": error for broker, error in errors.items()})
+    for broker in sorted(described):
+        rows = ",\n\t".join(map(str, lines(described[broker].versions)))
+        print(f"{_named(described[broker].node)} -> (\n\t{rows}\n)")
     for broker, error in errors.items():
         print(f"{_named(nodes.get(broker, Node(broker, '', -1)))} -> ERROR: {error.message}")
     return 1 if errors else 0
@@ -67,7 +69,7 @@ def _named(node: Node) -> str:
 
 
 def lines(versions: Mapping[int, tuple[int, int]]) -> list[Line]:
-    """All APIs that a broker offers, and those it does not and clients know, by key."""
+    """All APIs that a broker supports, and those that only clients know, by key."""
     keys = {*versions, *(key for key in NAMES if key not in BETWEEN_SERVERS)}
     return [_line(key, versions.get(key)) for key in sorted(keys)]
 

@@ -1,4 +1,4 @@
-"""`barnabas cluster`: the cluster's id, its brokers, and forgetting one of them."""
+"""`barnabas cluster`: the cluster's id and its brokers; unregisters a broker."""
 
 import argparse
 from collections.abc import Callable
@@ -10,8 +10,8 @@ from barnabas.client.admin import Admin
 from barnabas.client.errors import UnsupportedVersionError
 
 DESCRIPTION = """\
-Print the id of a cluster (cluster-id) or where its brokers listen (list-endpoints), or make it forget
-a broker that will not come back (unregister)."""
+Print the id of a cluster (cluster-id) or the addresses of its brokers (list-endpoints), or unregister a
+broker that will not come back (unregister)."""
 EXAMPLES = """\
   barnabas cluster cluster-id --bootstrap-server localhost:9092
   barnabas cluster list-endpoints --bootstrap-server localhost:9092 --include-fenced-brokers
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--id", "-i", type=int, help="unregister: the broker")
     parser.add_argument(
-        "--include-fenced-brokers", action="store_true", help="list-endpoints: brokers that do not serve too"
+        "--include-fenced-brokers", action="store_true", help="list-endpoints: include fenced brokers"
     )
     parser.add_argument("--json", action="store_true", help="cluster-id, list-endpoints: print JSON")
 
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.bootstrap_server is None:
         raise ToolError(
-            "There are no controllers of their own to ask: use --bootstrap-server HOST:PORT "
+            "There are no separate controllers: use --bootstrap-server HOST:PORT "
             "with the address of a broker."
         )
     if options.command == "unregister" and options.id is None:
@@ -52,11 +52,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def cluster_id(admin: Admin, options: argparse.Namespace) -> int:
-    found = admin.describe_cluster().cluster_id
+    id_ = admin.describe_cluster().cluster_id
     if options.json:
-        print_json({"clusterId": found or None})
-    elif found:
-        print(f"Cluster ID: {found}")
+        print_json({"clusterId": id_ or None})
+    elif id_:
+        print(f"Cluster ID: {id_}")
     else:
         print("No cluster ID found. The Kafka version is probably too old.")
     return 0
@@ -80,7 +80,7 @@ def list_endpoints(admin: Admin, options: argparse.Namespace) -> int:
             ]
         )
         return 0
-    # The columns of Kafka's tool, which pads all but the host to a fixed width.
+    # As in Kafka's tool: all columns but the host have a fixed width.
     width = max((len(node.host) for node in nodes), default=0)
     row = "{:<10} {:<" + str(max(width, 1)) + "} {:<10} {:<10} {:<10} {:<15}"
     print(row.format(*HEADERS))

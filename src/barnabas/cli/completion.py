@@ -1,4 +1,4 @@
-"""`barnabas completion`: a script that teaches a shell the commands and their options."""
+"""`barnabas completion`: a script with which a shell completes the commands and their options."""
 
 import argparse
 from collections.abc import Callable
@@ -28,7 +28,7 @@ complete -F _barnabas barnabas
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=sorted(SHELLS), help="the shell to write for")
+    parser.add_argument("shell", choices=sorted(SHELLS), help="your shell")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -43,14 +43,14 @@ def _options_by_command() -> dict[str, list[str]]:
 
 
 def _flags(parser: argparse.ArgumentParser) -> set[str]:
-    """The options of a command, and its verbs with theirs, if it has any."""
-    found: set[str] = set()
+    """The options of a command, and its subcommands with their options."""
+    flags: set[str] = set()
     for action in parser._actions:
-        found.update(flag for flag in action.option_strings if flag.startswith("--"))
+        flags.update(flag for flag in action.option_strings if flag.startswith("--"))
         if isinstance(action, argparse._SubParsersAction):
             for verb, verb_parser in action.choices.items():
-                found |= {verb, *_flags(verb_parser)}
-    return found
+                flags |= {verb, *_flags(verb_parser)}
+    return flags
 
 
 def _bash(commands: dict[str, list[str]]) -> str:

@@ -1,4 +1,4 @@
-"""The options by which every tool finds its brokers, and the clients made from them."""
+"""The options with which every tool finds its brokers, and the clients created from them."""
 
 import argparse
 import socket
@@ -12,7 +12,8 @@ from barnabas.config.properties import load_properties
 if TYPE_CHECKING:
     from barnabas.client import Admin
 
-# So long a tool waits for a broker that is just starting; a wrong address should be told soon.
+# How long a tool waits for a broker that is just starting. It is short, so that a wrong address is noticed
+# soon.
 PATIENCE_SECONDS = 3.0
 PAUSE_SECONDS = 0.1
 
@@ -24,7 +25,7 @@ def add_connection(
     config_flags: tuple[str, ...] = ("--command-config",),
     server_group: argparse._MutuallyExclusiveGroup | None = None,
 ) -> None:
-    """`server_group`: where the address stands, when another option may take its place."""
+    """`server_group`: the group of the address option, if another option may replace it."""
     (server_group or parser).add_argument(
         *server_flags,
         dest="bootstrap_server",
@@ -44,8 +45,8 @@ def add_connection(
 def client_settings(
     options: argparse.Namespace, extra: Mapping[str, Any] | None = None, *, keys: Mapping[str, object]
 ) -> dict[str, Any]:
-    """Settings of a client: the file's, those of the command line above them. Kafka's files hold settings for
-    several clients at once, so that keys of others are left out."""
+    """Settings of a client: those of the command line win over those of the file. Kafka's files have settings
+    for several clients, so keys that this client does not know are left out."""
     settings: dict[str, Any] = {}
     if options.command_config is not None:
         read = load_properties(options.command_config.read_text())
@@ -65,8 +66,8 @@ def admin_of(options: argparse.Namespace) -> "Admin":
 
 
 def await_broker(servers: Sequence[tuple[str, int]]) -> None:
-    """Return once one of the servers takes a connection. The clients themselves try much longer, which suits
-    programs that run for days and puzzles a person who has mistyped a port."""
+    """Return when one of the servers accepts a connection. The clients themselves try for much longer, which
+    is right for services but confuses a user who has mistyped a port."""
     from barnabas.cli.failures import ToolError
 
     give_up = time.monotonic() + PATIENCE_SECONDS
@@ -83,12 +84,12 @@ def await_broker(servers: Sequence[tuple[str, int]]) -> None:
     named = ", ".join(f"{host}:{port}" for host, port in servers)
     raise ToolError(
         f"No broker answers at {named} ({failure}). Start one with `barnabas start`, "
-        "or give the address of one that runs with --bootstrap-server."
+        "or give the address of a running one with --bootstrap-server."
     )
 
 
 def key_values(pairs: list[str], option: str) -> dict[str, str]:
-    """KEY=VALUE options that may be repeated; blanks around a value do not count."""
+    """The values of a repeated KEY=VALUE option; spaces around a value are removed."""
     from barnabas.cli.properties import read_pairs
 
     return {key: value.strip() for key, value in read_pairs(pairs, option).items()}

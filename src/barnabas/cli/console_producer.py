@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from barnabas.errors import KafkaError
 
 DESCRIPTION = """\
-Write records to a topic, one for each line of standard input. Lines are bytes: nothing is decoded on the way.
-Settings of the producer that no option names keep the client's defaults."""
+Write records to a topic, one for each line of standard input. Lines are bytes and are not decoded.
+Settings of the producer without an option keep the client's defaults."""
 EXAMPLES = """\
   echo 'hello' | barnabas console-producer --bootstrap-server localhost:9092 --topic greetings
   barnabas console-producer --bootstrap-server localhost:9092 --topic orders \\
@@ -32,17 +32,17 @@ reader properties (--property):
 """
 
 READERS = ("LineMessageReader",)
-# Options that stand for one setting of the producer each.
+# Options that set one setting of the producer each.
 _SETTINGS = {
-    "--batch-size": ("batch.size", "bytes gathered for a partition before they are sent"),
+    "--batch-size": ("batch.size", "bytes collected for a partition before they are sent"),
     "--max-partition-memory-bytes": ("batch.size", "the same, by its older name"),
     "--max-memory-bytes": ("buffer.memory", "bytes of records that may wait to be sent"),
-    "--max-block-ms": ("max.block.ms", "how long a send may wait for room or metadata"),
-    "--message-send-max-retries": ("retries", "how often a batch is tried again"),
+    "--max-block-ms": ("max.block.ms", "how long a send may wait for memory or metadata"),
+    "--message-send-max-retries": ("retries", "how often a failed batch is sent again"),
     "--metadata-expiry-ms": ("metadata.max.age.ms", "metadata older than this is fetched again"),
-    "--request-required-acks": ("acks", "who must have a record: -1 or all, 1, 0"),
+    "--request-required-acks": ("acks", "who must write a record before it is confirmed: -1 or all, 1, 0"),
     "--request-timeout-ms": ("request.timeout.ms", "how long one request may take"),
-    "--retry-backoff-ms": ("retry.backoff.ms", "the pause before a batch is tried again"),
+    "--retry-backoff-ms": ("retry.backoff.ms", "the pause before a batch is sent again"),
     "--socket-buffer-size": ("send.buffer.bytes", "SO_SNDBUF of the sockets"),
     "--timeout": ("linger.ms", "how long a batch waits for more records"),
 }
@@ -73,10 +73,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const="gzip",
         choices=_CODECS,
         metavar="CODEC",
-        help=f"how batches are compressed: {', '.join(_CODECS)}; without a value gzip",
+        help=f"how batches are compressed: {', '.join(_CODECS)}; gzip if no value is given",
     )
-    parser.add_argument("--sync", action="store_true", help="wait for each record before the next is read")
-    parser.add_argument("--line-reader", metavar="CLASS", help="LineMessageReader, which is the default")
+    parser.add_argument("--sync", action="store_true", help="wait for each record before reading the next")
+    parser.add_argument("--line-reader", metavar="CLASS", help="LineMessageReader, the default")
     for flag, (key, text) in _SETTINGS.items():
         parser.add_argument(flag, dest=flag[2:].replace("-", "_"), metavar="N", help=f"{text} ({key})")
 
@@ -112,13 +112,13 @@ def settings_of(options: argparse.Namespace) -> dict[str, Any]:
 
 
 class Failures:
-    """Tells of each record that was not written; the others are sent all the same."""
+    """Reports each record that was not written; the others are still sent."""
 
     def __init__(self, topic: str) -> None:
         self.count = 0
         self._topic = topic
 
-    def tell(self, line: Line, error: "KafkaError") -> None:
+    def report(self, line: Line, error: "KafkaError") -> None:
         self.count += 1
         print(
             f"Error when sending message to topic {self._topic} with key: {_size(line.key)}, "
@@ -132,7 +132,7 @@ def send(producer: "Producer", options: argparse.Namespace, line: Line, failures
 
     def delivered(metadata: "RecordMetadata | None", error: KafkaError | None) -> None:
         if error is not None:
-            failures.tell(line, error)
+            failures.report(line, error)
 
     try:
         if line.headers:
@@ -144,23 +144,23 @@ def send(producer: "Producer", options: argparse.Namespace, line: Line, failures
     except KafkaError as error:
         if error.code is not ErrorCode.MESSAGE_TOO_LARGE:
             raise
-        failures.tell(line, error)
+        failures.report(line, error)
         return
     if options.sync:
-        # A failure is told by the callback.
+        # The callback reports a failure.
         future.exception()
 
 
 def _check_reader(name: str | None) -> None:
     if name is not None and name.replace("$", ".").rpartition(".")[2] not in READERS:
         raise ToolError(
-            f"--line-reader {name}: classes of Java cannot be run here. Leave the option out to read lines, "
-            "and convert the input in a program before this one."
+            f"--line-reader {name}: Java classes cannot be run here. Leave the option out to read lines, "
+            "and convert the input before with another program."
         )
 
 
 def _lines() -> Iterator[bytes]:
-    """Standard input by lines; at a terminal each is asked for with a prompt."""
+    """The lines of standard input; on a terminal, with a prompt before each."""
     source = sys.stdin.buffer
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         yield from source

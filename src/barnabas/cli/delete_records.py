@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.cli.connecting import add_connection, admin_of
-from barnabas.cli.failures import ToolError
-from barnabas.cli.items import settled
+from barnabas.cli.failures import ToolError, results_and_errors
 from barnabas.cli.output import print_json
 from barnabas.client.types import TopicPartition
 
 DESCRIPTION = """\
-Delete the records of partitions before an offset (-1: all of them). They are gone for good.
-The file says which:
+Delete the records of partitions before an offset (-1: all of them). This cannot be undone.
+The file has the offsets:
   {"partitions": [{"topic": "orders", "partition": 0, "offset": 1000}], "version": 1}"""
 EXAMPLES = """\
   barnabas delete-records --bootstrap-server localhost:9092 --offset-json-file before.json
@@ -33,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     with admin_of(options) as admin:
         if not options.json:
             print("Executing records delete operation")
-        low_watermarks, errors = settled(lambda: admin.delete_records(before))
+        low_watermarks, errors = results_and_errors(lambda: admin.delete_records(before))
     if options.json:
         rows: list[dict[str, Any]] = []
         for partition in before:
@@ -47,12 +46,12 @@ def run(options: argparse.Namespace) -> int:
     else:
         print("Records delete operation completed:")
         for partition in before:
-            told = (
+            outcome = (
                 f"error: {errors[partition].message}"
                 if partition in errors
                 else f"low_watermark: {low_watermarks[partition]}"
             )
-            print(f"partition: {partition}\t{told}")
+            print(f"partition: {partition}\t{outcome}")
     return 1 if errors else 0
 
 
@@ -83,5 +82,5 @@ def _entry(entry: object) -> tuple[TopicPartition, int]:
         if isinstance(topic, str) and type(partition) is int and type(offset) is int:
             return TopicPartition(topic, partition), offset
     raise ToolError(
-        f"Each of `partitions` needs a topic, a partition and an offset; found {json.dumps(entry)}."
+        f"Each entry of `partitions` needs a topic, a partition and an offset; found {json.dumps(entry)}."
     )

@@ -1,4 +1,4 @@
-"""`barnabas get-offsets`: the first, last or a timestamp's offset of partitions, one line each."""
+"""`barnabas get-offsets`: offsets of partitions: the first, the last, or the one for a timestamp."""
 
 import argparse
 import re
@@ -6,8 +6,7 @@ import sys
 from collections.abc import Callable
 
 from barnabas.cli.connecting import add_connection, admin_of
-from barnabas.cli.failures import ToolError
-from barnabas.cli.items import settled
+from barnabas.cli.failures import ToolError, results_and_errors
 from barnabas.cli.output import print_json
 from barnabas.cli.topic_filter import TopicFilter
 from barnabas.client.admin import Admin, OffsetSpec
@@ -15,8 +14,8 @@ from barnabas.client.types import TopicPartition
 from barnabas.errors import KafkaError
 
 DESCRIPTION = """\
-Print offsets of partitions as TOPIC:PARTITION:OFFSET. The number of records of a topic is, without
-compaction and transactions, the sum of its latest offsets less the sum of its earliest."""
+Print offsets of partitions as TOPIC:PARTITION:OFFSET. Without compaction and transactions, the number of
+records of a topic is the sum of its latest offsets minus the sum of its earliest offsets."""
 EXAMPLES = """\
   barnabas get-offsets --bootstrap-server localhost:9092 --topic orders
   barnabas get-offsets --bootstrap-server localhost:9092 --topic orders --time earliest
@@ -32,12 +31,14 @@ Choice = Callable[[str, int], bool]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_connection(parser)
-    parser.add_argument("--topic", help="a topic, several with commas, or a pattern; all without it")
+    parser.add_argument(
+        "--topic", help="a topic, several separated by commas, or a pattern; without it, all topics"
+    )
     parser.add_argument("--partitions", metavar="N,N,...", help="only these partitions")
     parser.add_argument(
         "--topic-partitions",
         metavar="TOPIC:N,TOPIC:N-M,...",
-        help="patterns of topics with a partition, or a range N-M without M; -M and N- are ranges too",
+        help="topic patterns, each with a partition or a range (N-M excludes M; also -M and N-)",
     )
     parser.add_argument(
         "--time",
@@ -45,9 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help=f"a timestamp in ms, or {', '.join(f'{spec.value} or {name}' for name, spec in SPECS.items())}",
     )
-    parser.add_argument(
-        "--exclude-internal-topics", action="store_true", help="without the broker's own topics"
-    )
+    parser.add_argument("--exclude-internal-topics", action="store_true", help="leave out internal topics")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -58,10 +57,10 @@ def run(options: argparse.Namespace) -> int:
         partitions, unknown = _partitions(admin, choice, options.exclude_internal_topics)
         if not partitions and not unknown:
             raise ToolError("Could not match any topic-partitions with the specified filters.")
-        offsets, errors = settled(lambda: admin.list_offsets(dict.fromkeys(partitions, when)))
-    found = {partition: offset.offset for partition, offset in offsets.items() if offset.offset >= 0}
-    # By the text of their names, which is Kafka's order: orders-10 stands before orders-2.
-    rows = [(partition, found[partition]) for partition in sorted(found, key=str)]
+        offsets, errors = results_and_errors(lambda: admin.list_offsets(dict.fromkeys(partitions, when)))
+    existing = {partition: offset.offset for partition, offset in offsets.items() if offset.offset >= 0}
+    # Sorted as text, which is Kafka's order: orders-10 comes before orders-2.
+    rows = [(partition, existing[partition]) for partition in sorted(existing, key=str)]
     if options.json:
         print_json(
             [{"topic": where.topic, "partition": where.partition, "offset": offset} for where, offset in rows]
@@ -81,7 +80,9 @@ def _partitions(
     admin: Admin, choice: Choice, exclude_internal: bool
 ) -> tuple[list[TopicPartition], dict[str, KafkaError]]:
     names = list(admin.list_topics(include_internal=not exclude_internal))
-    topics, errors = settled(lambda: admin.describe_topics([name for name in names if choice(name, -1)]))
+    topics, errors = results_and_errors(
+        lambda: admin.describe_topics([name for name in names if choice(name, -1)])
+    )
     return [
         TopicPartition(topic.name, info.partition)
         for topic in topics.values()
@@ -99,7 +100,8 @@ def spec_of(text: str) -> int:
 
 
 def choice_of(options: argparse.Namespace) -> Choice:
-    """Says whether a partition is wanted; partition -1 asks whether any of the topic may be."""
+    """A function that says whether a partition is chosen. Partition -1 asks about any partition of the
+    topic."""
     if options.topic_partitions is None:
         return _by_topic(options.topic, options.partitions)
     if options.topic is not None or options.partitions is not None:
@@ -109,7 +111,7 @@ def choice_of(options: argparse.Namespace) -> Choice:
 
 
 def _by_topic(topics: str | None, partitions: str | None) -> Choice:
-    wanted = TopicFilter(".*" if topics is None else topics)
+    topic_filter = TopicFilter(".*" if topics is None else topics)
     try:
         numbers = {int(number) for number in partitions.split(",")} if partitions else set()
     except ValueError:
@@ -118,7 +120,7 @@ def _by_topic(topics: str | None, partitions: str | None) -> Choice:
             f"but received: {partitions}."
         ) from None
     return lambda topic, partition: (
-        wanted.allows(topic) and (not numbers or partition < 0 or partition in numbers)
+        topic_filter.allows(topic) and (not numbers or partition < 0 or partition in numbers)
     )
 
 
@@ -126,10 +128,10 @@ def _rule(text: str) -> Choice:
     matched = _RULE.fullmatch(text)
     if matched is None:
         raise ToolError(f"Invalid rule specification: {text}.")
-    wanted = TopicFilter(matched["topic"] or ".*")
+    topic_filter = TopicFilter(matched["topic"] or ".*")
     if matched["one"]:
         first, end = int(matched["one"]), int(matched["one"]) + 1
     else:
         first = int(matched["first"] or 0)
         end = int(matched["end"]) if matched["end"] else sys.maxsize
-    return lambda topic, partition: wanted.allows(topic) and (partition < 0 or first <= partition < end)
+    return lambda topic, partition: topic_filter.allows(topic) and (partition < 0 or first <= partition < end)

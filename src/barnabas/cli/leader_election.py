@@ -1,4 +1,5 @@
-"""`barnabas leader-election`: takes the options of kafka-leader-election.sh, says that it needs a cluster."""
+"""`barnabas leader-election`: accepts the options of kafka-leader-election.sh; it needs a cluster, and says
+so."""
 
 import argparse
 from pathlib import Path
@@ -7,8 +8,8 @@ from barnabas.cli.connecting import add_connection
 from barnabas.cli.failures import ToolError
 
 DESCRIPTION = """\
-Elect leaders of partitions. With one broker every partition has one replica, which leads: the command
-tells so and ends with 1."""
+Elect leaders of partitions. With one broker, every partition has one replica, which is the leader: the
+command says so and exits with code 1."""
 EXAMPLES = """\
   barnabas leader-election --bootstrap-server localhost:9092 --election-type preferred --all-topic-partitions
   barnabas leader-election --bootstrap-server localhost:9092 --election-type unclean \\
@@ -27,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=str.lower,
         required=True,
         choices=("preferred", "unclean"),
-        help="the first replica shall lead, or one that is not in sync may",
+        help="preferred: make the first replica the leader; unclean: allow a replica that is not in sync",
     )
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--topic", help="a topic, with --partition")
@@ -38,8 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if (options.topic is None) != (options.partition is None):
-        raise ToolError("--topic and --partition go together.")
+        raise ToolError("--topic and --partition must be used together.")
     raise ToolError(
         "Leader election needs a cluster of several brokers, which this release does not have: "
-        "the only replica of a partition leads it."
+        "the only replica of a partition is its leader."
     )

@@ -1,4 +1,4 @@
-"""Lines as records: Kafka's LineMessageReader on bytes, so that nothing is decoded on the way."""
+"""Parses lines into records, like Kafka's LineMessageReader, but on bytes: nothing is decoded."""
 
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO, NamedTuple
@@ -17,7 +17,7 @@ DEFAULTS = {
     "headers.key.separator": ":",
     "ignore.error": "false",
 }
-# Two of these that are equal could not be told apart in a line.
+# Pairs of separators that must differ: otherwise a line would be ambiguous.
 _DISTINCT = (
     ("headers.delimiter", "headers.separator"),
     ("headers.delimiter", "headers.key.separator"),
@@ -36,14 +36,14 @@ class Line(NamedTuple):
 
 
 class LineReader:
-    """The part of a line before the first separator is the key, and before that its headers, where the
-    properties say that there are such parts: `h1:v1,h2:v2<delimiter>key<separator>value`."""
+    """If the properties enable them, a line begins with headers and a key:
+    `h1:v1,h2:v2<delimiter>key<separator>value`."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         known = {**DEFAULTS, **properties}
         for one, other in _DISTINCT:
             if known.get(one) is not None and known.get(one) == known.get(other):
-                raise ToolError(f"{one} and {other} may not be equal.")
+                raise ToolError(f"{one} and {other} must not be equal.")
         self._parses_key = is_true(known["parse.key"])
         self._parses_headers = is_true(known["parse.headers"])
         self._ignores_errors = is_true(known["ignore.error"])
@@ -56,21 +56,21 @@ class LineReader:
 
     def records(self, lines: Iterator[bytes] | BinaryIO) -> Iterator[Line]:
         for number, ended in enumerate(lines, start=1):
-            # One line end is taken away, of either kind; all other bytes are the record's.
+            # Remove one line end, \n or \r\n; all other bytes belong to the record.
             line = ended.removesuffix(b"\n").removesuffix(b"\r") if ended.endswith(b"\n") else ended
             yield self._record(line, number)
 
     def _record(self, line: bytes, number: int) -> Line:
         rest, headers, key = line, None, None
         if self._parses_headers:
-            headers, rest = self._cut(rest, self._headers_delimiter, "headers delimiter", number)
+            headers, rest = self._split(rest, self._headers_delimiter, "headers delimiter", number)
         if self._parses_key:
-            key, rest = self._cut(rest, self._key_separator, "key separator", number)
+            key, rest = self._split(rest, self._key_separator, "key separator", number)
         if headers is None or self._is_null(headers):
             return Line(self._nullable(key), self._nullable(rest))
         return Line(self._nullable(key), self._nullable(rest), self._headers(headers, number))
 
-    def _cut(self, line: bytes, separator: bytes, what: str, number: int) -> tuple[bytes | None, bytes]:
+    def _split(self, line: bytes, separator: bytes, what: str, number: int) -> tuple[bytes | None, bytes]:
         before, found, after = line.partition(separator)
         if found:
             return before, after
@@ -78,11 +78,11 @@ class LineReader:
             return None, line
         raise ToolError(
             f"No {what} found on line number {number}: '{_shown(line)}'. "
-            "With ignore.error=true such a line is all value."
+            "With ignore.error=true, the whole line becomes the value."
         )
 
     def _headers(self, text: bytes, number: int) -> tuple[Header, ...]:
-        # As in Kafka, empty pairs at the end are no headers.
+        # As in Kafka, empty pairs at the end are ignored.
         pairs = text.split(self._headers_separator)
         while pairs and not pairs[-1]:
             pairs.pop()
@@ -95,7 +95,7 @@ class LineReader:
                 return as_text(pair), None
             raise ToolError(
                 f"No header key separator found in pair '{_shown(pair)}' on line number {number}. "
-                "With ignore.error=true it is a header without a value."
+                "With ignore.error=true, it becomes a header without a value."
             )
         if self._is_null(name):
             raise ToolError(
@@ -113,7 +113,7 @@ class LineReader:
 
 def _separator(properties: Mapping[str, str], name: str) -> bytes:
     if not properties[name]:
-        raise ToolError(f"{name} may not be empty.")
+        raise ToolError(f"{name} must not be empty.")
     return as_bytes(properties[name])
 
 

@@ -1,18 +1,17 @@
-"""`barnabas log-dirs`: what is in the directories of brokers, and how large it is."""
+"""`barnabas log-dirs`: the partitions in the log directories of brokers, and their sizes."""
 
 import argparse
 import json
 from typing import Any
 
 from barnabas.cli.connecting import add_connection, admin_of
-from barnabas.cli.failures import ToolError
-from barnabas.cli.items import settled, tell
+from barnabas.cli.failures import ToolError, print_errors, results_and_errors
 from barnabas.cli.output import print_json
 from barnabas.client.admin import LogDirDescription
 
 DESCRIPTION = """\
-Print the directories of brokers with the partitions in them, as JSON: size in bytes, lag behind the
-leader, and whether a partition is still on its way into the directory."""
+Print the log directories of brokers with the partitions in them, as JSON: size in bytes, lag behind the
+leader, and whether a partition is still being moved into the directory."""
 EXAMPLES = """\
   barnabas log-dirs --bootstrap-server localhost:9092 --describe
   barnabas log-dirs --bootstrap-server localhost:9092 --describe --topic-list orders --broker-list 1,2
@@ -30,38 +29,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if not options.describe:
-        raise ToolError('Missing required argument "[describe]": log-dirs describes, and does nothing else.')
+        raise ToolError('Missing required argument "[describe]": it is the only action of log-dirs.')
     topics = {name for name in options.topic_list.split(",") if name}
     try:
-        asked = {int(broker) for broker in options.broker_list.split(",") if broker}
+        requested = {int(broker) for broker in options.broker_list.split(",") if broker}
     except ValueError:
-        raise ToolError(f"--broker-list {options.broker_list} must be numbers with commas.") from None
+        raise ToolError(f"--broker-list {options.broker_list} must be numbers separated by commas.") from None
     with admin_of(options) as admin:
         known = {node.id for node in admin.describe_cluster().nodes}
-        if asked - known:
+        if requested - known:
             raise ToolError(
-                f"The given brokers do not exist from --broker-list: {_ids(asked - known)}. "
+                f"The given brokers do not exist from --broker-list: {_ids(requested - known)}. "
                 f"Current existent brokers: {_ids(known)}"
             )
-        brokers = sorted(asked or known)
+        brokers = sorted(requested or known)
         if not options.json:
             print("Querying brokers for log directories information")
-        found, errors = settled(lambda: admin.describe_log_dirs(brokers))
-    document = as_json(found, topics)
+        described, errors = results_and_errors(lambda: admin.describe_log_dirs(brokers))
+    document = as_json(described, topics)
     if options.json:
         print_json(document)
     else:
-        print(f"Received log directory information from brokers {_ids(set(found))}")
+        print(f"Received log directory information from brokers {_ids(set(described))}")
         print(json.dumps(document, separators=(",", ":")))
-    return tell({f"broker {broker}": error for broker, error in errors.items()})
+    return print_errors({f"broker {broker}": error for broker, error in errors.items()})
 
 
 def _ids(brokers: set[int]) -> str:
     return ",".join(map(str, sorted(brokers)))
 
 
-def as_json(found: dict[int, dict[str, LogDirDescription]], topics: set[str]) -> dict[str, Any]:
-    """Kafka's document; with `topics`, only those."""
+def as_json(described: dict[int, dict[str, LogDirDescription]], topics: set[str]) -> dict[str, Any]:
+    """The JSON document of Kafka's tool; with `topics`, only their partitions."""
     return {
         "brokers": [
             {
@@ -72,10 +71,10 @@ def as_json(found: dict[int, dict[str, LogDirDescription]], topics: set[str]) ->
                         "error": None if directory.error is None else directory.error.code.name,
                         "logDir": path,
                     }
-                    for path, directory in found[broker].items()
+                    for path, directory in described[broker].items()
                 ],
             }
-            for broker in sorted(found)
+            for broker in sorted(described)
         ],
         "version": 1,
     }

@@ -1,7 +1,7 @@
-"""`barnabas <command>`: finds the command, runs it, turns what goes wrong into a sentence and an exit code.
+"""`barnabas <command>`: finds the command, runs it, and turns errors into a sentence and an exit code.
 
-A command is a module with DESCRIPTION, EXAMPLES, add_arguments(parser) and run(options); it is imported only
-when it is asked for, so that every command starts as fast as it can."""
+A command is a module with DESCRIPTION, EXAMPLES, add_arguments(parser) and run(options). Only the module of
+the given command is imported, so that every command starts fast."""
 
 import argparse
 import sys
@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import NamedTuple, NoReturn, Protocol, cast
 
 from barnabas import __version__
-from barnabas.cli.failures import explained
+from barnabas.cli.failures import run_command
 
 
 class Command(Protocol):
@@ -25,37 +25,37 @@ class Command(Protocol):
 class Row(NamedTuple):
     module: str
     help: str
-    # Kafka's script of the same purpose: bin/<script>.sh calls the command.
+    # The name of Kafka's script for the same purpose: bin/<script>.sh runs the command.
     script: str | None = None
 
 
 COMMANDS: dict[str, Row] = {
-    "start": Row("start", "run a broker until it is told to stop", "kafka-server-start"),
+    "start": Row("start", "run a broker until SIGTERM or Ctrl-C", "kafka-server-start"),
     "topics": Row("topics", "create, list, describe, alter and delete topics", "kafka-topics"),
     "configs": Row("configs", "show and change settings of topics, brokers and groups", "kafka-configs"),
     "cluster": Row("cluster", "the cluster's id and its brokers", "kafka-cluster"),
     "broker-api-versions": Row(
-        "broker_api_versions", "which requests brokers take", "kafka-broker-api-versions"
+        "broker_api_versions", "which APIs brokers support", "kafka-broker-api-versions"
     ),
-    "log-dirs": Row("log_dirs", "what is in the directories of brokers", "kafka-log-dirs"),
+    "log-dirs": Row("log_dirs", "partitions in the log directories of brokers", "kafka-log-dirs"),
     "get-offsets": Row("get_offsets", "first, last and other offsets of partitions", "kafka-get-offsets"),
     "delete-records": Row("delete_records", "delete records before an offset", "kafka-delete-records"),
-    "acls": Row("acls", "who may do what (not in this release)", "kafka-acls"),
+    "acls": Row("acls", "access control lists (not in this release)", "kafka-acls"),
     "reassign-partitions": Row(
         "reassign_partitions", "move partitions (needs a cluster)", "kafka-reassign-partitions"
     ),
     "leader-election": Row(
         "leader_election", "elect leaders of partitions (needs a cluster)", "kafka-leader-election"
     ),
-    "run-class": Row("run_class", "the command that a class of Kafka stands for", "kafka-run-class"),
-    "dump-log": Row("dump_log", "print what files of a log hold", "kafka-dump-log"),
+    "run-class": Row("run_class", "run a command by the name of Kafka's Java class", "kafka-run-class"),
+    "dump-log": Row("dump_log", "print the contents of log files", "kafka-dump-log"),
     "producer-perf-test": Row(
-        "perf.producer", "send many records and tell how fast", "kafka-producer-perf-test"
+        "perf.producer", "send many records and print the throughput", "kafka-producer-perf-test"
     ),
     "consumer-perf-test": Row(
-        "perf.consumer", "read many records and tell how fast", "kafka-consumer-perf-test"
+        "perf.consumer", "read many records and print the throughput", "kafka-consumer-perf-test"
     ),
-    "e2e-latency": Row("perf.latency", "measure the way from sender to reader", "kafka-e2e-latency"),
+    "e2e-latency": Row("perf.latency", "measure the time from producer to consumer", "kafka-e2e-latency"),
     "console-producer": Row(
         "console_producer", "write lines of standard input to a topic", "kafka-console-producer"
     ),
@@ -75,13 +75,13 @@ COMMANDS: dict[str, Row] = {
 
 
 NO_ZOOKEEPER = (
-    "There is no ZooKeeper to ask: use --bootstrap-server HOST:PORT with the address of a broker, "
-    "in place of --zookeeper."
+    "There is no ZooKeeper: use --bootstrap-server HOST:PORT with the address of a broker "
+    "instead of --zookeeper."
 )
 
 
 class Parser(argparse.ArgumentParser):
-    """Wrong usage is told in one sentence and ends with 1, as Kafka's tools do."""
+    """Wrong usage prints one sentence and exits with code 1, as in Kafka's tools."""
 
     def error(self, message: str) -> NoReturn:
         sentence = message if message.endswith(".") else f"{message}."
@@ -119,7 +119,7 @@ def overview() -> str:
             *lines,
             "",
             "options:",
-            "  --help      this text; `barnabas <command> --help` teaches the command",
+            "  --help      this text; `barnabas <command> --help` explains the command",
             "  --version   the version",
             "",
             "example: barnabas start --port 9092 --data-dir ./data",
@@ -142,13 +142,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         near = get_close_matches(name, COMMANDS, n=1)
         meant = f" Did you mean {near[0]}?" if near else ""
-        print(f"barnabas has no command {name!r}.{meant} `barnabas --help` lists them.", file=sys.stderr)
+        print(
+            f"barnabas has no command {name!r}.{meant} `barnabas --help` lists the commands.", file=sys.stderr
+        )
         return 1
     if any(word.partition("=")[0] == "--zookeeper" for word in given[1:]):
         print(NO_ZOOKEEPER, file=sys.stderr)
         return 1
     options = parser_of(name).parse_args(given[1:])
-    return explained(options.run, options)
+    return run_command(options.run, options)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Messages of the protocol and of the internal topics as JSON, under Kafka's names. Pure values."""
+"""Converts messages of the protocol and of the internal topics to JSON, with Kafka's field names. No I/O
+here."""
 
 import base64
 from typing import Any
@@ -7,7 +8,7 @@ from barnabas.wire.message import Message
 
 
 def as_json(message: Message, version: int) -> dict[str, Any]:
-    """The fields of this version under Kafka's names. Tagged ones that have their default are left out."""
+    """The fields of this version with Kafka's names. Tagged fields with their default value are left out."""
     shown: dict[str, Any] = {}
     for field in message.FIELDS:
         if not field.first <= version <= field.last:

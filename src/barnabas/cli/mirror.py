@@ -1,4 +1,4 @@
-"""`barnabas mirror`: copy topics from one cluster into another, exactly once, with the offsets of groups."""
+"""`barnabas mirror`: copies topics from one cluster to another, exactly once, with the offsets of groups."""
 
 import argparse
 import time
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from barnabas.spark.jobs.translation import Translated
 
 DESCRIPTION = """\
-Copy topics into another cluster: keys, values, headers, times and partitions stay, and every committed record
-arrives exactly once. Topics that the target lacks are made with the source's partitions and settings. Where
-both sides meet is written to the topic mirror-offsets.<alias>.internal of the target, by which the committed
-offsets of groups are translated. It runs on Spark in rounds, and goes on from its checkpoint. Nobody else may
-write to the copies. docs/jobs.md says more."""
+Copy topics to another cluster: keys, values, headers, timestamps and partitions stay the same, and every
+committed record arrives exactly once. Topics that do not exist in the target are created with the partitions
+and settings of the source. The topic mirror-offsets.<alias>.internal of the target maps offsets of the source
+to offsets of the target; it is used to translate the committed offsets of groups. It runs on Spark, copies
+again and again, and continues from its checkpoint. Nobody else may write to the copies. See docs/jobs.md."""
 EXAMPLES = """\
   barnabas mirror --source old:9092 --target new:9092 --topic orders --checkpoint ./mirror --once
   barnabas mirror --source eu:9092 --target us:9092 --topic-pattern 'orders-.*' --rename 'eu.{topic}' \\
@@ -35,14 +35,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add(f"--{side}-config", type=Path, metavar="FILE", help=f"a properties file for the {side}'s client")
     topics = parser.add_mutually_exclusive_group(required=True)
     topics.add_argument("--topic", action="append", metavar="NAME", help="a topic; may be repeated")
-    topics.add_argument("--topic-pattern", metavar="REGEX", help="topics whose whole name matches")
-    add("--checkpoint", required=True, metavar="DIR", help="where the mirror remembers how far it is")
-    add("--alias", default="source", metavar="NAME", help="what the target calls the source (source)")
-    add("--rename", default="{topic}", metavar="NAME", help="what copies are called ('{topic}')")
-    add("--group", action="append", default=[], metavar="GROUP", help="translate its offsets; repeatable")
-    add("--option", action="append", default=[], metavar="KEY=VALUE", help="of the data source; repeatable")
-    add("--once", action="store_true", help="one round, then end")
-    add("--every", type=float, default=5.0, metavar="SECONDS", help="the pause between rounds (5)")
+    topics.add_argument("--topic-pattern", metavar="REGEX", help="topics whose full name matches")
+    add("--checkpoint", required=True, metavar="DIR", help="where the mirror stores its progress")
+    add("--alias", default="source", metavar="NAME", help="the name of the source in the target (source)")
+    add("--rename", default="{topic}", metavar="NAME", help="the names of the copies ('{topic}')")
+    add(
+        "--group",
+        action="append",
+        default=[],
+        metavar="GROUP",
+        help="a group whose offsets are translated; may be repeated",
+    )
+    add(
+        "--option",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="an option of the data source; may be repeated",
+    )
+    add("--once", action="store_true", help="copy what is there now, then exit")
+    add("--every", type=float, default=5.0, metavar="SECONDS", help="the pause between copies (5)")
     add_spark(parser)
 
 
@@ -62,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
         except (JobError, OptionError) as error:
             raise ToolError(str(error)) from error
         except KeyboardInterrupt:
-            print("Stopped; run it again to go on.")
+            print("Stopped; run it again to continue.")
             return 0
 
 
@@ -74,7 +86,7 @@ def _mirror(options: argparse.Namespace) -> "Mirror":
         source=_client(options.source, options.source_config),
         target=_client(options.target, options.target_config),
         topics=Topics(tuple(options.topic or ()), options.topic_pattern or ""),
-        # Spark's own process may have been started elsewhere.
+        # Spark's process may have another working directory, so the path must be absolute.
         checkpoint=options.checkpoint
         if "://" in options.checkpoint
         else str(Path(options.checkpoint).absolute()),

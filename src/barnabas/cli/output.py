@@ -1,4 +1,4 @@
-"""How tools print: columns as Kafka pads them, JSON for scripts, progress for people."""
+"""How tools print: tables as Kafka's tools pad them, JSON for scripts, progress for people."""
 
 import json
 import sys
@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+MISSING = "-"
+
 
 def columns(headers: Sequence[str], rows: Sequence[Sequence[object]], gap: int = 1) -> str:
-    """Columns padded to their widest cell, a header line above; every line is one that `awk` can read."""
-    lines = [list(headers), *[[_cell(value) for value in row] for row in rows]]
+    """A header line and rows, with columns padded to their widest cell; `awk` can read every line."""
+    lines = [list(headers), *[[cell_text(value) for value in row] for row in rows]]
     widths = [max(len(line[index]) for line in lines) for index in range(len(headers))]
     space = " " * gap
     return "\n".join(
@@ -17,8 +19,27 @@ def columns(headers: Sequence[str], rows: Sequence[Sequence[object]], gap: int =
     )
 
 
-def _cell(value: object) -> str:
-    return "-" if value is None else str(value)
+def cell_text(value: object) -> str:
+    return MISSING if value is None else str(value)
+
+
+def print_table(lines: Sequence[Sequence[str]], widths_min: Sequence[int]) -> None:
+    """A table of consumer-groups. A column is as wide as its widest cell, and at least its minimum width. A
+    negative minimum is a fixed width; 0 means no padding."""
+    widths = [
+        max(minimum, *(len(line[index]) for line in lines)) if minimum > 0 else -minimum
+        for index, minimum in enumerate(widths_min)
+    ]
+    for line in lines:
+        print(" ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)))
+
+
+def print_tabbed(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table of kafka-transactions: padded columns with a tab after each, so that `cut -f` works."""
+    lines = [list(headers), *([str(cell) for cell in row] for row in rows)]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(headers))]
+    for line in lines:
+        print("".join(f"{cell:{width}}\t" for cell, width in zip(line, widths, strict=True)))
 
 
 def print_json(value: Any) -> None:
@@ -31,9 +52,9 @@ class Advance(Protocol):
 
 @contextmanager
 def progress(label: str, total: float | None) -> Iterator[Advance]:
-    """A bar on standard error while the block runs: advance(n) tells that n more are done.
+    """A progress bar on standard error while the block runs: advance(n) says that n more items are done.
 
-    Where standard error is no terminal nothing is drawn, so that logs of scripts stay clean."""
+    If standard error is not a terminal, nothing is printed, so that the logs of scripts stay clean."""
     if not sys.stderr.isatty():
         yield lambda done: None
         return

@@ -1,4 +1,4 @@
-"""`barnabas pipeline`: run, check and look after pipelines on Spark."""
+"""`barnabas pipeline`: runs, checks and maintains pipelines on Spark."""
 
 import argparse
 import sys
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 TABLE_HEADERS = ["TABLE", "FORMAT", "FILES", "AFTER", "BYTES", "AFTER", "SNAPSHOTS-REMOVED", "FILES-SWEPT"]
 Verb = Callable[[argparse.Namespace], int]
 DESCRIPTION = """\
-Run a pipeline: a file that says which topics are read, what is done with the rows, and into which topics
-and tables they go. It runs on Spark, here or on a cluster, and goes on from its checkpoint where it stopped.
-docs/pipelines.md teaches the file."""
+Run a pipeline: a file that says which topics are read, how the rows are changed, and to which topics and
+tables they are written. It runs on Spark, here or on a cluster, and continues from its checkpoint.
+docs/pipelines.md explains the file."""
 EXAMPLES = """\
-  barnabas pipeline validate orders.yaml             what is wrong with the file, with line and remedy
-  barnabas pipeline run orders.yaml                  until Ctrl-C, with progress on a terminal
-  barnabas pipeline run orders.yaml --once           all that is there now, then end
+  barnabas pipeline validate orders.yaml             print the mistakes in the file, with lines and advice
+  barnabas pipeline run orders.yaml                  run until Ctrl-C, with progress on a terminal
+  barnabas pipeline run orders.yaml --once           process what is there now, then exit
   barnabas pipeline run orders.yaml --master spark://host:7077
-  barnabas pipeline status orders.yaml               how far it is, and how far behind
-  barnabas pipeline replay-dlq orders.yaml           put aside once, tried again
-  barnabas pipeline maintain orders.yaml             join small files of its tables, drop old versions
+  barnabas pipeline status orders.yaml               print the progress and the lag
+  barnabas pipeline replay-dlq orders.yaml           process dead letters again
+  barnabas pipeline maintain orders.yaml             merge small files of its tables, drop old versions
 """
 MAINTAIN = """\
-Look after the tables that the pipeline writes into: join small files, drop versions that are older than
---keep-days, sweep files that no version names, such as those of tasks that were killed. It needs no Spark,
-and may run while the pipeline does. docs/pipelines.md says what is done for which format."""
+Maintain the tables that the pipeline writes: merge small files, drop versions that are older than
+--keep-days, delete files that no version uses, such as those of killed tasks. It does not need Spark, and may
+run while the pipeline runs. docs/pipelines.md says what is done for each format."""
 MAINTAIN_EXAMPLES = """\
 examples:
   barnabas pipeline maintain orders.yaml
@@ -49,17 +49,17 @@ DAYS_LIMIT = 36_500.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(title="verbs", metavar="<verb>", required=True)
     run = _verb(verbs, "run", "run the pipeline", _run)
-    run.add_argument("--once", action="store_true", help="take what is there now, then end")
+    run.add_argument("--once", action="store_true", help="process what is there now, then exit")
     add_spark(run)
-    validate = _verb(verbs, "validate", "say what is wrong with the file, and do nothing else", _validate)
-    validate.add_argument("--deep", action="store_true", help="let Spark read the SQL as well")
+    validate = _verb(verbs, "validate", "check the file, without running it", _validate)
+    validate.add_argument("--deep", action="store_true", help="also let Spark check the SQL")
     add_spark(validate)
-    status = _verb(verbs, "status", "how far each query is, and how far behind", _status)
-    status.add_argument("--json", action="store_true", help="as JSON")
+    status = _verb(verbs, "status", "print the progress and the lag of each query", _status)
+    status.add_argument("--json", action="store_true", help="print JSON")
     replay = _verb(verbs, "replay-dlq", "send dead letters back to the topics they came from", _replay)
-    replay.add_argument("--dry-run", action="store_true", help="only tell what would be sent")
-    replay.add_argument("--step", help="only what this source or step has put aside")
-    maintain = _verb(verbs, "maintain", "look after the tables that the pipeline writes into", _maintain)
+    replay.add_argument("--dry-run", action="store_true", help="only print what would be sent")
+    replay.add_argument("--step", help="only the dead letters of this source or step")
+    maintain = _verb(verbs, "maintain", "maintain the tables that the pipeline writes", _maintain)
     maintain.description = MAINTAIN
     maintain.epilog = MAINTAIN_EXAMPLES
     maintain.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -68,9 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_days,
         default=KEEP_DAYS,
         metavar="N",
-        help=f"leave alone what is younger, such as files that a query is just writing ({KEEP_DAYS})",
+        help=f"keep younger versions and files, such as those that a query is writing ({KEEP_DAYS})",
     )
-    maintain.add_argument("--json", action="store_true", help="as JSON")
+    maintain.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _verb(
@@ -88,7 +88,7 @@ def _days(text: str) -> float:
     except ValueError:
         days = -1.0
     if not 0 <= days < DAYS_LIMIT:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of days: 0, 0.5, 7 and so on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of days such as 0, 0.5 or 7")
     return days
 
 
@@ -104,7 +104,7 @@ def _load(path: Path) -> "Pipeline":
     except ImportError as error:
         raise ToolError("Pipelines run on Spark: pip install 'barnabas[spark]'.") from error
     if not path.exists():
-        raise ToolError(f"{path}: there is no such file.")
+        raise ToolError(f"{path}: the file does not exist.")
     try:
         return load(path)
     except PipelineError as error:
@@ -125,7 +125,7 @@ def _run(options: argparse.Namespace) -> int:
         from barnabas.spark.pipeline.running import QueryFailed
         from barnabas.spark.pipeline.running import run as run_pipeline
 
-        shown.say("Spark is up; starting the queries")
+        shown.say("Spark is running; starting the queries")
         try:
             run_pipeline(
                 spark,
@@ -137,7 +137,7 @@ def _run(options: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             shown.say("stopped")
         except QueryFailed as error:
-            raise ToolError(f"{error} What was done is kept; run it again to go on.") from error
+            raise ToolError(f"{error} Finished batches are kept; run it again to continue.") from error
     print(_summary(done, time.monotonic() - start))
     return 0
 
@@ -165,19 +165,19 @@ def _validate(options: argparse.Namespace) -> int:
         if problems:
             return 1
     sources, steps, sinks = len(pipeline.sources), len(pipeline.steps), len(pipeline.sinks)
-    print(f"{options.file} is in order: {sources} sources, {steps} steps, {sinks} sinks.")
+    print(f"{options.file} is valid: {sources} sources, {steps} steps, {sinks} sinks.")
     return 0
 
 
 def _status(options: argparse.Namespace) -> int:
     from barnabas.spark.pipeline.status import status_of
 
-    found = status_of(_load(options.file), options.file.parent)
+    rows = status_of(_load(options.file), options.file.parent)
     if options.json:
-        print_json([each._asdict() for each in found])
+        print_json([each._asdict() for each in rows])
         return 0
     headers = ["QUERY", "GROUP", "TOPIC", "LAG", "BATCHES", "LAST-BATCH"]
-    print(columns(headers, found))
+    print(columns(headers, rows))
     return 0
 
 
@@ -186,13 +186,13 @@ def _replay(options: argparse.Namespace) -> int:
 
     pipeline = _load(options.file)
     if pipeline.dead_letters is None:
-        raise ToolError(f"{options.file} has no dead_letters, so that there is nothing to send again.")
+        raise ToolError(f"{options.file} has no dead_letters, so there is nothing to send again.")
     result = replay(pipeline, step=options.step, dry_run=options.dry_run)
     verb = "would be sent" if options.dry_run else "sent"
     for topic, count in sorted(result.sent.items()):
         print(f"{count} {verb} to {topic}")
     if result.without_origin:
-        print(f"{result.without_origin} left: they do not say which topic they came from.")
+        print(f"{result.without_origin} not sent: they have no headers that name their topic.")
     print(f"{sum(result.sent.values())} dead letters {verb}.")
     return 0
 
@@ -203,9 +203,7 @@ def _maintain(options: argparse.Namespace) -> int:
 
     targets = tables_of(pipeline, options.file.parent)
     if not targets:
-        raise ToolError(
-            f"{options.file} has no sink that is a table, so that there is nothing to look after."
-        )
+        raise ToolError(f"{options.file} has no sink that is a table, so there is nothing to maintain.")
     reports: list[TableReport] = []
     with progress("tables", len(targets)) as advance:
         for report in maintain_tables(targets, options.keep_days):

@@ -1,4 +1,4 @@
-"""What is seen while a pipeline runs: a table that is drawn anew on a terminal, lines elsewhere."""
+"""Shows the progress of a pipeline: as a table on a terminal, as lines elsewhere."""
 
 import sys
 import time
@@ -43,7 +43,7 @@ class Lines:
 
 
 class Table:
-    """For people: drawn anew with every report."""
+    """For terminals: a table that is redrawn with every report."""
 
     def __init__(self, name: str, live: "Live") -> None:
         self._name = name
@@ -82,7 +82,7 @@ class Table:
 
 @contextmanager
 def screen(name: str) -> Iterator[Screen]:
-    """A table where standard error is a terminal, lines elsewhere."""
+    """A table if standard error is a terminal, lines otherwise."""
     if not sys.stderr.isatty():
         yield Lines(name)
         return

@@ -1,6 +1,6 @@
 """KEY=VALUE options and properties files of the console tools: settings of a client, a reader, a formatter.
 
-Values are taken as they are: a separator may well be a space."""
+Values are not stripped: a separator may be a space."""
 
 import argparse
 import sys
@@ -12,7 +12,7 @@ from typing import Any
 from barnabas.cli.failures import ToolError
 from barnabas.config.properties import load_properties
 
-# Java's classes cannot be run here. The tools move bytes as they are, so that these change nothing.
+# Java classes cannot be run here. The tools do not convert bytes, so these settings can be ignored.
 _OF_JAVA = ("key.serializer", "value.serializer", "key.deserializer", "value.deserializer")
 
 
@@ -24,24 +24,24 @@ def add_pairs(parser: argparse.ArgumentParser, flags: tuple[str, ...], dest: str
 
 
 def read_pairs(pairs: list[str], option: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for pair in pairs:
         key, separator, value = pair.partition("=")
         if not separator or not key.strip():
-            raise ToolError(f"{option} {pair!r} must be written KEY=VALUE.")
-        found[key.strip()] = value
-    return found
+            raise ToolError(f"{option} {pair!r} must be written as KEY=VALUE.")
+        values[key.strip()] = value
+    return values
 
 
 def read_properties(file: Path | None, pairs: list[str], option: str) -> dict[str, str]:
-    """The file's, and those of the command line above them."""
+    """The properties of the file and of the command line; the command line wins."""
     read = {} if file is None else load_properties(file.read_text())
     return {**read, **read_pairs(pairs, option)}
 
 
 def known_settings(given: Mapping[str, str], keys: Mapping[str, object]) -> dict[str, Any]:
-    """Settings that the client has. Others are told and left out, as Kafka's tools do: scripts name keys of
-    many versions."""
+    """The settings that the client knows. Others are ignored with a warning, as in Kafka's tools: scripts may
+    have keys of other versions."""
     settings: dict[str, Any] = {}
     for name, value in given.items():
         if name in _OF_JAVA:
@@ -51,12 +51,12 @@ def known_settings(given: Mapping[str, str], keys: Mapping[str, object]) -> dict
             continue
         near = get_close_matches(name, keys, n=1)
         meant = f" Did you mean {near[0]}?" if near else ""
-        print(f"Warning: {name} is not a setting of this client and is left out.{meant}", file=sys.stderr)
+        print(f"Warning: {name} is not a setting of this client and is ignored.{meant}", file=sys.stderr)
     return settings
 
 
 def as_bytes(text: str) -> bytes:
-    """What the shell has handed over, byte for byte."""
+    """The bytes that the shell has passed, unchanged."""
     return text.encode("utf-8", "surrogateescape")
 
 

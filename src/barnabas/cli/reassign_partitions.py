@@ -1,4 +1,5 @@
-"""`barnabas reassign-partitions`: takes Kafka's options, lists moves; the rest needs a cluster."""
+"""`barnabas reassign-partitions`: accepts Kafka's options and lists moves; the other actions need a
+cluster."""
 
 import argparse
 from collections.abc import Sequence
@@ -8,8 +9,8 @@ from barnabas.cli.connecting import add_connection, admin_of
 from barnabas.cli.failures import ToolError
 
 DESCRIPTION = """\
-Move partitions between brokers and directories. With one broker there is nowhere to move to: all but --list
-says so and ends with 1."""
+Move partitions between brokers and directories. With one broker there is nowhere to move them: every action
+except --list says so and exits with code 1."""
 EXAMPLES = """\
   barnabas reassign-partitions --bootstrap-server localhost:9092 --generate --broker-list 1,2,3 \\
       --topics-to-move-json-file topics.json
@@ -19,9 +20,9 @@ EXAMPLES = """\
 ACTIONS = {
     "generate": "propose moves",
     "execute": "start moves",
-    "verify": "tell how far moves are",
-    "cancel": "undo moves that are under way",
-    "list": "print moves that are under way",
+    "verify": "print the progress of moves",
+    "cancel": "cancel running moves",
+    "list": "print running moves",
 }
 NEEDS = {
     "generate": ("--topics-to-move-json-file", "--broker-list"),
@@ -50,10 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ):
         parser.add_argument(flag, type=int, default=default, metavar="N", help=text)
     for flag, text in (
-        ("--additional", "beside moves that are under way"),
-        ("--disable-rack-aware", "--generate: do not care for racks"),
+        ("--additional", "in addition to running moves"),
+        ("--disable-rack-aware", "--generate: ignore racks"),
         ("--disallow-replication-factor-change", "refuse moves that add or remove replicas"),
-        ("--preserve-throttles", "leave throttles as they are"),
+        ("--preserve-throttles", "do not change throttles"),
     ):
         parser.add_argument(flag, action="store_true", help=text)
 

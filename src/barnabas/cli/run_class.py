@@ -1,18 +1,18 @@
-"""`barnabas run-class`: scripts name tools by Kafka's classes; each stands for one of our commands."""
+"""`barnabas run-class`: for scripts that name Kafka's tools by their Java classes."""
 
 import argparse
 
 from barnabas.cli.failures import ToolError
 
 DESCRIPTION = """\
-Run the command that a class of Kafka stands for, with the arguments behind it. The package does not
-matter: tools have moved from kafka.tools and kafka.admin to org.apache.kafka.tools over the years."""
+Run the command that corresponds to a Java class of Kafka, with its arguments. The package does not matter:
+tools have moved from kafka.tools and kafka.admin to org.apache.kafka.tools over the years."""
 EXAMPLES = """\
   barnabas run-class kafka.tools.GetOffsetShell --broker-list localhost:9092 --time -1 --topic orders
   barnabas run-class org.apache.kafka.tools.TopicCommand --bootstrap-server localhost:9092 --list
 """
 
-# The class without its package: the command.
+# The command for each class, without its package.
 CLASSES = {
     "AclCommand": "acls",
     "BrokerApiVersionsCommand": "broker-api-versions",
@@ -39,9 +39,9 @@ PACKAGES = ("kafka", "org.apache.kafka")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    # Scripts say these before the class; they speak of Java's logs, which there are none of.
-    parser.add_argument("-name", metavar="NAME", help="taken and not used")
-    parser.add_argument("-loggc", action="store_true", help="taken and not used")
+    # Scripts pass these before the class. They configure Java's logs, which do not exist here.
+    parser.add_argument("-name", metavar="NAME", help="accepted and ignored")
+    parser.add_argument("-loggc", action="store_true", help="accepted and ignored")
     parser.add_argument("class_name", metavar="CLASS", help="a class of Kafka's tools, with its package")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the tool's arguments")
 
@@ -57,7 +57,7 @@ def command_of(class_name: str) -> str:
     is_kafka = any(package == known or package.startswith(f"{known}.") for known in PACKAGES)
     if not is_kafka or name not in CLASSES:
         raise ToolError(
-            f"{class_name} has no command of ours. These classes have: {', '.join(sorted(CLASSES))}; "
+            f"There is no command for {class_name}. The known classes are {', '.join(sorted(CLASSES))}; "
             "write them with a package of Kafka, as in kafka.tools.GetOffsetShell."
         )
     return CLASSES[name]

@@ -1,4 +1,4 @@
-"""The options by which commands find their Spark, and the session made from them."""
+"""The options for Spark that several commands have, and the Spark session created from them."""
 
 import argparse
 from collections.abc import Iterator
@@ -22,9 +22,9 @@ def add_spark(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def spark_session(options: argparse.Namespace, name: str) -> "Iterator[SparkSession]":
-    """A session for the block; one that runs in this process already is used, and left running.
+    """A Spark session for the block. If one runs in this process already, it is used and not stopped.
 
-    What Spark's tasks fail with is told in one sentence."""
+    Errors of Spark's tasks are raised as one sentence."""
     from barnabas.spark.queries import cause_of
     from barnabas.spark.session import session_of
 
@@ -37,7 +37,7 @@ def spark_session(options: argparse.Namespace, name: str) -> "Iterator[SparkSess
     try:
         yield spark
     except PySparkException as error:
-        raise ToolError(f"Spark could not do it: {cause_of(error)}") from error
+        raise ToolError(f"Spark failed: {cause_of(error)}") from error
     finally:
         if running is None:
             spark.stop()
@@ -49,6 +49,6 @@ def _running(options: argparse.Namespace) -> "SparkSession | None":
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        # session_of says what to install.
+        # session_of raises an error that says what to install.
         return None
     return SparkSession.getActiveSession()

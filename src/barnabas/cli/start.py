@@ -3,14 +3,16 @@
 import argparse
 import asyncio
 import gc
+import json
 import logging
 import signal
+import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.cli.connecting import key_values
 from barnabas.cli.failures import ToolError
-from barnabas.cli.logs import configure_logging
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -20,7 +22,7 @@ logger = logging.getLogger("barnabas")
 
 DESCRIPTION = """\
 Run one broker. It reads Kafka's server.properties and understands its keys (docs/configuration.md
-lists them); without a listener it binds to localhost only."""
+lists them). Without a listener setting, it listens on localhost only."""
 EXAMPLES = """\
   barnabas start                                     a broker on 127.0.0.1:9092, data in /tmp/kafka-logs
   barnabas start --port 0 --data-dir ./data --ready-file ready
@@ -40,19 +42,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="a setting that wins over the file; may be repeated",
     )
-    parser.add_argument("--port", type=int, help="listen on 127.0.0.1 at this port; 0 takes a free one")
-    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="where the data is, instead of log.dirs")
+    parser.add_argument("--port", type=int, help="listen on 127.0.0.1 at this port; 0 means a free port")
+    parser.add_argument(
+        "--data-dir", type=Path, metavar="DIR", help="the data directory, instead of log.dirs"
+    )
     parser.add_argument(
         "--ready-file",
         type=Path,
         metavar="FILE",
-        help="write host:port of the first listener to FILE once requests are answered",
+        help="write host:port of the first listener to FILE when the broker answers requests",
     )
     parser.add_argument(
         "--metrics-port",
         type=int,
         metavar="PORT",
-        help="serve http://127.0.0.1:PORT/metrics for Prometheus; 0 takes a free port",
+        help="serve http://127.0.0.1:PORT/metrics for Prometheus; 0 means a free port",
     )
     parser.add_argument("--log-level", default="INFO", choices=["DEBUG", "INFO", "WARNING", "ERROR"])
     parser.add_argument(
@@ -103,8 +107,8 @@ async def _serve(config: "BrokerConfig", ready_file: Path | None) -> None:
 
 
 async def _start(broker: "Broker") -> None:
-    """A start makes much that stays and hardly any garbage. To look for cycles in it would cost a quarter of
-    a start with many partitions, and pauses for as long as the broker runs."""
+    """Start the broker without garbage collection. The start creates many objects that stay and hardly any
+    garbage; scanning them would take a quarter of a start with many partitions, and cause pauses later."""
     gc.disable()
     try:
         await broker.start()
@@ -117,7 +121,34 @@ def _announce(broker: "Broker", ready_file: Path | None) -> None:
     first = broker.endpoints[0]
     logger.info("ready on %s", ", ".join(map(str, broker.endpoints)))
     if ready_file is not None:
-        # Written whole or not at all: whoever polls for it never reads half an address.
+        # Rename a complete file, so that nobody who polls for it reads half an address.
         partial = ready_file.with_name(ready_file.name + ".partial")
         partial.write_text(f"{first.host}:{first.port}\n")
         partial.replace(ready_file)
+
+
+class TextFormatter(logging.Formatter):
+    """Kafka's format: [time] LEVEL message (logger)."""
+
+    def __init__(self) -> None:
+        super().__init__("[%(asctime)s] %(levelname)s %(message)s (%(name)s)")
+
+
+class JsonFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        event: dict[str, object] = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+            + f".{int(record.msecs):03}Z",
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            event["exception"] = self.formatException(record.exc_info)
+        return json.dumps(event)
+
+
+def configure_logging(level: str, style: str) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if style == "json" else TextFormatter())
+    logging.basicConfig(level=level, handlers=[handler], force=True)

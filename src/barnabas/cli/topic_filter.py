@@ -1,4 +1,4 @@
-"""Topics as Kafka's tools choose them: by name, by several names with commas between them, by pattern."""
+"""Chooses topics as Kafka's tools do: by name, by several names separated by commas, or by pattern."""
 
 import re
 
@@ -7,7 +7,7 @@ from barnabas.client.admin.types import TopicListing
 
 
 class TopicFilter:
-    """A pattern must match the whole name; a comma means "or", quotes and spaces around it mean nothing."""
+    """A pattern must match the full name. A comma means "or"; quotes and spaces around names are ignored."""
 
     def __init__(self, text: str) -> None:
         pattern = text.strip().replace(" ", "").strip("\"'").replace(",", "|")
@@ -23,10 +23,11 @@ class TopicFilter:
 def chosen(
     listings: dict[str, TopicListing], text: str | None, *, exclude_internal: bool = False
 ) -> list[str]:
-    """The names that the text chooses (None: all), in order."""
-    wanted = None if text is None else TopicFilter(text)
+    """The topic names that match the text (None: all), sorted."""
+    topic_filter = None if text is None else TopicFilter(text)
     return sorted(
         name
         for name, listing in listings.items()
-        if (wanted is None or wanted.allows(name)) and not (exclude_internal and listing.is_internal)
+        if (topic_filter is None or topic_filter.allows(name))
+        and not (exclude_internal and listing.is_internal)
     )

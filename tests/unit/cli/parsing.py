@@ -1,4 +1,4 @@
-"""Options as a command reads them, without running it."""
+"""Parses the options of a command without running it."""
 
 import argparse
 

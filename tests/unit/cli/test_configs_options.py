@@ -1,4 +1,4 @@
-"""What `barnabas configs` makes of its options: whose settings, and which changes."""
+"""The options of `barnabas configs`: the entity and the changes."""
 
 from pathlib import Path
 
@@ -29,19 +29,19 @@ from barnabas.config.definition import Source
         ("--client-metrics all", Entity("client-metrics", "all")),
     ],
 )
-def test_whose_settings(arguments: str, expected: Entity) -> None:
+def test_the_entity_of_options(arguments: str, expected: Entity) -> None:
     assert entity_of(parsed("configs", "--describe", *arguments.split()), "describe") == expected
 
 
 @pytest.mark.parametrize(
-    "arguments, told",
+    "arguments, message",
     [
         ("", "At least one entity type"),
         ("--entity-type topcs", "Invalid entity type topcs"),
         ("--topic a --entity-name b", "should not be used in conjunction"),
         ("--topic a --broker 1", "Only 'users' and 'clients'"),
         ("--entity-type topics --entity-type topics", "Duplicate entity type"),
-        ("--entity-type topics --entity-name a --entity-name b", "takes one name"),
+        ("--entity-type topics --entity-name a --entity-name b", "Only one name"),
         ("--entity-type topics --entity-default", "--entity-default must not be specified"),
         ("--entity-type broker-loggers", "An entity name must be specified"),
         ("--broker one", "must be a valid integer broker id, but it is: one"),
@@ -50,8 +50,8 @@ def test_whose_settings(arguments: str, expected: Entity) -> None:
         ("--ip-defaults", "not supported yet"),
     ],
 )
-def test_nobody_s_settings(arguments: str, told: str) -> None:
-    with pytest.raises(ToolError, match=told):
+def test_options_without_a_valid_entity(arguments: str, message: str) -> None:
+    with pytest.raises(ToolError, match=message):
         entity_of(parsed("configs", "--describe", *arguments.split()), "describe")
 
 
@@ -80,7 +80,7 @@ def test_settings_to_add(text: str, expected: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("text", ["a", "a=1,b", "a=1=2", "", "a=1,,b=2"])
-def test_settings_that_are_none(text: str) -> None:
+def test_invalid_settings_to_add(text: str) -> None:
     with pytest.raises(ToolError, match="key=val"):
         parse_added(text)
 
@@ -90,7 +90,7 @@ _VALUES = st.lists(st.text("xyz09:*", min_size=1, max_size=5), min_size=1, max_s
 
 
 @given(st.dictionaries(_KEYS, _VALUES, min_size=1, max_size=5))
-def test_what_is_written_with_brackets_is_read_back(settings: dict[str, list[str]]) -> None:
+def test_values_in_brackets_are_parsed(settings: dict[str, list[str]]) -> None:
     text = ",".join(f"{key}=[{','.join(values)}]" for key, values in settings.items())
     assert parse_added(text) == {key: ",".join(values) for key, values in settings.items()}
 
@@ -110,7 +110,7 @@ def test_changes_from_all_options(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments, told",
+    "arguments, message",
     [
         ("", "At least one of --add-config"),
         ("--add-config a=1 --delete-config a", "Cannot add and delete the same setting: a"),
@@ -118,8 +118,8 @@ def test_changes_from_all_options(tmp_path: Path) -> None:
         ("--add-config a=1 --add-config-file x", "Only one of --add-config or --add-config-file"),
     ],
 )
-def test_changes_that_are_none(arguments: str, told: str) -> None:
-    with pytest.raises(ToolError, match=told):
+def test_invalid_changes(arguments: str, message: str) -> None:
+    with pytest.raises(ToolError, match=message):
         operations_of(parsed("configs", "--alter", "--topic", "t", *arguments.split()))
 
 
@@ -147,5 +147,5 @@ def test_headers() -> None:
     assert header(Entity("brokers", ""), with_all=True) == "Default configs for brokers in the cluster are:"
 
 
-def test_a_source_of_a_newer_broker_has_a_name_too() -> None:
+def test_an_unknown_source_is_printed_as_unknown() -> None:
     assert source_name(99) == "UNKNOWN"

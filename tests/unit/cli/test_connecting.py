@@ -1,4 +1,4 @@
-"""How tools find a broker, and what they say when there is none."""
+"""How tools find a broker, and the error when there is none."""
 
 import socket
 from pathlib import Path
@@ -19,9 +19,7 @@ def free_port() -> int:
         return port
 
 
-def test_a_broker_that_is_just_starting_is_waited_for(
-    free_port: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tools_wait_for_a_broker_that_is_starting(free_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[socket.socket] = []
 
     def pause(seconds: float) -> None:
@@ -33,12 +31,14 @@ def test_a_broker_that_is_just_starting_is_waited_for(
     opened[0].close()
 
 
-def test_one_of_several_is_enough(free_port: int) -> None:
+def test_one_running_broker_is_enough(free_port: int) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         await_broker([("127.0.0.1", free_port), listening.getsockname()])
 
 
-def test_all_addresses_are_told_when_nobody_answers(free_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_names_all_addresses_when_no_broker_answers(
+    free_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(connecting, "PATIENCE_SECONDS", 0.01)
     with pytest.raises(ToolError) as caught:
         await_broker([("127.0.0.1", free_port), ("no.such.host.invalid", 9092)])
@@ -46,7 +46,7 @@ def test_all_addresses_are_told_when_nobody_answers(free_port: int, monkeypatch:
     assert "barnabas start" in str(caught.value)
 
 
-def test_a_file_of_several_clients_gives_what_this_one_knows(tmp_path: Path) -> None:
+def test_settings_of_other_clients_in_a_file_are_ignored(tmp_path: Path) -> None:
     file = tmp_path / "all.properties"
     file.write_text("request.timeout.ms=5000\nacks=all\nbootstrap.servers=other:1\n")
     options = parsed("topics", "--list", "--command-config", str(file))

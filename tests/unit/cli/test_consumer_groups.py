@@ -1,4 +1,4 @@
-"""Plans of new offsets: times, durations, files, and what the log can hold."""
+"""Plans of new offsets: times, durations, files, and the limits of the log."""
 
 import argparse
 from pathlib import Path
@@ -7,10 +7,17 @@ from typing import Any
 import pytest
 
 from barnabas.cli.consumer_groups.members_view import MemberRow, assignment_text, print_members
-from barnabas.cli.consumer_groups.plan_files import plans_as_csv, read_plans
-from barnabas.cli.consumer_groups.plans import Scene, datetime_ms, duration_ms, strategy_of, within_log
-from barnabas.cli.consumer_groups.tables import print_table
+from barnabas.cli.consumer_groups.plans import (
+    GroupOffsets,
+    datetime_ms,
+    duration_ms,
+    plans_as_csv,
+    read_plans,
+    strategy_of,
+    within_log,
+)
 from barnabas.cli.failures import ToolError
+from barnabas.cli.output import print_table
 from barnabas.client.admin.types import (
     ConsumerGroupDescription,
     ListedOffset,
@@ -26,8 +33,8 @@ class Cluster:
     """Partitions with offsets 10 to 20, and a group that stands at 15 in the first."""
 
     def list_offsets(self, specs: dict[TopicPartition, int], *, timeout: float) -> dict[Any, ListedOffset]:
-        found = {OffsetSpec.EARLIEST: 10, OffsetSpec.LATEST: 20, 1_000: 12, 2_000: -1}
-        return {each: ListedOffset(found[spec], -1, 0) for each, spec in specs.items()}
+        offsets = {OffsetSpec.EARLIEST: 10, OffsetSpec.LATEST: 20, 1_000: 12, 2_000: -1}
+        return {each: ListedOffset(offsets[spec], -1, 0) for each, spec in specs.items()}
 
     def list_consumer_group_offsets(self, group: str, *, timeout: float) -> dict[Any, OffsetAndMetadata]:
         assert group == "g"
@@ -38,7 +45,7 @@ def planned(*partitions: TopicPartition, **chosen: Any) -> dict[TopicPartition, 
     names = ("to_earliest", "to_latest", "to_current", "to_offset", "shift_by", "to_datetime", "by_duration")
     options = argparse.Namespace(**{**dict.fromkeys(names), **chosen})
     cluster: Any = Cluster()
-    return strategy_of(options)(Scene(cluster, 1.0, "g"), partitions or (ONE, TWO))
+    return strategy_of(options)(GroupOffsets(cluster, 1.0, "g"), partitions or (ONE, TWO))
 
 
 def test_seven_strategies() -> None:
@@ -50,16 +57,16 @@ def test_seven_strategies() -> None:
     assert planned(to_datetime="1970-01-01T00:00:01.000") == {ONE: 12, TWO: 12}
 
 
-def test_the_seventh_looks_back_from_now(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_by_duration_counts_back_from_now(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("barnabas.cli.consumer_groups.plans.time.time", lambda: 1801.0)
     assert planned(by_duration="PT0H30M0S") == {ONE: 12, TWO: 12}
 
 
-def test_what_the_log_does_not_hold_becomes_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_offset_outside_of_the_log_becomes_the_nearest_one(capsys: pytest.CaptureFixture[str]) -> None:
     cluster: Any = Cluster()
-    assert within_log(Scene(cluster, 1.0, "g"), {ONE: 5, TWO: 25}) == {ONE: 10, TWO: 20}
-    told = capsys.readouterr().err.splitlines()
-    assert [line.partition(" offset for topic partition ")[::2] for line in told] == [
+    assert within_log(GroupOffsets(cluster, 1.0, "g"), {ONE: 5, TWO: 25}) == {ONE: 10, TWO: 20}
+    message = capsys.readouterr().err.splitlines()
+    assert [line.partition(" offset for topic partition ")[::2] for line in message] == [
         ("Warn: New offset (5) is lower than earliest", "t-0. Value will be set to 10"),
         ("Warn: New offset (25) is higher than latest", "t-1. Value will be set to 20"),
     ]
@@ -73,7 +80,7 @@ def test_a_time_after_the_last_record_is_the_end(capsys: pytest.CaptureFixture[s
     )
 
 
-def test_without_a_place_there_is_nothing_to_shift() -> None:
+def test_an_offset_that_is_not_committed_cannot_be_shifted() -> None:
     with pytest.raises(ToolError, match="Cannot shift offset for partition t-1 since there is no current"):
         planned(shift_by=1)
 
@@ -93,8 +100,8 @@ def test_times(text: str, moment_ms: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["2019-06-20", "2019-06-20 20:00:00", "2019-13-20T20:00:00.000", "soon"])
-def test_what_is_no_time(text: str) -> None:
-    with pytest.raises(ToolError, match="is no time"):
+def test_invalid_times(text: str) -> None:
+    with pytest.raises(ToolError, match="is not a time"):
         datetime_ms(text)
 
 
@@ -114,12 +121,12 @@ def test_durations(text: str, milliseconds: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["P", "PT", "30m", "P1H", "PT1D", "P1DT", ""])
-def test_what_is_no_duration(text: str) -> None:
-    with pytest.raises(ToolError, match="is no duration"):
+def test_invalid_durations(text: str) -> None:
+    with pytest.raises(ToolError, match="is not a duration"):
         duration_ms(text)
 
 
-def test_plans_come_back_from_a_file(tmp_path: Path) -> None:
+def test_plans_are_read_as_they_were_written(tmp_path: Path) -> None:
     plans = {"g": {ONE: 1, TWO: 2}, "h": {ONE: 3}}
     file = tmp_path / "plan.csv"
     file.write_text(plans_as_csv(plans, with_group=True))
@@ -130,7 +137,7 @@ def test_plans_come_back_from_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line, groups", [("t,0,1", ["g", "h"]), ("t,zero,1", ["g"]), ("t,0", ["g"])])
-def test_a_line_that_is_no_plan_is_named(tmp_path: Path, line: str, groups: list[str]) -> None:
+def test_the_error_for_an_invalid_line_names_it(tmp_path: Path, line: str, groups: list[str]) -> None:
     file = tmp_path / "plan.csv"
     file.write_text(f"\n{line}\n")
     with pytest.raises(ToolError, match=r"plan\.csv, line 2: "):
@@ -148,7 +155,7 @@ def test_an_assignment() -> None:
     assert assignment_text([]) == "-"
 
 
-def test_a_group_on_its_way_to_the_new_protocol(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_group_that_is_moving_to_the_new_protocol(capsys: pytest.CaptureFixture[str]) -> None:
     here = frozenset({ONE})
     members = tuple(
         MemberDescription(name, None, "client", "/host", here, here, 3, is_upgraded=upgraded)

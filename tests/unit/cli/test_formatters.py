@@ -1,4 +1,4 @@
-"""How the console consumer shows a record."""
+"""How the console consumer prints a record."""
 
 import json
 import struct
@@ -71,7 +71,7 @@ def test_without_the_value() -> None:
     assert shown(print_value="false") is None
 
 
-def test_bytes_pass_unharmed() -> None:
+def test_bytes_are_not_changed() -> None:
     assert shown(ConsumerRecord("t", 0, 0, b"\xff\x00", b"\x80\n\x00"), print_key="true") == (
         b"\xff\x00\t\x80\n\x00\n"
     )
@@ -96,18 +96,18 @@ def test_deserializers_of_kafka(kind: str, data: bytes, text: bytes) -> None:
 
 
 def test_a_value_that_does_not_fit_its_deserializer() -> None:
-    with pytest.raises(SerializationError, match="LongDeserializer takes 8 bytes, and there are 5"):
+    with pytest.raises(SerializationError, match="LongDeserializer needs 8 bytes, got 5"):
         shown(value_deserializer="LongDeserializer")
 
 
-def test_what_is_not_there_is_explained() -> None:
-    with pytest.raises(ToolError, match=r"com\.example\.Mine: classes of Java cannot be run here"):
+def test_unknown_classes_are_explained() -> None:
+    with pytest.raises(ToolError, match=r"com\.example\.Mine: Java classes cannot be run here"):
         formatter_of("com.example.Mine", {})
     with pytest.raises(ToolError, match=r"value\.deserializer=com\.example\.Mine"):
         formatter_of(None, {"value.deserializer": "com.example.Mine"})
 
 
-def test_nothing_and_a_log(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_no_op_and_logging_formatters(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown(name="org.apache.kafka.tools.consumer.NoOpMessageFormatter") is None
     assert shown(name="kafka.tools.LoggingMessageFormatter") == b"value\n"
     assert "CreateTime:1700000000000, key:key, value:value" in capsys.readouterr().err
@@ -154,7 +154,7 @@ def test_a_committed_offset() -> None:
     assert shown(record, GROUPS) is None
 
 
-def test_a_forgotten_offset() -> None:
+def test_a_deleted_offset() -> None:
     record = of_journal(encode(GroupRecord(schemas.OffsetCommitKey(group="g", topic="t"), None)))
     line = shown(record, OFFSETS)
     assert line is not None and json.loads(line)["value"] is None
@@ -229,6 +229,6 @@ def test_a_transaction() -> None:
     }
 
 
-def test_a_record_that_is_none_of_theirs() -> None:
+def test_a_record_of_another_topic() -> None:
     with pytest.raises(KafkaError, match="offset 9 due to: its key has no type"):
         shown(of_journal(JournalRecord(b"x", None)), OFFSETS)

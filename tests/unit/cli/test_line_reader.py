@@ -1,4 +1,4 @@
-"""Lines of the console producer as records."""
+"""How the console producer parses lines into records."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def test_a_line_is_a_value_without_its_end() -> None:
     ]
 
 
-def test_all_other_bytes_are_the_record_s() -> None:
+def test_all_other_bytes_belong_to_the_record() -> None:
     assert read(b"\xff\x00\rtext\x80\n", b"ends with\r") == [
         Line(None, b"\xff\x00\rtext\x80"),
         Line(None, b"ends with\r"),
@@ -48,7 +48,7 @@ def test_headers_are_before_the_key() -> None:
     ) == [Line(None, b"value", (("a", b"1"), ("b", b"2")))]
 
 
-def test_the_null_marker_stands_for_nothing() -> None:
+def test_the_null_marker_means_null() -> None:
     lines = (b"NULL\tNULL\tNULL\n", b"h:NULL\tk\tv\n")
     assert read(*lines, parse_headers="true", parse_key="true", null_marker="NULL") == [
         Line(None, None),
@@ -82,11 +82,11 @@ def test_errors_may_be_ignored() -> None:
         ("null.marker", "key.separator"),
     ],
 )
-def test_separators_that_cannot_be_told_apart_are_refused(one: str, other: str) -> None:
-    with pytest.raises(ToolError, match=f"{one} and {other} may not be equal"):
+def test_equal_separators_are_refused(one: str, other: str) -> None:
+    with pytest.raises(ToolError, match=f"{one} and {other} must not be equal"):
         LineReader({one: "#", other: "#"})
 
 
 def test_an_empty_separator_is_refused() -> None:
-    with pytest.raises(ToolError, match=r"key\.separator may not be empty"):
+    with pytest.raises(ToolError, match=r"key\.separator must not be empty"):
         LineReader({"parse.key": "true", "key.separator": ""})

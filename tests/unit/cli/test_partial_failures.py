@@ -1,4 +1,4 @@
-"""Of many things some fail: the others are shown, each failure is told, and the exit code is 1."""
+"""Of many things some fail: the others are shown, each failure is message, and the exit code is 1."""
 
 import json
 
@@ -59,7 +59,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(tool, "admin_of", lambda options: Cluster())
 
 
-def test_a_broker_that_does_not_say_what_it_speaks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broker_that_does_not_answer_api_versions(capsys: pytest.CaptureFixture[str]) -> None:
     assert broker_api_versions.run(parsed("broker-api-versions")) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "one:9092 (id: 1 rack: null isFenced: false) -> ("
@@ -69,25 +69,25 @@ def test_a_broker_that_does_not_say_what_it_speaks(capsys: pytest.CaptureFixture
 
 def test_json_stays_json_when_a_broker_fails(capsys: pytest.CaptureFixture[str]) -> None:
     assert broker_api_versions.run(parsed("broker-api-versions", "--json")) == 1
-    told = capsys.readouterr()
-    assert [each["broker"]["id"] for each in json.loads(told.out)] == [1]
-    assert told.err == "Error: broker 2: two:9093 cannot be reached\n"
+    printed = capsys.readouterr()
+    assert [each["broker"]["id"] for each in json.loads(printed.out)] == [1]
+    assert printed.err == "Error: broker 2: two:9093 cannot be reached\n"
 
 
-def test_a_broker_that_does_not_show_its_directories(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broker_that_does_not_answer_describe_log_dirs(capsys: pytest.CaptureFixture[str]) -> None:
     assert log_dirs.run(parsed("log-dirs", "--describe")) == 1
-    told = capsys.readouterr()
-    assert told.out.splitlines()[1] == "Received log directory information from brokers 1"
-    assert [each["broker"] for each in json.loads(told.out.splitlines()[2])["brokers"]] == [1]
-    assert told.err == "Error: broker 2: two:9093 cannot be reached\n"
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[1] == "Received log directory information from brokers 1"
+    assert [each["broker"] for each in json.loads(printed.out.splitlines()[2])["brokers"]] == [1]
+    assert printed.err == "Error: broker 2: two:9093 cannot be reached\n"
 
 
-def test_partitions_without_a_leader_and_topics_one_may_not_see(capsys: pytest.CaptureFixture[str]) -> None:
+def test_partitions_without_a_leader_and_topics_without_access(capsys: pytest.CaptureFixture[str]) -> None:
     assert get_offsets.run(parsed("get-offsets")) == 1
-    told = capsys.readouterr()
-    # By the text of the names, as Kafka's tool has them.
-    assert told.out.splitlines() == ["orders:0:0", "orders:10:10", "orders:2:2"]
-    assert [line.partition(" due to error: ")[0] for line in told.err.splitlines()] == [
+    printed = capsys.readouterr()
+    # Sorted as text, as in Kafka's tool.
+    assert printed.out.splitlines() == ["orders:0:0", "orders:10:10", "orders:2:2"]
+    assert [line.partition(" due to error: ")[0] for line in printed.err.splitlines()] == [
         "Skip getting offsets for topic-partition secret",
         "Skip getting offsets for topic-partition orders-1",
     ]

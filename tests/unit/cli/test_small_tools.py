@@ -1,4 +1,4 @@
-"""What the smaller tools make of their options and files."""
+"""Options and files of the smaller tools."""
 
 import json
 from pathlib import Path
@@ -47,7 +47,7 @@ def test_partitions_are_chosen(arguments: str, wanted: list[str], unwanted: list
 
 
 @pytest.mark.parametrize(
-    "arguments, told",
+    "arguments, message",
     [
         ("--topic-partitions a:x", "Invalid rule specification: a:x"),
         ("--topic-partitions a:1-2-3", "Invalid rule specification"),
@@ -56,8 +56,8 @@ def test_partitions_are_chosen(arguments: str, wanted: list[str], unwanted: list
         ("--partitions 1,x", "numeric partition ids, but received: 1,x"),
     ],
 )
-def test_partitions_that_cannot_be_chosen(arguments: str, told: str) -> None:
-    with pytest.raises(ToolError, match=told):
+def test_invalid_choices_of_partitions(arguments: str, message: str) -> None:
+    with pytest.raises(ToolError, match=message):
         choice_of(parsed("get-offsets", *arguments.split()))
 
 
@@ -78,12 +78,12 @@ def test_times(text: str, expected: int) -> None:
     assert spec_of(text) == expected
 
 
-def test_a_time_that_is_none() -> None:
+def test_an_invalid_time() -> None:
     with pytest.raises(ToolError, match="Malformed time argument soon"):
         spec_of("soon")
 
 
-def test_a_negative_time_is_no_option() -> None:
+def test_a_negative_time_is_not_parsed_as_an_option() -> None:
     assert parsed("get-offsets", "--time", "-2").time == "-2"
 
 
@@ -102,7 +102,7 @@ def test_offsets_of_a_file() -> None:
 
 
 @pytest.mark.parametrize(
-    "text, told",
+    "text, message",
     [
         ("{", "not a valid JSON"),
         ("[]", "Missing partitions field"),
@@ -114,8 +114,8 @@ def test_offsets_of_a_file() -> None:
         (offsets_file("orders"), "needs a topic"),
     ],
 )
-def test_files_that_say_nothing(text: str, told: str) -> None:
-    with pytest.raises(ToolError, match=told):
+def test_invalid_offset_files(text: str, message: str) -> None:
+    with pytest.raises(ToolError, match=message):
         read_offsets(text)
 
 
@@ -152,7 +152,7 @@ def test_versions_of_an_api(versions: dict[int, tuple[int, int]], line: str) -> 
     assert line in map(str, lines(versions))
 
 
-def test_what_brokers_say_among_themselves_is_not_missed() -> None:
+def test_apis_between_brokers_are_not_printed_as_unsupported() -> None:
     assert not any(line.name == "Vote" for line in lines({}))
 
 
@@ -168,19 +168,19 @@ def test_what_brokers_say_among_themselves_is_not_missed() -> None:
         ("kafka.Kafka", "start"),
     ],
 )
-def test_classes_stand_for_commands(name: str, command: str) -> None:
+def test_the_command_of_a_class(name: str, command: str) -> None:
     assert command_of(name) == command
 
 
 @pytest.mark.parametrize(
     "name", ["GetOffsetShell", "kafka.tools.JmxTool", "com.example.kafka.GetOffsetShell"]
 )
-def test_other_classes_do_not(name: str) -> None:
-    with pytest.raises(ToolError, match="has no command of ours"):
+def test_classes_without_a_command(name: str) -> None:
+    with pytest.raises(ToolError, match="There is no command for"):
         command_of(name)
 
 
-def test_arguments_behind_the_class_belong_to_the_tool() -> None:
+def test_arguments_after_the_class_belong_to_the_tool() -> None:
     words = ["-name", "x", "-loggc", "kafka.tools.GetOffsetShell", "--time", "-1", "--help", "-name"]
     options = parser_of("run-class").parse_args(words)
     assert options.class_name == "kafka.tools.GetOffsetShell"

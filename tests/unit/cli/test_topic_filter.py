@@ -26,12 +26,12 @@ def test_a_pattern_matches_whole_names(text: str, name: str, expected: bool) -> 
     assert TopicFilter(text).allows(name) is expected
 
 
-def test_a_wrong_pattern_is_a_sentence() -> None:
+def test_an_invalid_pattern_is_an_error() -> None:
     with pytest.raises(ToolError, match=r"^\* is an invalid regex: "):
         TopicFilter("*")
 
 
-def test_chosen_ones_are_in_order_and_internal_ones_may_be_left_out() -> None:
+def test_chosen_topics_are_sorted_and_internal_ones_can_be_excluded() -> None:
     listings = {
         name: TopicListing(name, is_internal=name.startswith("__")) for name in ("b", "__offsets", "a")
     }

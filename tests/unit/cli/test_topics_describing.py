@@ -1,4 +1,4 @@
-"""The lines of `barnabas topics --describe` for clusters that one broker cannot show."""
+"""The output of `barnabas topics --describe` for clusters of several brokers."""
 
 import pytest
 from tests.unit.cli.parsing import parsed
@@ -82,19 +82,19 @@ def numbers(lines: list[str]) -> list[int]:
         ("--unavailable-partitions", [3, 4]),
     ],
 )
-def test_reports_show_only_what_is_wrong(
+def test_reports_show_only_matching_partitions(
     capsys: pytest.CaptureFixture[str], report: str, expected: list[int]
 ) -> None:
     assert numbers(shown(capsys, report)) == expected
 
 
-def test_reports_add_up(capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_reports_can_be_combined(capsys: pytest.CaptureFixture[str]) -> None:
     assert numbers(shown(capsys, "--at-min-isr-partitions", "--unavailable-partitions")) == [1, 3, 4]
 
 
 def test_lines_of_a_topic(capsys: pytest.CaptureFixture[str]) -> None:
     lines = shown(capsys)
-    # An old broker tells no topic id, and then none is shown.
+    # An old broker sends no topic id, so none is printed.
     assert lines[0] == "Topic: orders\tPartitionCount: 5\tReplicationFactor: 3\tConfigs: retention.ms=7"
     assert lines[3] == (
         "\tTopic: orders\tPartition: 2\tLeader: 1\tReplicas: 1,2,3\tIsr: 1\tElr: 2\tLastKnownElr: 3"
@@ -104,21 +104,23 @@ def test_lines_of_a_topic(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_a_partition_that_moves_shows_where_from_and_to() -> None:
+def test_a_moving_partition_shows_added_and_removed_replicas() -> None:
     line = partition_line("orders", PARTITIONS[0], MOVE)
     assert "\tIsr: 1,2,3\tAdding Replicas: 3\tRemoving Replicas: 1\tElr: " in line
 
 
-def test_replicas_that_only_come_do_not_count(capsys: pytest.CaptureFixture[str]) -> None:
+def test_replicas_that_are_being_added_do_not_count(capsys: pytest.CaptureFixture[str]) -> None:
     cluster = Cluster()
     cluster.moves = {TopicPartition("orders", 0): MOVE, TopicPartition("orders", 1): MOVE}
     assert "ReplicationFactor: 2" in shown(capsys, cluster=cluster)[0]
-    # Partition 1 has two in sync of the two it keeps.
+    # Partition 1 has two in-sync replicas of the two that it keeps.
     assert numbers(shown(capsys, "--under-replicated-partitions", cluster=cluster)) == [2, 3]
 
 
-def test_a_topic_that_fails_is_told_and_the_others_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_error_of_one_topic_is_printed_and_the_others_are_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert describe(Cluster(), parsed("topics", "--describe")) == 1
-    told = capsys.readouterr()
-    assert told.out.startswith("Topic: orders\t")
-    assert told.err.startswith("Error: secret: ") and told.err.count("\n") == 1
+    printed = capsys.readouterr()
+    assert printed.out.startswith("Topic: orders\t")
+    assert printed.err.startswith("Error: secret: ") and printed.err.count("\n") == 1

@@ -1,4 +1,4 @@
-"""What `barnabas topics` makes of its options, and which it refuses together."""
+"""The options of `barnabas topics`, and the combinations that it refuses."""
 
 import pytest
 from tests.unit.cli.parsing import parsed
@@ -27,12 +27,12 @@ def test_an_action_alone(action: str) -> None:
         "--describe --topic-id abc --if-exists --partition-size-limit-per-response 10",
     ],
 )
-def test_options_that_go_together(arguments: str) -> None:
+def test_valid_combinations(arguments: str) -> None:
     check(parsed("topics", *arguments.split()))
 
 
 @pytest.mark.parametrize(
-    "arguments, told",
+    "arguments, message",
     [
         ("--topic a", "exactly one action"),
         ("--create --list --topic a", "exactly one action"),
@@ -43,8 +43,11 @@ def test_options_that_go_together(arguments: str) -> None:
         ("--list --partitions 3", "--partitions cannot be used with --list"),
         ("--delete --topic a --json", "--json cannot be used with --delete"),
         ("--alter --topic a --partitions 2 --replication-factor 2", "--replication-factor cannot"),
-        ("--create --topic a --replica-assignment 1 --partitions 1", "leave out --partitions"),
-        ("--create --topic a --replica-assignment 1 --replication-factor 1", "leave out --replication"),
+        ("--create --topic a --replica-assignment 1 --partitions 1", "cannot be used with --partitions"),
+        (
+            "--create --topic a --replica-assignment 1 --replication-factor 1",
+            "cannot be used with --replication",
+        ),
         ("--list --unavailable-partitions", "--unavailable-partitions cannot be used with --list"),
         ("--describe --at-min-isr-partitions --topics-with-overrides", "with --topics-with-overrides"),
         ("--list --if-exists", "--if-exists cannot be used with --list"),
@@ -53,17 +56,17 @@ def test_options_that_go_together(arguments: str) -> None:
         ("--describe --if-exists", "needs --topic or --topic-id"),
     ],
 )
-def test_options_that_do_not(arguments: str, told: str) -> None:
-    with pytest.raises(ToolError, match=told):
+def test_invalid_combinations(arguments: str, message: str) -> None:
+    with pytest.raises(ToolError, match=message):
         check(parsed("topics", *arguments.split()))
 
 
-def test_delete_config_is_taken_and_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_delete_config_is_accepted_with_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     assert check(parsed("topics", "--list", "--delete-config", "a")) == "list"
     assert "barnabas configs" in capsys.readouterr().err
 
 
-def test_a_new_topic_leaves_to_the_broker_what_is_not_said() -> None:
+def test_a_new_topic_uses_the_brokers_defaults() -> None:
     assert new_topic(parsed("topics", "--create", "--topic", "a")) == NewTopic("a", -1, -1, {}, {})
     full = ("--partitions", "3", "--replication-factor", "2", "--config", "x=1")
     assert new_topic(parsed("topics", "--topic", "a", *full)) == NewTopic("a", 3, 2, {"x": "1"}, {})
@@ -72,13 +75,13 @@ def test_a_new_topic_leaves_to_the_broker_what_is_not_said() -> None:
 
 
 @pytest.mark.parametrize("option", ["--partitions=0", "--replication-factor=0", "--replication-factor=40000"])
-def test_numbers_that_make_no_topic(option: str) -> None:
+def test_invalid_numbers_of_partitions_and_replicas(option: str) -> None:
     with pytest.raises(ToolError, match=r"greater than 0|between 1 and 32767"):
         new_topic(parsed("topics", "--create", "--topic", "a", option))
 
 
 @pytest.mark.parametrize(
-    "text, told",
+    "text, message",
     [
         ("1:1", "may not contain duplicate entries: 1"),
         ("1:2,1", r"Partition 1 has different replication factor: \[1\]"),
@@ -86,12 +89,12 @@ def test_numbers_that_make_no_topic(option: str) -> None:
         ("1,,1", "must name brokers by number"),
     ],
 )
-def test_assignments_that_make_no_sense(text: str, told: str) -> None:
-    with pytest.raises(ToolError, match=told):
+def test_invalid_assignments(text: str, message: str) -> None:
+    with pytest.raises(ToolError, match=message):
         assignment_of(text)
 
 
-def test_configs_may_hold_equals_signs_and_spaces_around_them() -> None:
+def test_config_values_may_contain_equals_signs() -> None:
     assert configs_of(["a = b", "c=d=e"]) == {"a": "b", "c": "d=e"}
 
 

@@ -1,12 +1,12 @@
-"""Which open transactions hang: those no coordinator will write a marker for."""
+"""Which open transactions hang: those that no coordinator will write a marker for."""
 
 from collections.abc import Collection
 from typing import Any
 
 import pytest
 
+from barnabas.cli.output import print_tabbed
 from barnabas.cli.transactions import hanging
-from barnabas.cli.transactions.tables import print_tabbed
 from barnabas.client.admin.types import (
     AdminError,
     ProducerState,
@@ -33,11 +33,11 @@ class Cluster:
         raise AdminError({"two": error}, {"one": described})
 
 
-def opened(partition: TopicPartition, producer_id: int) -> hanging.Open:
-    return hanging.Open(partition, ProducerState(producer_id, 0, 0, 1_000, -1, 7))
+def opened(partition: TopicPartition, producer_id: int) -> hanging.OpenTransaction:
+    return hanging.OpenTransaction(partition, ProducerState(producer_id, 0, 0, 1_000, -1, 7))
 
 
-def test_transactions_that_nobody_will_end() -> None:
+def test_transactions_that_no_coordinator_will_end() -> None:
     cluster: Any = Cluster()
     candidates = [opened(HERE, 1), opened(THERE, 1), opened(HERE, 2), opened(HERE, 3)]
     assert hanging._hanging(cluster, candidates) == candidates[1:]

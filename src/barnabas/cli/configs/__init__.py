@@ -13,7 +13,7 @@ __all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
 
 DESCRIPTION = """\
 Show or change settings of topics, brokers, groups, loggers and metrics subscriptions.
-`synonyms` shows where a value comes from: the first one counts, the others stand behind it."""
+`synonyms` shows where a value comes from: the first one is used; the others are used if it is deleted."""
 EXAMPLES = """\
   barnabas configs --bootstrap-server localhost:9092 --describe --topic orders
   barnabas configs --bootstrap-server localhost:9092 --describe --broker 1 --all
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     entity = entity_of(options, action)
     if options.bootstrap_server is None:
         raise ToolError(
-            "There are no controllers of their own to ask: use --bootstrap-server HOST:PORT "
+            "There are no separate controllers: use --bootstrap-server HOST:PORT "
             "with the address of a broker."
         )
     with admin_of(options) as admin:

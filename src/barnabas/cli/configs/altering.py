@@ -1,4 +1,4 @@
-"""Changing settings: what --add-config, --add-config-file and --delete-config ask for."""
+"""Changes settings: --add-config, --add-config-file and --delete-config."""
 
 import argparse
 import re
@@ -13,14 +13,14 @@ _KEY = re.compile(r"[a-zA-Z0-9._-]+")
 
 def alter(admin: Admin, entity: Entity, options: argparse.Namespace) -> int:
     if options.all or options.json:
-        raise ToolError("--all and --json go with --describe.")
+        raise ToolError("--all and --json can only be used with --describe.")
     operations = operations_of(options)
     try:
         admin.incremental_alter_configs({entity.resource(): operations})
     except AdminError as error:
-        # There is one entity, and the sentence of its failure says what is wrong with it.
-        (refused,) = error.errors.values()
-        raise ToolError(refused.message) from error
+        # There is one entity, so its error says everything.
+        (failure,) = error.errors.values()
+        raise ToolError(failure.message) from error
     if entity.name == DEFAULT_NAME:
         print(f"Completed updating default config for {entity.type} in the cluster.")
     else:
@@ -55,7 +55,7 @@ def operations_of(options: argparse.Namespace) -> list[AlterConfigOp]:
 
 
 def parse_added(text: str) -> dict[str, str]:
-    """'a=1,b=[x,y]' gives a: 1 and b: x,y. An empty value is a value."""
+    """Parse 'a=1,b=[x,y]' to a: 1 and b: x,y. A value may be empty."""
     added: dict[str, str] = {}
     for pair in _split(text, ","):
         parts = _split(pair, "=")
@@ -70,7 +70,7 @@ def parse_added(text: str) -> dict[str, str]:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """Split where the separator is not inside of square brackets."""
+    """Split at separators that are not inside square brackets."""
     pieces = [""]
     is_inside = False
     for character in text:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from barnabas.cli.connecting import add_connection
 
-# Options that name an entity and its type at once: --topic NAME is --entity-type topics --entity-name NAME.
+# Options that give an entity and its type: --topic NAME means --entity-type topics --entity-name NAME.
 NAMING = {
     "topic": "topics",
     "client": "clients",
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             f"--{action}", action="append_const", dest="actions", const=action, default=[], help=text
         )
-    parser.add_argument("--all", action="store_true", help="--describe: defaults and static settings too")
+    parser.add_argument("--all", action="store_true", help="--describe: also defaults and static settings")
     parser.add_argument("--json", action="store_true", help="--describe: print JSON")
     _add_changes(parser)
     _add_entities(parser)
@@ -44,7 +44,7 @@ def _add_changes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--add-config",
         metavar="KEY=VALUE,...",
-        help="settings to set; [a,b] holds together a value with commas",
+        help="settings to set; write a value with commas as [a,b]",
     )
     parser.add_argument("--add-config-file", type=Path, metavar="FILE", help="a properties file of settings")
     parser.add_argument(
@@ -52,9 +52,9 @@ def _add_changes(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY,...",
-        help="settings to fall back to their defaults",
+        help="settings to reset to their defaults",
     )
-    parser.add_argument("--force", action="store_true", help="asks nothing, with or without")
+    parser.add_argument("--force", action="store_true", help="accepted; there is never a question")
 
 
 def _add_entities(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +73,7 @@ def _add_entities(parser: argparse.ArgumentParser) -> None:
         action="append_const",
         dest="entity_names",
         const="",
-        help="the default of all entities of the type",
+        help="the defaults of all entities of the type",
     )
     for attribute, kind in NAMING.items():
         flag = f"--{attribute.replace('_', '-')}"

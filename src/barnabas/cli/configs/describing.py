@@ -1,11 +1,10 @@
-"""Showing settings: each with its synonyms, the values that stand behind it."""
+"""Prints settings, each with its synonyms: the values that are used if it is deleted."""
 
 import argparse
 from typing import Any
 
 from barnabas.cli.configs.entities import CLIENT_METRICS_SOURCE, DEFAULT_NAME, GROUP_SOURCE, KINDS, Entity
-from barnabas.cli.failures import ToolError
-from barnabas.cli.items import settled, tell
+from barnabas.cli.failures import ToolError, print_errors, results_and_errors
 from barnabas.cli.output import print_json
 from barnabas.client.admin import Admin, ConfigEntry
 from barnabas.client.errors import UnsupportedVersionError
@@ -26,7 +25,7 @@ SOURCES = {
 
 def describe(admin: Admin, entity: Entity, options: argparse.Namespace) -> int:
     if options.add_config is not None or options.add_config_file is not None or options.delete_config:
-        raise ToolError("--add-config, --add-config-file and --delete-config go with --alter.")
+        raise ToolError("--add-config, --add-config-file and --delete-config can only be used with --alter.")
     known = _known(admin, entity.type) if entity.name is None or not options.all else None
     if entity.name is None:
         entities = [Entity(entity.type, name) for name in known or ()]
@@ -36,11 +35,11 @@ def describe(admin: Admin, entity: Entity, options: argparse.Namespace) -> int:
     else:
         entities = [entity]
     resources = [each.resource() for each in entities]
-    found, errors = settled(lambda: admin.describe_configs(resources))
+    described, errors = results_and_errors(lambda: admin.describe_configs(resources))
     shown = [
-        (each, chosen_entries(each, found[each.resource()], options.all))
+        (each, chosen_entries(each, described[each.resource()], options.all))
         for each in entities
-        if each.resource() in found
+        if each.resource() in described
     ]
     if options.json:
         print_json([as_json(each, entries) for each, entries in shown])
@@ -49,11 +48,11 @@ def describe(admin: Admin, entity: Entity, options: argparse.Namespace) -> int:
             print(header(each, options.all))
             for entry in entries:
                 print(entry_line(entry))
-    return tell(errors)
+    return print_errors(errors)
 
 
 def _known(admin: Admin, entity_type: str) -> list[str]:
-    """The names of all entities of a type, in the order they are shown."""
+    """The names of all entities of a type, in the order in which they are printed."""
     match entity_type:
         case "topics":
             return sorted(admin.list_topics(include_internal=True))
@@ -71,7 +70,7 @@ def _with_settings(admin: Admin, entity_type: str) -> list[str]:
     try:
         return [resource.name for resource in admin.list_config_resources([kind]) if resource.type == kind]
     except UnsupportedVersionError:
-        # An old broker has no such list, and most of its entities no settings either.
+        # An old broker does not have this list, and most of its entities have no settings.
         return []
 
 

@@ -1,4 +1,4 @@
-"""Whose settings are meant: from the options of `barnabas configs` to one entity, or a sentence."""
+"""Finds the entity that the options of `barnabas configs` name, or explains what is wrong with them."""
 
 import argparse
 from typing import NamedTuple
@@ -10,18 +10,19 @@ from barnabas.config.definition import Source
 from barnabas.ids import topic_name_problem
 
 DEFAULT_NAME = ""
-# What users, clients and ips have are quotas and credentials: another API, which is not there yet.
+# Users, clients and ips have quotas and credentials, which need other APIs that this command does not use
+# yet.
 QUOTA_TYPES = ("users", "clients", "ips")
 _WITH_DEFAULTS = ("brokers", *QUOTA_TYPES)
 _BY_NUMBER = ("brokers", "broker-loggers")
 
-# Numbers of sources that only clients meet; see barnabas.config.definition.Source for the others.
+# Numbers of sources that only clients use; see barnabas.config.definition.Source for the others.
 CLIENT_METRICS_SOURCE, GROUP_SOURCE = 7, 8
 
 
 class Kind(NamedTuple):
     type: ConfigResourceType
-    # Values from here are the entity's own; None: all are.
+    # Values from this source belong to the entity itself; None: all values do.
     own_source: int | None
 
 
@@ -36,7 +37,7 @@ ENTITY_TYPES = ("topics", "clients", "users", "brokers", "ips", "client-metrics"
 
 
 class Entity(NamedTuple):
-    """`name` is None where all of the type are meant, and empty for the default of the type."""
+    """`name` is None for all entities of the type, and empty for the defaults of the type."""
 
     type: str
     name: str | None
@@ -64,7 +65,9 @@ def entity_of(options: argparse.Namespace, action: str) -> Entity:
             "broker-loggers, groups and client-metrics have settings."
         )
     if len(names) > 1:
-        raise ToolError("One entity type takes one name: give --entity-name or --entity-default once.")
+        raise ToolError(
+            "Only one name is allowed for an entity type: use --entity-name or --entity-default once."
+        )
     entity = Entity(types[0], names[0] if names else None)
     _check_name(entity, action)
     return entity

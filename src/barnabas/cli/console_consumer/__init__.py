@@ -1,4 +1,4 @@
-"""`barnabas console-consumer`: records of topics on standard output, as bytes, as JSON, or decoded."""
+"""`barnabas console-consumer`: prints the records of topics, as bytes, as JSON, or decoded."""
 
 from barnabas.cli.console_consumer.options import DESCRIPTION, EXAMPLES, add_arguments
 from barnabas.cli.console_consumer.reading import run

@@ -1,4 +1,4 @@
-"""Kafka's deserializers by their class names: bytes in, the text that Java would print out."""
+"""Kafka's deserializers by their class names: they convert bytes to the text that Java would print."""
 
 import struct
 import uuid
@@ -15,7 +15,7 @@ def _number(name: str, layout: str) -> Deserializer:
 
     def deserialize(data: bytes) -> bytes:
         if len(data) != packed.size:
-            raise SerializationError(f"{name} takes {packed.size} bytes, and there are {len(data)}")
+            raise SerializationError(f"{name} needs {packed.size} bytes, got {len(data)}")
         return str(packed.unpack(data)[0]).encode()
 
     return deserialize
@@ -23,7 +23,7 @@ def _number(name: str, layout: str) -> Deserializer:
 
 def _boolean(data: bytes) -> bytes:
     if data not in (b"\x00", b"\x01"):
-        raise SerializationError("BooleanDeserializer takes one byte that is 0 or 1")
+        raise SerializationError("BooleanDeserializer needs one byte that is 0 or 1")
     return b"true" if data == b"\x01" else b"false"
 
 
@@ -31,11 +31,11 @@ def _uuid(data: bytes) -> bytes:
     try:
         return str(uuid.UUID(data.decode())).encode()
     except ValueError as error:
-        raise SerializationError(f"UUIDDeserializer takes a UUID as text: {error}") from error
+        raise SerializationError(f"UUIDDeserializer needs a UUID as text: {error}") from error
 
 
 def _void(data: bytes) -> bytes:
-    raise SerializationError("VoidDeserializer takes nothing but null")
+    raise SerializationError("VoidDeserializer accepts only null")
 
 
 _AS_IS: Deserializer = bytes
@@ -62,7 +62,7 @@ def deserializer_of(properties: Mapping[str, str], key: str) -> Deserializer | N
     short = name.rpartition(".")[2]
     if short not in _BY_NAME:
         raise ToolError(
-            f"{key}={name}: classes of Java cannot be run here. There are {', '.join(_BY_NAME)}; "
-            "--json gives bytes that are no text as base64, for a program to decode."
+            f"{key}={name}: Java classes cannot be run here. The known names are {', '.join(_BY_NAME)}; "
+            "--json prints bytes that are not text as base64, so that a program can decode them."
         )
     return _BY_NAME[short]

@@ -1,6 +1,6 @@
-"""How a record is written: Kafka's DefaultMessageFormatter and its kin, on bytes, or a line of JSON.
+"""How a record is printed: Kafka's DefaultMessageFormatter and others, on bytes, or a line of JSON.
 
-A formatter is a callable that gives the bytes of a record, or None where it has nothing to say."""
+A formatter is a callable that returns the bytes to print for a record, or None to print nothing."""
 
 import base64
 import json
@@ -19,7 +19,8 @@ TIMESTAMP_TYPES = {0: "CreateTime", 1: "LogAppendTime"}
 
 
 def formatter_of(name: str | None, properties: Mapping[str, str]) -> Formatter:
-    """By the name of Kafka's class of any version: what is before the last dot or dollar plays no part."""
+    """The formatter with the name of Kafka's class. The package, before the last dot or dollar, is
+    ignored."""
     from barnabas.cli.console_consumer.internal_topics import INTERNAL_FORMATTERS
 
     short = "DefaultMessageFormatter" if name is None else name.replace("$", ".").rpartition(".")[2]
@@ -33,14 +34,14 @@ def formatter_of(name: str | None, properties: Mapping[str, str]) -> Formatter:
     if short not in known:
         names = ", ".join([*known, *INTERNAL_FORMATTERS])
         raise ToolError(
-            f"--formatter {name}: classes of Java cannot be run here. There are {names}; "
-            "--json suits programs."
+            f"--formatter {name}: Java classes cannot be run here. The known names are {names}; "
+            "use --json for programs."
         )
     return known[short](properties)
 
 
 class DefaultFormatter:
-    """The parts that were asked for, with separators between them."""
+    """Prints the selected parts of a record, with separators between them."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         prints = {part: is_true(properties.get(f"print.{part}", "false")) for part in _PARTS}
@@ -100,7 +101,7 @@ _PARTS = ("timestamp", "partition", "offset", "delivery", "epoch", "headers", "k
 
 
 class LoggingFormatter(DefaultFormatter):
-    """Logs each record besides writing it."""
+    """Prints each record and also logs it."""
 
     def __call__(self, record: ConsumerRecord) -> bytes | None:
         kind = TIMESTAMP_TYPES.get(record.timestamp_type)
@@ -112,7 +113,7 @@ class LoggingFormatter(DefaultFormatter):
 
 
 def json_line(record: ConsumerRecord) -> bytes:
-    """One object on one line. What is UTF-8 is a string; other bytes are {"base64": "..."}."""
+    """One JSON object on one line. Valid UTF-8 becomes a string; other bytes become {"base64": "..."}."""
     shown = {
         "topic": record.topic,
         "partition": record.partition,

@@ -1,6 +1,6 @@
-"""Records of __consumer_offsets and __transaction_state as Kafka's formatters print them, in JSON.
+"""Prints records of __consumer_offsets and __transaction_state as JSON, as Kafka's formatters do.
 
-Kafka writes the objects without anything between them; here each has a line of its own."""
+Kafka writes the objects without a separator; here each is on its own line."""
 
 import json
 import struct
@@ -20,7 +20,7 @@ _GROUP_METADATA = (2,)
 
 
 class _Decoded:
-    """A record's key and value as messages; the value's version decides which of its fields there are."""
+    """The key and value of a record as messages, and the version of the value, which decides its fields."""
 
     def __init__(self, kind: int, key: Message, value: Message | None, version: int) -> None:
         self.kind, self.key, self.value, self.version = kind, key, value, version

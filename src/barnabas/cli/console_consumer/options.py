@@ -1,4 +1,4 @@
-"""The options of console-consumer, and what they mean for a consumer and a formatter."""
+"""The options of console-consumer, and the settings of the consumer and the formatter from them."""
 
 import argparse
 import random
@@ -10,9 +10,9 @@ from barnabas.cli.failures import ToolError
 from barnabas.cli.properties import add_pairs, known_settings, read_properties
 
 DESCRIPTION = """\
-Print the records of a topic, or of all topics that match a pattern. Values are written as the bytes they are,
-each with a line end; standard error tells how many there were. It reads on until it is interrupted, unless
---max-messages or --timeout-ms says when to stop."""
+Print the records of a topic, or of all topics that match a pattern. Values are written as bytes, one per
+line; at the end, the number of records is printed to standard error. It runs until it is interrupted, unless
+--max-messages or --timeout-ms is given."""
 EXAMPLES = """\
   barnabas console-consumer --bootstrap-server localhost:9092 --topic orders --from-beginning
   barnabas console-consumer --bootstrap-server localhost:9092 --topic orders --partition 0 --offset 42 \\
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_what(parser)
     _add_until(parser)
     _add_shown(parser)
-    parser.add_argument("--group", metavar="GROUP", help="the consumer group to be a member of")
+    parser.add_argument("--group", metavar="GROUP", help="the consumer group to join")
     parser.add_argument(
         "--isolation-level",
         choices=["read_committed", "read_uncommitted"],
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--enable-systest-events", action="store_true", help="print shutdown_complete at the end"
     )
-    # Scripts from the days of two consumers still say which one they mean; there is only one now.
+    # Old scripts pass this to choose between two consumers; now there is only one.
     parser.add_argument("--new-consumer", action="store_true", help=argparse.SUPPRESS)
 
 
@@ -66,29 +66,29 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--from-beginning",
         action="store_true",
-        help="begin with the first record where the group has no place yet",
+        help="begin with the first record if the group has no committed offset",
     )
 
 
 def _add_until(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--max-messages", type=int, metavar="N", help="stop after so many records")
+    parser.add_argument("--max-messages", type=int, metavar="N", help="stop after this many records")
     parser.add_argument(
-        "--timeout-ms", type=int, metavar="MS", help="stop when no record has come for so long"
+        "--timeout-ms", type=int, metavar="MS", help="stop when no record arrives for this long"
     )
     parser.add_argument(
         "--skip-message-on-error",
         action="store_true",
-        help="go on after a record that cannot be shown, instead of stopping",
+        help="continue after a record that cannot be printed, instead of stopping",
     )
 
 
 def _add_shown(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--formatter", metavar="CLASS", help="how records are shown, see below")
+    parser.add_argument("--formatter", metavar="CLASS", help="how records are printed, see below")
     add_pairs(
         parser,
         ("--property", "--formatter-property"),
         "formatter_properties",
-        "what the formatter shows, see below",
+        "what the formatter prints, see below",
     )
     parser.add_argument(
         "--formatter-config", type=Path, metavar="FILE", help="a properties file with the same keys"
@@ -98,12 +98,12 @@ def _add_shown(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json",
         action="store_true",
-        help='print each record as one JSON object on a line; bytes that are no UTF-8 are {"base64": ...}',
+        help='print each record as one JSON object per line; bytes that are not UTF-8 become {"base64": ...}',
     )
 
 
 def check(options: argparse.Namespace) -> None:
-    """What cannot go together, in Kafka's words where a script might look for them."""
+    """Refuse options that exclude each other, with Kafka's messages, since scripts may look for them."""
     if (options.topic is None) == (options.include is None):
         raise ToolError("Exactly one of --include/--topic is required.")
     if options.partition is not None:
@@ -149,10 +149,10 @@ def consumer_settings(options: argparse.Namespace) -> dict[str, Any]:
 def _set_group(options: argparse.Namespace, settings: dict[str, Any]) -> None:
     named = {group for group in (options.group, settings.get("group.id")) if group is not None}
     if len(named) > 1:
-        found = ", ".join(f"'{group}'" for group in sorted(named))
+        ids = ", ".join(f"'{group}'" for group in sorted(named))
         raise ToolError(
             "The group ids provided in different places (directly using '--group', via "
-            f"'--consumer-property', or via '--consumer.config') do not match. Detected group ids: {found}"
+            f"'--consumer-property', or via '--consumer.config') do not match. Detected group ids: {ids}"
         )
     if named and options.partition is not None:
         raise ToolError("Options group and partition cannot be specified together.")
@@ -160,7 +160,7 @@ def _set_group(options: argparse.Namespace, settings: dict[str, Any]) -> None:
         settings["group.id"] = named.pop()
         return
     settings["group.id"] = f"console-consumer-{random.randrange(100_000)}"
-    # Nobody will come back to the offsets of a group with a random name.
+    # Nobody will use the offsets of a group with a random name again.
     settings.setdefault("enable.auto.commit", "false")
 
 

@@ -1,4 +1,4 @@
-"""Reads until there is enough, nothing more comes, or a signal; then leaves the group and tells the count."""
+"""Reads until the limit, the timeout or a signal; then leaves the group and prints the number of records."""
 
 import argparse
 import re
@@ -19,14 +19,13 @@ from barnabas.cli.console_consumer.options import (
     formatter_properties,
     start_offset,
 )
-from barnabas.cli.failures import ToolError
-from barnabas.cli.items import settled
+from barnabas.cli.failures import ToolError, results_and_errors
 
 if TYPE_CHECKING:
     from barnabas.client import Consumer
     from barnabas.kernels.record_decode import ConsumerRecord
 
-# How long a poll waits; a signal ends it at once, so that it may be long.
+# How long a poll waits. It may be long, since a signal ends it at once.
 POLL_SECONDS = 60.0
 _BY_SIGNAL = 128
 
@@ -59,18 +58,18 @@ def run(options: argparse.Namespace) -> int:
 
 
 def check_topic(options: argparse.Namespace) -> None:
-    """A consumer waits without a word for a topic or a partition that is not there: a person should know."""
+    """Warn about a topic or partition that does not exist: a consumer would wait for it silently."""
     from barnabas.errors import ErrorCode
 
     with admin_of(options) as admin:
         if options.topic is None:
             return
-        found, errors = settled(lambda: admin.describe_topics([options.topic]))
+        topics, errors = results_and_errors(lambda: admin.describe_topics([options.topic]))
     for error in errors.values():
         if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise ToolError(f"Topic {options.topic!r} cannot be read: {error.message}")
         print(f"Warning: There is no topic {options.topic!r} yet; waiting for it.", file=sys.stderr)
-    for described in found.values():
+    for described in topics.values():
         numbers = {info.partition for info in described.partitions}
         if options.partition is not None and options.partition not in numbers:
             raise ToolError(
@@ -135,8 +134,8 @@ class Reading:
                 if not self._options.skip_message_on_error:
                     output.flush()
                     raise ToolError(
-                        f"The record of {where} cannot be shown: {error}. "
-                        "--skip-message-on-error goes on with the next."
+                        f"The record of {where} cannot be printed: {error}. "
+                        "Use --skip-message-on-error to continue with the next one."
                     ) from error
                 print(f"Error processing message, skipping {where}: {error}", file=sys.stderr)
                 continue
@@ -144,7 +143,7 @@ class Reading:
                 output.write(shown)
 
     def close(self) -> None:
-        """Leave the group. What was fetched and not shown must not count as read: it would be committed."""
+        """Leave the group. Seek back to the records that were not printed, so that they are not committed."""
         from barnabas.client.types import TopicPartition
 
         first_left: dict[TopicPartition, int] = {}
@@ -159,14 +158,14 @@ class Reading:
 
 @contextmanager
 def _woken_by_signals(consumer: "Consumer", caught: list[int]) -> Iterator[None]:
-    """Ctrl-C and SIGTERM end the poll instead of the program, so that it ends in good order."""
+    """Ctrl-C and SIGTERM end the poll instead of the program, so that the consumer can leave its group."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def wake(number: int, frame: FrameType | None) -> None:
         if caught:
-            # Asked twice: the good order takes too long.
+            # The second signal: do not wait for the consumer to close.
             raise KeyboardInterrupt
         caught.append(number)
         consumer.wakeup()
@@ -183,4 +182,4 @@ def pattern_of(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except re.error as error:
-        raise ToolError(f"--include {text!r} is no regular expression: {error}.") from error
+        raise ToolError(f"--include {text!r} is not a regular expression: {error}.") from error

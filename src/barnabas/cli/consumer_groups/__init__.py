@@ -1,4 +1,5 @@
-"""`barnabas consumer-groups`: list and describe groups, reset and delete their offsets, delete groups."""
+"""`barnabas consumer-groups`: lists and describes groups, resets and deletes their offsets, deletes
+groups."""
 
 import argparse
 
@@ -12,7 +13,6 @@ def run(options: argparse.Namespace) -> int:
     from barnabas.cli.consumer_groups.describing import describe
     from barnabas.cli.consumer_groups.listing import list_groups
     from barnabas.cli.consumer_groups.resetting import reset_offsets
-    from barnabas.cli.consumer_groups.validating import validate_regex
 
     check(options)
     if options.validate_regex is not None:
@@ -26,3 +26,18 @@ def run(options: argparse.Namespace) -> int:
     }
     (action,) = [act for name, act in actions.items() if getattr(options, name)]
     return action(options)
+
+
+def validate_regex(expression: str) -> int:
+    """--validate-regex: whether brokers would accept a regular expression as a subscription."""
+    from barnabas.coordination.patterns import Pattern
+    from barnabas.errors import KafkaError
+
+    try:
+        Pattern(expression)
+    except KafkaError as error:
+        reason = error.message.removeprefix(f"{expression!r} is not a regular expression: ").rstrip(".")
+        print(f"The regular expression `{expression}` is invalid: {reason}.")
+        return 1
+    print(f"The regular expression `{expression}` is valid.")
+    return 0

@@ -1,21 +1,19 @@
-"""--delete and --delete-offsets: groups, or what they have committed of some topics."""
+"""--delete and --delete-offsets: deletes groups, or their committed offsets of some topics."""
 
 import argparse
 import sys
 
 from barnabas.cli.connecting import admin_of
-from barnabas.cli.consumer_groups.options import chosen_groups, seconds
-from barnabas.cli.consumer_groups.tables import MISSING, print_table
-from barnabas.cli.consumer_groups.topics import named_partitions
-from barnabas.cli.items import settled
-from barnabas.cli.output import print_json
+from barnabas.cli.consumer_groups.options import chosen_groups, named_partitions, seconds
+from barnabas.cli.failures import results_and_errors
+from barnabas.cli.output import MISSING, print_json, print_table
 from barnabas.errors import KafkaError
 
 
 def delete_groups(options: argparse.Namespace) -> int:
     with admin_of(options) as admin:
         groups = chosen_groups(options, admin)
-        _, errors = settled(lambda: admin.delete_consumer_groups(groups, timeout=seconds(options)))
+        _, errors = results_and_errors(lambda: admin.delete_consumer_groups(groups, timeout=seconds(options)))
     deleted = [group for group in groups if group not in errors]
     named = ", ".join(f"'{group}'" for group in deleted)
     if options.json:
@@ -36,7 +34,9 @@ def delete_offsets(options: argparse.Namespace) -> int:
     with admin_of(options) as admin:
         partitions, unknown = named_partitions(admin, options.topic, seconds(options))
         _, errors = (
-            settled(lambda: admin.delete_consumer_group_offsets(group, partitions, timeout=seconds(options)))
+            results_and_errors(
+                lambda: admin.delete_consumer_group_offsets(group, partitions, timeout=seconds(options))
+            )
             if partitions
             else ({}, {})
         )
@@ -69,5 +69,5 @@ def _print(group: str, outcomes: list[tuple[str, int | None, KafkaError | None]]
     print_table([["TOPIC", "PARTITION", "STATUS"], *lines], [15, -10, -15])
 
 
-def _outcome(thing: dict[str, object], error: KafkaError | None) -> dict[str, object]:
-    return {**thing, "error": None if error is None else error.message}
+def _outcome(item: dict[str, object], error: KafkaError | None) -> dict[str, object]:
+    return {**item, "error": None if error is None else error.message}

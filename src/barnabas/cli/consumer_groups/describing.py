@@ -1,4 +1,4 @@
-"""--describe: offsets and lag, members, or state of groups, each group as a table of its own."""
+"""--describe: offsets and lag, members, or state of groups, with a table for each group."""
 
 import argparse
 import sys
@@ -10,7 +10,7 @@ from barnabas.cli.consumer_groups.members_view import member_json, member_rows, 
 from barnabas.cli.consumer_groups.offsets_view import offset_json, offset_rows, print_offsets
 from barnabas.cli.consumer_groups.options import chosen_groups, seconds
 from barnabas.cli.consumer_groups.states_view import print_states, state_json, state_rows
-from barnabas.cli.items import settled
+from barnabas.cli.failures import results_and_errors
 from barnabas.cli.output import print_json
 from barnabas.client.admin.types import ConsumerGroupDescription
 from barnabas.errors import ErrorCode, KafkaError
@@ -22,7 +22,7 @@ REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconc
 
 
 class View(NamedTuple):
-    """The rows of a group within so many seconds, how they are printed (verbosely?), and one as JSON."""
+    """How a group is shown: its rows (with a timeout in seconds), printing them, and a row as JSON."""
 
     rows: "Callable[[Admin, ConsumerGroupDescription, float], list[Any]]"
     print: Callable[[list[Any], bool], None]
@@ -43,13 +43,13 @@ def describe(options: argparse.Namespace) -> int:
     timeout = seconds(options)
     with admin_of(options) as admin:
         names = sorted(chosen_groups(options, admin))
-        found, errors = settled(lambda: admin.describe_consumer_groups(names, timeout=timeout))
-        shown = [(found[name], view.rows(admin, found[name], timeout)) for name in names if name in found]
+        groups, errors = results_and_errors(lambda: admin.describe_consumer_groups(names, timeout=timeout))
+        shown = [(groups[name], view.rows(admin, groups[name], timeout)) for name in names if name in groups]
     if options.json:
         print_json([view.as_json(row) for _, rows in shown for row in rows])
     else:
         for group, rows in shown:
-            _tell_state(group)
+            _print_state(group)
             view.print(rows, options.verbose)
     for name, error in errors.items():
         print(f"\nError: {_sentence(name, error)}", file=sys.stderr)
@@ -62,7 +62,7 @@ def _sentence(name: str, error: KafkaError) -> str:
     return f"Consumer group '{name}' cannot be described: {error.message}"
 
 
-def _tell_state(group: ConsumerGroupDescription) -> None:
+def _print_state(group: ConsumerGroupDescription) -> None:
     if group.state == "Empty":
         print(f"\nConsumer group '{group.group_id}' has no active members.", file=sys.stderr)
     elif group.state in REBALANCING:

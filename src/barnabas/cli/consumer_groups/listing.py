@@ -1,4 +1,4 @@
-"""--list: the groups by name, with their types and states where asked for."""
+"""--list: the names of groups, on request with their types and states."""
 
 import argparse
 
@@ -18,25 +18,25 @@ STATES = (
     "Reconciling",
 )
 TYPES = ("Classic", "Consumer")
-# How wide Kafka's table is at least, and how much wider than the longest name.
+# As in Kafka's table: the minimum width of the names, and the space after the longest one.
 _WIDTH_MIN = 15
-_ROOM = 10
+_GAP = 10
 
 
 def list_groups(options: argparse.Namespace) -> int:
     states = _chosen(options.state, STATES, "state")
     types = _chosen(options.type, TYPES, "types")
     with admin_of(options) as admin:
-        found = admin.list_consumer_groups(
+        groups = admin.list_consumer_groups(
             states=states, types=[name.lower() for name in types], timeout=seconds(options)
         )
     if options.json:
-        print_json([_json(group) for group in found])
+        print_json([_json(group) for group in groups])
     elif options.state is None and options.type is None:
-        for group in found:
+        for group in groups:
             print(group.group_id)
     else:
-        _print(found, options.type is not None, options.state is not None)
+        _print(groups, options.type is not None, options.state is not None)
     return 0
 
 
@@ -44,14 +44,14 @@ def _chosen(text: str | None, known: tuple[str, ...], what: str) -> list[str]:
     if not text:
         return []
     by_lower = {name.lower(): name for name in known}
-    wanted = [word.strip().lower() for word in text.split(",")]
-    if not set(wanted) <= set(by_lower):
+    words = [word.strip().lower() for word in text.split(",")]
+    if not set(words) <= set(by_lower):
         raise ToolError(f"Invalid {what} list '{text}'. Valid {what.rstrip('s')}s are: {', '.join(known)}.")
-    return [by_lower[word] for word in wanted]
+    return [by_lower[word] for word in words]
 
 
 def _print(groups: list[ConsumerGroupListing], with_type: bool, with_state: bool) -> None:
-    width = max([_WIDTH_MIN, *(len(group.group_id) for group in groups)]) + _ROOM
+    width = max([_WIDTH_MIN, *(len(group.group_id) for group in groups)]) + _GAP
     rows = [("GROUP", "TYPE", "STATE"), *((group.group_id, _type(group), group.state) for group in groups)]
     for name, kind, state in rows:
         line = f"{name:{width}}"

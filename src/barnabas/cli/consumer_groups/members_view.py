@@ -1,9 +1,9 @@
-"""What --describe --members shows: who is in a group, and what each has."""
+"""What --describe --members shows: the members of a group and their partitions."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.cli.consumer_groups.tables import MISSING, cell, print_table
+from barnabas.cli.output import MISSING, cell_text, print_table
 from barnabas.client.admin.types import ConsumerGroupDescription, MemberDescription
 from barnabas.client.types import TopicPartition
 
@@ -36,7 +36,7 @@ def print_members(rows: list[MemberRow], verbose: bool) -> None:
         minima += [15, 20, 15, 20]
         headers += _EPOCH_HEADERS
         lines = [[*line, *_epoch_cells(row)] for line, row in zip(lines, rows, strict=True)]
-        # While a group moves from the classic protocol to the new one, it says who has.
+        # While a group moves from the classic protocol to the new one, show which members have moved.
         if {row.member.is_upgraded for row in rows} >= {True, False}:
             minima.append(0)
             headers.append("UPGRADED")
@@ -67,9 +67,9 @@ def _member_cells(row: MemberRow) -> list[str]:
 def _epoch_cells(row: MemberRow) -> list[str]:
     member, is_new = row.member, row.member.target_assignment is not None
     return [
-        cell(member.member_epoch),
+        cell_text(member.member_epoch),
         assignment_text(member.assignment),
-        cell(row.group.target_assignment_epoch if is_new else None),
+        cell_text(row.group.target_assignment_epoch if is_new else None),
         assignment_text(member.target_assignment or ()),
     ]
 

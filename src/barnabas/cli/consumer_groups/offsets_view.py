@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.cli.consumer_groups.tables import cell, print_table
-from barnabas.cli.items import settled
+from barnabas.cli.failures import results_and_errors
+from barnabas.cli.output import cell_text, print_table
 from barnabas.client.admin.types import ConsumerGroupDescription, MemberDescription, OffsetSpec
 from barnabas.client.types import OffsetAndMetadata, TopicPartition
 
@@ -25,12 +25,12 @@ class OffsetRow(NamedTuple):
 
 
 def offset_rows(admin: "Admin", group: ConsumerGroupDescription, timeout: float) -> list[OffsetRow]:
-    """Partitions that members have, those of the busiest member first; then what is only committed."""
+    """The partitions of members, those of the member with the most first; then the other committed ones."""
     committed = admin.list_consumer_group_offsets(group.group_id, timeout=timeout)
     assigned = {partition for member in group.members for partition in member.assignment}
-    # One of a topic that is gone has no end.
+    # A partition of a deleted topic has no end offset.
     specs = dict.fromkeys(sorted(assigned | set(committed)), OffsetSpec.LATEST)
-    listed, _ = settled(lambda: admin.list_offsets(specs, timeout=timeout))
+    listed, _ = results_and_errors(lambda: admin.list_offsets(specs, timeout=timeout))
     ends = {partition: end.offset for partition, end in listed.items()}
     rows: list[OffsetRow] = []
     for member in sorted(group.members, key=lambda member: -len(member.assignment)):
@@ -76,7 +76,7 @@ def print_offsets(rows: list[OffsetRow], verbose: bool) -> None:
     if not rows:
         return
     minima = [15, 15, 10, 15, 15, 15, 15, 15, 15, 0]
-    lines = [_OFFSET_HEADERS, *([cell(value) for value in row] for row in rows)]
+    lines = [_OFFSET_HEADERS, *([cell_text(value) for value in row] for row in rows)]
     if not verbose:
         lines = [[*line[:3], *line[4:]] for line in lines]
         del minima[3]

@@ -1,4 +1,4 @@
-"""--reset-offsets: a plan of new offsets for each group, carried out only with --execute."""
+"""--reset-offsets: makes a plan of new offsets for each group; only --execute sets them."""
 
 import argparse
 import sys
@@ -7,14 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.cli.connecting import admin_of
-from barnabas.cli.consumer_groups.options import chosen_groups, seconds
-from barnabas.cli.consumer_groups.plan_files import plans_as_csv, read_plans
-from barnabas.cli.consumer_groups.plans import Plan, Scene, Strategy, strategy_of, within_log
-from barnabas.cli.consumer_groups.tables import print_table
-from barnabas.cli.consumer_groups.topics import named_partitions
-from barnabas.cli.failures import ToolError
-from barnabas.cli.items import settled
-from barnabas.cli.output import print_json
+from barnabas.cli.consumer_groups.options import chosen_groups, named_partitions, seconds
+from barnabas.cli.consumer_groups.plans import (
+    GroupOffsets,
+    Plan,
+    Strategy,
+    plans_as_csv,
+    read_plans,
+    strategy_of,
+    within_log,
+)
+from barnabas.cli.failures import ToolError, results_and_errors
+from barnabas.cli.output import print_json, print_table
 from barnabas.client.types import TopicPartition
 from barnabas.errors import ErrorCode, KafkaError
 
@@ -29,8 +33,10 @@ def reset_offsets(options: argparse.Namespace) -> int:
     failures = 0
     with admin_of(options) as admin:
         groups = chosen_groups(options, admin)
-        found, errors = settled(lambda: admin.describe_consumer_groups(groups, timeout=seconds(options)))
-        states = {name: group.state for name, group in found.items()}
+        described, errors = results_and_errors(
+            lambda: admin.describe_consumer_groups(groups, timeout=seconds(options))
+        )
+        states = {name: group.state for name, group in described.items()}
         resetter = _Resetter(admin, options, groups)
         for group in groups:
             try:
@@ -69,18 +75,18 @@ class _Resetter:
             self._from_file = read_plans(Path(options.from_file), groups)
 
     def plan(self, group: str) -> Plan:
-        scene = Scene(self._admin, self._timeout, group)
+        group_offsets = GroupOffsets(self._admin, self._timeout, group)
         if self._strategy is None:
             if group not in self._from_file:
                 raise ToolError(f"No reset plan for group {group} found")
-            wanted = self._from_file[group]
-            self._check_exist(wanted)
-            return within_log(scene, dict(sorted(wanted.items())))
-        return self._strategy(scene, self._partitions(scene))
+            requested = self._from_file[group]
+            self._check_exist(requested)
+            return within_log(group_offsets, dict(sorted(requested.items())))
+        return self._strategy(group_offsets, self._partitions(group_offsets))
 
-    def _partitions(self, scene: Scene) -> list[TopicPartition]:
+    def _partitions(self, group_offsets: GroupOffsets) -> list[TopicPartition]:
         if self._options.all_topics:
-            return sorted(scene.committed())
+            return sorted(group_offsets.committed())
         partitions, errors = named_partitions(self._admin, self._options.topic, self._timeout)
         if errors:
             topic, error = next(iter(errors.items()))
@@ -90,7 +96,7 @@ class _Resetter:
 
     def _check_exist(self, partitions: Mapping[TopicPartition, int] | list[TopicPartition]) -> None:
         topics = {partition.topic for partition in partitions}
-        described, _ = settled(lambda: self._admin.describe_topics(topics, timeout=self._timeout))
+        described, _ = results_and_errors(lambda: self._admin.describe_topics(topics, timeout=self._timeout))
         known = {
             TopicPartition(topic, info.partition)
             for topic, description in described.items()

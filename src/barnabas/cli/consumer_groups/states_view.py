@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from barnabas.cli.consumer_groups.tables import MISSING, cell, print_table
+from barnabas.cli.output import MISSING, cell_text, print_table
 from barnabas.client.admin.types import ConsumerGroupDescription
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def print_states(groups: list[ConsumerGroupDescription], verbose: bool) -> None:
         headers[4:4] = ["GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"]
         minima[4:4] = [15, 25]
         for line, group in zip(lines, groups, strict=True):
-            line[4:4] = [cell(group.group_epoch), cell(group.target_assignment_epoch)]
+            line[4:4] = [cell_text(group.group_epoch), cell_text(group.target_assignment_epoch)]
     print()
     print_table([headers, *lines], minima)
 

@@ -1,6 +1,6 @@
-"""`barnabas dump-log`: what is in the files of a log directory, printed as Kafka's tool prints it.
+"""`barnabas dump-log`: prints the files of a log directory as Kafka's tool does.
 
-Reads files only; the broker may run meanwhile, or be gone."""
+It only reads files, so the broker may run or not."""
 
 import argparse
 from pathlib import Path
@@ -12,9 +12,9 @@ from barnabas.cli.dump_log.side_files import dump_snapshot, dump_transaction_ind
 from barnabas.cli.failures import ToolError
 
 DESCRIPTION = """\
-Print what the files of a partition hold: .log, .index, .timeindex, .txnindex, .snapshot. The exit code
-is 1 where something is wrong: a batch that does not match its checksum, offsets with holes in a segment
-that was never compacted, an index that points elsewhere."""
+Print the files of a partition: .log, .index, .timeindex, .txnindex, .snapshot. The exit code is 1 if
+something is wrong: a batch that does not match its checksum, bytes that are not a batch, an index that does
+not match its log."""
 EXAMPLES = """\
   barnabas dump-log --files data/orders-0/00000000000000000000.log
   barnabas dump-log --files data/orders-0/00000000000000000000.log --deep-iteration --print-data-log
@@ -25,20 +25,20 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--files", required=True, metavar="FILE,FILE", help="the files to print, with commas between them")
-    add("--deep-iteration", action="store_true", help="the records of each batch, not only the batches")
-    add("--print-data-log", action="store_true", help="the records with their keys and values")
-    add("--index-sanity-check", action="store_true", help="only say whether an index is in order")
+    add("--files", required=True, metavar="FILE,FILE", help="the files to print, separated by commas")
+    add("--deep-iteration", action="store_true", help="print the records of each batch, not only the batches")
+    add("--print-data-log", action="store_true", help="print the records with their keys and values")
+    add("--index-sanity-check", action="store_true", help="only check whether an index is valid")
     add(
-        "--verify-index-only", action="store_true", help="compare an index with its log and print faults only"
+        "--verify-index-only", action="store_true", help="compare an index with its log and print only errors"
     )
-    add("--max-bytes", type=int, metavar="BYTES", help="read no more than this of a .log file")
+    add("--max-bytes", type=int, metavar="BYTES", help="read at most this much of a .log file")
     add("--max-message-size", type=int, metavar="BYTES", help=argparse.SUPPRESS)
-    add("--skip-record-metadata", action="store_true", help="of records print only keys and values")
-    add("--offsets-decoder", action="store_true", help="records are those of __consumer_offsets")
-    add("--transaction-log-decoder", action="store_true", help="records are those of __transaction_state")
+    add("--skip-record-metadata", action="store_true", help="print only the keys and values of records")
+    add("--offsets-decoder", action="store_true", help="decode records of __consumer_offsets")
+    add("--transaction-log-decoder", action="store_true", help="decode records of __transaction_state")
     for name in ("--key-decoder-class", "--value-decoder-class"):
-        add(name, nargs="?", metavar="NAME", help="only Kafka's StringDecoder is known here")
+        add(name, nargs="?", metavar="NAME", help="only Kafka's StringDecoder is supported")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -63,16 +63,16 @@ def run(options: argparse.Namespace) -> int:
                     f"Ignoring unknown file {name}: its name must end with .log, .index, "
                     ".timeindex, .txnindex or .snapshot."
                 )
-    faults.tell()
-    dump.tell_holes()
-    return 1 if faults.found or dump.damaged else 0
+    faults.print()
+    dump.print_gaps()
+    return 1 if faults.has_any or dump.damaged else 0
 
 
 def _dump_of(options: argparse.Namespace) -> Dump:
     for name in ("key_decoder_class", "value_decoder_class"):
         decoder = getattr(options, name)
         if decoder is not None and decoder.rpartition(".")[2] != "StringDecoder":
-            raise ToolError(f"{decoder} is a Java class, which cannot be loaded here; leave the option out.")
+            raise ToolError(f"{decoder} is a Java class, which cannot be run here; leave the option out.")
     chosen = [name for name in DECODERS if getattr(options, name)]
     if len(chosen) > 1:
         raise ToolError("Choose one of --offsets-decoder and --transaction-log-decoder.")

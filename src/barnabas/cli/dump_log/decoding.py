@@ -1,4 +1,4 @@
-"""Keys and values of records as texts: as they are, or as what the internal topics mean by them."""
+"""Converts keys and values of records to text, or decodes them as records of the internal topics."""
 
 import json
 import struct
@@ -24,7 +24,7 @@ _INT16 = struct.Struct(">h")
 
 
 def text_of(record: Record) -> Texts:
-    """As Kafka's StringDecoder: bytes that are no UTF-8 become the replacement sign."""
+    """As Kafka's StringDecoder: bytes that are not UTF-8 become the replacement character."""
     key, value = record.key, record.value
     return (
         None if key is None else key.decode(errors="replace"),
@@ -41,21 +41,22 @@ def _offsets(record: Record) -> Texts:
     if decoded.value is not None:
         data = as_json(decoded.value, _number(record.value))
         if isinstance(decoded.value, GroupMetadataValue) and decoded.value.protocol_type == CONSUMERS:
-            _open_members(data, decoded.value)
+            _decode_members(data, decoded.value)
     return _texts(kind, as_json(decoded.key, 0), record, data)
 
 
-def _open_members(data: dict[str, Any], value: GroupMetadataValue) -> None:
-    """Consumers speak a protocol of their own inside a group's; what cannot be read stays as it is."""
+def _decode_members(data: dict[str, Any], value: GroupMetadataValue) -> None:
+    """Decode the consumer protocol's data inside a group record; data that cannot be decoded stays as it
+    is."""
     for shown, member in zip(data["members"], value.members, strict=True):
         with suppress(WireError):
-            shown["subscription"] = _opened(read_subscription, member.subscription)
+            shown["subscription"] = _decoded(read_subscription, member.subscription)
         with suppress(WireError):
             if member.assignment:
-                shown["assignment"] = _opened(read_assignment, member.assignment)
+                shown["assignment"] = _decoded(read_assignment, member.assignment)
 
 
-def _opened(read: Callable[[bytes], Message], data: bytes) -> dict[str, Any]:
+def _decoded(read: Callable[[bytes], Message], data: bytes) -> dict[str, Any]:
     return as_json(read(data), version_of(data))
 
 
@@ -89,7 +90,7 @@ def _number(data: bytes | None) -> int:
 
 
 def _guarded(decode: Callable[[Record], Texts]) -> Callable[[Record], Texts]:
-    """A record that is not what it should be is told and passed over: the next may be readable."""
+    """Report a record that cannot be decoded and continue with the next one."""
 
     def decoded(record: Record) -> Texts:
         try:
@@ -100,7 +101,7 @@ def _guarded(decode: Callable[[Record], Texts]) -> Callable[[Record], Texts]:
     return decoded
 
 
-# By the option that chooses it.
+# The decoders by the option that selects them.
 DECODERS: dict[str, Callable[[Record], Texts]] = {
     "offsets_decoder": _guarded(_offsets),
     "transaction_log_decoder": _guarded(_transactions),

@@ -1,4 +1,4 @@
-"""The indexes beside a .log file, and whether what they say is so."""
+"""The index files of a .log file, and whether they match it."""
 
 import argparse
 import struct
@@ -15,7 +15,7 @@ _TIME_ENTRY = struct.Struct(">qi")
 
 
 class IndexFaults:
-    """Entries that do not agree with the log, by kind and file; told at the end, as Kafka tells them."""
+    """Entries that do not match the log, by kind and file; printed at the end, as in Kafka's tool."""
 
     def __init__(self) -> None:
         self._mismatches: dict[Path, list[str]] = {}
@@ -24,7 +24,7 @@ class IndexFaults:
         self._missing: dict[Path, list[str]] = {}
 
     @property
-    def found(self) -> bool:
+    def has_any(self) -> bool:
         return any((self._mismatches, self._timestamps, self._disorder, self._missing))
 
     def mismatch(self, path: Path, indexed: int, in_log: int) -> None:
@@ -43,7 +43,7 @@ class IndexFaults:
         line = f"Indexed offset: {indexed}, found log offset: {in_log}"
         self._missing.setdefault(path, []).append(line)
 
-    def tell(self) -> None:
+    def print(self) -> None:
         for title, faults in (
             ("Mismatches in :", self._mismatches),
             ("Found timestamp mismatch in :", self._timestamps),
@@ -68,11 +68,11 @@ def dump_index(path: Path, options: argparse.Namespace, faults: IndexFaults) -> 
         return
     with path.with_suffix(".log").open("rb") as log:
         for number, (relative, position) in enumerate(entries):
-            # A file that was preallocated ends with zeros.
+            # A preallocated file ends with zeros.
             if relative == 0 and number > 0:
                 return
-            found = next(batches_of(log, position), None)
-            last_offset = -1 if found is None else found[1].last_offset
+            batch = next(batches_of(log, position), None)
+            last_offset = -1 if batch is None else batch[1].last_offset
             if last_offset != base + relative:
                 faults.mismatch(path, base + relative, last_offset)
             if not options.verify_index_only:
@@ -92,11 +92,11 @@ def dump_time_index(path: Path, options: argparse.Namespace, faults: IndexFaults
             if relative == 0 and number > 0:
                 return
             offset = base + relative
-            found = batches.reaching(offset)
-            if found is None or found[1].last_offset != offset:
-                faults.missing(path, offset, -1 if found is None else found[1].last_offset)
+            batch = batches.reaching(offset)
+            if batch is None or batch[1].last_offset != offset:
+                faults.missing(path, offset, -1 if batch is None else batch[1].last_offset)
             else:
-                newest = max((record.timestamp for record in read_records(found[2])), default=-1)
+                newest = max((record.timestamp for record in read_records(batch[2])), default=-1)
                 if newest != timestamp:
                     faults.timestamp(path, timestamp, newest)
                 if before >= timestamp:
@@ -107,14 +107,14 @@ def dump_time_index(path: Path, options: argparse.Namespace, faults: IndexFaults
 
 
 class _Forward:
-    """Goes through the batches once: the offsets it is asked for rise."""
+    """Reads the batches only once: the requested offsets must be ascending."""
 
     def __init__(self, batches: Iterator[Batch]) -> None:
         self._batches = batches
         self._current = next(batches, None)
 
     def reaching(self, offset: int) -> Batch | None:
-        """The first batch whose last offset is not below this."""
+        """The first batch whose last offset is not below `offset`."""
         while self._current is not None and self._current[1].last_offset < offset:
             self._current = next(self._batches, None)
         return self._current
@@ -124,8 +124,8 @@ def _entries(path: Path, entry: struct.Struct) -> Iterator[tuple[int, int]]:
     data = path.read_bytes()
     if len(data) % entry.size:
         raise ToolError(
-            f"{path} has {len(data)} bytes, which is no multiple of {entry.size}: it is corrupt. "
-            "The broker rebuilds it when it is deleted."
+            f"{path} is corrupt: its size of {len(data)} bytes is not a multiple of {entry.size}. "
+            "If you delete it, the broker rebuilds it."
         )
     yield from entry.iter_unpack(data)
 

@@ -1,4 +1,4 @@
-"""A .log file: its batches, and on request the records in them."""
+"""Prints a .log file: its batches, and on request their records."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 @dataclass
 class Dump:
-    """How segments are printed, and what was found to be wrong with them."""
+    """How segments are printed, and what is wrong with them."""
 
     prints_data: bool
     is_deep: bool
@@ -34,18 +34,18 @@ class Dump:
     bytes_max: int | None
     decode: Callable[[Record], Texts]
     damaged: bool = False
-    holes: dict[Path, list[tuple[int, int]]] = field(default_factory=dict)
+    gaps: dict[Path, list[tuple[int, int]]] = field(default_factory=dict)
 
-    def tell_holes(self) -> None:
-        """Compaction makes holes, so that they alone are no damage."""
-        for path, pairs in self.holes.items():
+    def print_gaps(self) -> None:
+        """Print gaps between offsets. They are not damage: compaction leaves them."""
+        for path, pairs in self.gaps.items():
             print(f"Non-consecutive offsets in {path.absolute()}", file=sys.stderr)
             for first, second in reversed(pairs):
                 print(f"  {first} is followed by {second}", file=sys.stderr)
 
 
 def batches_of(file: BinaryIO, start: int = 0, end: int | None = None) -> Iterator[Batch]:
-    """The whole batches from `start`, as far as their lengths make sense."""
+    """The complete batches from `start` on, up to one with an invalid length."""
     size = os.fstat(file.fileno()).st_size
     end = size if end is None else min(end, size)
     position = start
@@ -106,7 +106,7 @@ def _print_records(path: Path, header: BatchHeader, data: bytes, dump: Dump, las
         return last_offset
     for record in records:
         if last_offset >= 0 and record.offset != last_offset + 1:
-            dump.holes.setdefault(path, []).append((last_offset, record.offset))
+            dump.gaps.setdefault(path, []).append((last_offset, record.offset))
         last_offset = record.offset
         print(_record_line(header, data, record, dump))
     return last_offset

@@ -1,4 +1,4 @@
-"""The small files beside a log: aborted transactions, and what is known of producers."""
+"""Prints the small files of a log: aborted transactions, and the state of producers."""
 
 from pathlib import Path
 
@@ -12,10 +12,10 @@ from barnabas.log.txn_index import VERSION, TransactionIndex
 
 def dump_transaction_index(path: Path) -> None:
     if not path.exists():
-        raise ToolError(f"{path}: there is no such file.")
+        raise ToolError(f"{path}: the file does not exist.")
     entries = TransactionIndex(RealDisk(), path).entries()
     if entries is None:
-        raise ToolError(f"{path} is corrupt. The broker rebuilds it when it is deleted.")
+        raise ToolError(f"{path} is corrupt. If you delete it, the broker rebuilds it.")
     for entry in entries:
         print(
             f"version: {VERSION} producerId: {entry.producer_id} firstOffset: {entry.first_offset} "
@@ -27,7 +27,7 @@ def dump_snapshot(path: Path) -> None:
     try:
         entries = decode_snapshot(path.read_bytes())
     except CorruptSnapshotError as error:
-        raise ToolError(f"{path} is corrupt: {error}. The broker rebuilds it when it is deleted.") from error
+        raise ToolError(f"{path} is corrupt: {error}. If you delete it, the broker rebuilds it.") from error
     for entry in entries.values():
         print(_producer_line(entry))
 

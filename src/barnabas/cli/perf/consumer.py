@@ -1,4 +1,4 @@
-"""`barnabas consumer-perf-test`: read many records and tell how fast they came."""
+"""`barnabas consumer-perf-test`: reads many records and prints the throughput."""
 
 import argparse
 import random
@@ -15,7 +15,7 @@ from barnabas.client.consumer.membership import RebalanceListener
 from barnabas.client.keys import CONSUMER_KEYS
 from barnabas.client.types import TopicPartition
 
-DESCRIPTION = "Read records as fast as they come; print throughput and the time that joining the group took."
+DESCRIPTION = "Read records as fast as possible; print the throughput and how long joining the group took."
 EXAMPLES = """\
   barnabas consumer-perf-test --bootstrap-server localhost:9092 --topic load --num-records 1000000
   barnabas consumer-perf-test --bootstrap-server localhost:9092 --topic load --messages 1000000 \\
@@ -25,7 +25,7 @@ HEADER_END = "data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, " + 
     "rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec"
 )
 POLL_SECONDS = 0.1
-# The letters of Java's date formats that people use for times, in Python's words; SSS is done apart.
+# The usual letters of Java's date formats and their Python equivalents; SSS is handled separately.
 JAVA_DATE = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
 
 
@@ -38,12 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--num-records", "--messages", dest="records", required=True, type=int, metavar="COUNT")
     add("--group", metavar="ID", help="the group to join (a new one)")
     add("--fetch-size", type=int, default=1024 * 1024, metavar="BYTES", help="max.partition.fetch.bytes")
-    add("--from-latest", action="store_true", help="a new group begins at the end, not at the beginning")
+    add("--from-latest", action="store_true", help="a new group starts at the end, not at the beginning")
     add("--socket-buffer-size", type=int, default=2 * 1024 * 1024, metavar="BYTES")
-    add("--command-property", action="append", default=[], metavar="KEY=VALUE", help="a consumer's setting")
+    add("--command-property", action="append", default=[], metavar="KEY=VALUE", help="a consumer setting")
     add("--print-metrics", action="store_true", help="print the consumer's metrics at the end")
     add("--show-detailed-stats", action="store_true", help="one line per interval instead of one at the end")
-    add("--timeout", type=int, default=10_000, metavar="MS", help="give up when none comes for so long")
+    add("--timeout", type=int, default=10_000, metavar="MS", help="stop when no record arrives for this long")
     add("--reporting-interval", type=int, default=5000, metavar="MS")
     add("--date-format", default="yyyy-MM-dd HH:mm:ss:SSS", metavar="FORMAT", help="Java's letters")
     add("--hide-header", action="store_true")
@@ -88,15 +88,15 @@ def java_date(milliseconds: int, pattern: str) -> str:
     moment = datetime.fromtimestamp(milliseconds / 1000)
     letters = re.compile("|".join([*JAVA_DATE, "SSS"]))
     return letters.sub(
-        lambda found: (
-            f"{milliseconds % 1000:03}" if found[0] == "SSS" else moment.strftime(JAVA_DATE[found[0]])
+        lambda match: (
+            f"{milliseconds % 1000:03}" if match[0] == "SSS" else moment.strftime(JAVA_DATE[match[0]])
         ),
         pattern,
     )
 
 
 class Reading(RebalanceListener):
-    """One run; also the listener that measures how long joining the group takes."""
+    """One run. It is also the listener that measures how long joining the group takes."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options

@@ -1,4 +1,4 @@
-"""`barnabas e2e-latency`: send one record at a time and wait until a consumer has it."""
+"""`barnabas e2e-latency`: sends one record at a time and waits until a consumer has received it."""
 
 import argparse
 import random
@@ -16,8 +16,8 @@ from barnabas.client.keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS
 from barnabas.client.types import TopicPartition
 
 DESCRIPTION = """\
-Send records one at a time, each when the one before has reached a consumer, and print the latencies in
-milliseconds. Kafka's older form with five or six bare arguments is understood too:
+Send records one at a time, each after a consumer has received the previous one, and print the latencies in
+milliseconds. Kafka's older form with five or six positional arguments also works:
 bootstrap-server topic num-records producer-acks record-size [properties file]."""
 EXAMPLES = """\
   barnabas e2e-latency --bootstrap-server localhost:9092 --topic latency --num-records 10000 \\
@@ -32,8 +32,8 @@ POSITIONAL = ("bootstrap_server", "topic", "num_records", "producer_acks", "reco
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("older", nargs="*", help=argparse.SUPPRESS)
-    add("--bootstrap-server", metavar="HOST:PORT", help="a broker, or several with commas between them")
-    add("--topic", help="the topic to use; it is created if it is not there")
+    add("--bootstrap-server", metavar="HOST:PORT", help="a broker, or several separated by commas")
+    add("--topic", help="the topic to use; it is created if it does not exist")
     add("--num-records", metavar="COUNT", help="how many records to send")
     add("--producer-acks", metavar="ACKS", help="1 or all")
     add("--record-size", metavar="BYTES", help="the size of a value")
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     _take_older_form(options)
     with Admin(client_settings(options, keys=ADMIN_KEYS)) as admin:
-        _need_topic(admin, options.topic)
+        _ensure_topic(admin, options.topic)
     reading = {
         "group.id": f"test-group-{time.time_ns() // 1_000_000}",
         "enable.auto.commit": False,
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
         consumer.seek_to_end()
         for each in consumer.assignment():
             consumer.position(each)
-        _tell(_measure(producer, consumer, options))
+        _print(_measure(producer, consumer, options))
     return 0
 
 
@@ -91,7 +91,7 @@ def _take_older_form(options: argparse.Namespace) -> None:
         setattr(options, name, int(text))
 
 
-def _need_topic(admin: Admin, topic: str) -> None:
+def _ensure_topic(admin: Admin, topic: str) -> None:
     if topic in admin.list_topics():
         return
     print(f'Topic "{topic}" does not exist. Will create topic with 1 partition(s) and replication factor = 1')
@@ -99,7 +99,7 @@ def _need_topic(admin: Admin, topic: str) -> None:
 
 
 def _measure(producer: Producer, consumer: Consumer, options: argparse.Namespace) -> list[int]:
-    """Nanoseconds from before the send until the record was in hand, one per record."""
+    """The nanoseconds from before the send until the record was received, one per record."""
     source = random.Random(0)
     letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
     key = bytes(source.choices(letters, k=options.record_key_size)) or None
@@ -111,11 +111,11 @@ def _measure(producer: Producer, consumer: Consumer, options: argparse.Namespace
             value = bytes([source.choice(letters)]) * options.record_size
             begin = time.perf_counter_ns()
             producer.send(options.topic, value, key, headers=headers).result(RECEIVE_SECONDS_MAX)
-            found = list(consumer.poll(RECEIVE_SECONDS_MAX))
+            received = list(consumer.poll(RECEIVE_SECONDS_MAX))
             elapsed = time.perf_counter_ns() - begin
-            if [record.value for record in found] != [value]:
+            if [record.value for record in received] != [value]:
                 raise ToolError(
-                    f"{len(found)} records came where one was sent; nobody else may write to this topic."
+                    f"Sent 1 record and received {len(received)}: no other producer may write to this topic."
                 )
             latencies.append(elapsed)
             advance(1)
@@ -124,7 +124,7 @@ def _measure(producer: Producer, consumer: Consumer, options: argparse.Namespace
     return latencies
 
 
-def _tell(latencies: list[int]) -> None:
+def _print(latencies: list[int]) -> None:
     print(f"Avg latency: {sum(latencies) / len(latencies) / 1e6:.4f} ms")
     ordered = [each // 1_000_000 for each in sorted(latencies)]
     shares = {"50th": 0.5, "99th": 0.99, "99.9th": 0.999}

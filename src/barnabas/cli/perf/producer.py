@@ -1,4 +1,4 @@
-"""`barnabas producer-perf-test`: send many records and tell how fast they were acknowledged."""
+"""`barnabas producer-perf-test`: sends many records and prints how fast they were acknowledged."""
 
 import argparse
 import random
@@ -16,7 +16,7 @@ from barnabas.cli.perf.statistics import ProducerStatistics, now_ms
 from barnabas.client import Producer
 from barnabas.config.properties import load_properties
 
-DESCRIPTION = "Send records at a given rate, or as fast as they are taken; print throughput and latency."
+DESCRIPTION = "Send records at a given rate, or as fast as possible; print throughput and latency."
 EXAMPLES = """\
   barnabas producer-perf-test --bootstrap-server localhost:9092 --topic load --num-records 1000000 \\
       --record-size 100 --throughput -1
@@ -27,7 +27,7 @@ EXAMPLES = """\
 """
 TRANSACTION_DURATION_MS = 3000
 PAYLOADS_PREPARED = 1024
-# A pause below this is not worth a sleep: it is made up for later.
+# Shorter pauses are skipped; a later pause is longer instead.
 SLEEP_SECONDS_MIN = 0.001
 
 
@@ -40,14 +40,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         type=float,
         metavar="RECORDS",
-        help="records per second, about; -1 for as fast as possible",
+        help="records per second, approximately; -1 for as fast as possible",
     )
     payload = parser.add_mutually_exclusive_group(required=True)
     payload.add_argument("--record-size", type=int, metavar="BYTES", help="random letters of this size")
-    payload.add_argument("--payload-file", type=Path, metavar="FILE", help="values are picked from this file")
+    payload.add_argument("--payload-file", type=Path, metavar="FILE", help="random values from this file")
     payload.add_argument("--payload-monotonic", action="store_true", help="values count up from 0")
-    add("--payload-delimiter", default="\\n", metavar="TEXT", help="between values of the file (\\n)")
-    add("--bootstrap-server", metavar="HOST:PORT", help="a broker, or several with commas between them")
+    add(
+        "--payload-delimiter", default="\\n", metavar="TEXT", help="the separator of values in the file (\\n)"
+    )
+    add("--bootstrap-server", metavar="HOST:PORT", help="a broker, or several separated by commas")
     add(
         "--producer-props",
         "--command-property",
@@ -105,13 +107,13 @@ def producer_settings(options: argparse.Namespace) -> dict[str, Any]:
     if options.command_config is not None:
         settings |= load_properties(options.command_config.read_text())
     settings |= key_values(options.properties, "--producer-props")
-    # Scripts for the Java client name these; bytes need no serializer here.
+    # Scripts for the Java client set these; bytes need no serializer here.
     settings.pop("key.serializer", None)
     settings.pop("value.serializer", None)
     if options.bootstrap_server is not None:
         settings["bootstrap.servers"] = options.bootstrap_server
     if "bootstrap.servers" not in settings:
-        raise ToolError("Say where the brokers are: --bootstrap-server HOST:PORT.")
+        raise ToolError("Give the address of a broker with --bootstrap-server HOST:PORT.")
     if options.transactional_id is not None:
         settings["transactional.id"] = options.transactional_id
     elif options.transaction_duration_ms is not None and "transactional.id" not in settings:
@@ -120,7 +122,7 @@ def producer_settings(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def payloads(options: argparse.Namespace) -> Callable[[int], bytes]:
-    """The value of record number n."""
+    """A function that returns the value of record number n."""
     if options.payload_monotonic:
         return lambda number: b"%d" % number
     source = random.Random(0)
@@ -133,13 +135,13 @@ def payloads(options: argparse.Namespace) -> Callable[[int], bytes]:
         print(f"Number of records read: {len(values)}")
         return lambda number: source.choice(values)
     letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-    # Making random letters for each record would measure that, not the producer.
-    some = [bytes(source.choices(letters, k=options.record_size)) for _ in range(PAYLOADS_PREPARED)]
-    return lambda number: some[number % PAYLOADS_PREPARED]
+    # Prepare the values: generating random letters for each record would be slower than the producer.
+    prepared = [bytes(source.choices(letters, k=options.record_size)) for _ in range(PAYLOADS_PREPARED)]
+    return lambda number: prepared[number % PAYLOADS_PREPARED]
 
 
 class _Pace:
-    """Holds the sender back to `rate` records per second."""
+    """Limits the sender to `rate` records per second."""
 
     def __init__(self, rate: float) -> None:
         self._rate = rate
@@ -155,7 +157,7 @@ class _Pace:
 def _send_all(
     producer: Producer, options: argparse.Namespace, payload: Callable[[int], bytes], transactional: bool
 ) -> list[ProducerStatistics]:
-    """Send, and give the figures of all records and, after a warm-up, of the rest."""
+    """Send all records. Returns the statistics of all records and, after a warm-up, of the rest."""
     interval = options.reporting_interval
     statistics = [ProducerStatistics(options.num_records, interval, print)]
     duration_ms = options.transaction_duration_ms or TRANSACTION_DURATION_MS

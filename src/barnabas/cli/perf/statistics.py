@@ -1,4 +1,4 @@
-"""Figures of a run of records, and Kafka's lines to print them: one per interval, one at the end."""
+"""Statistics of sent records, and Kafka's lines for them: one per interval, one at the end."""
 
 import time
 from array import array
@@ -17,7 +17,7 @@ def percentile(ordered: Sequence[int], share: float) -> int:
 
 
 class Window:
-    """What was counted since `start_ms`."""
+    """The records counted since `start_ms`."""
 
     def __init__(self, start_ms: int) -> None:
         self.start_ms = start_ms
@@ -47,14 +47,14 @@ class ProducerStatistics:
     """Latencies of acknowledged records. done() is called once per record, on the producer's I/O thread."""
 
     def __init__(
-        self, records: int, interval_ms: int, tell: Callable[[str], object], *, steady: bool = False
+        self, records: int, interval_ms: int, report: Callable[[str], object], *, steady: bool = False
     ) -> None:
         start = now_ms()
         self.total = Window(start)
         self.errors = 0
         self._window = Window(start)
         self._interval_ms = interval_ms
-        self._tell = tell
+        self._report = report
         self._steady = steady
         self._sample_every = max(1, records // SAMPLES_MAX)
         self._samples = array("q")
@@ -67,7 +67,7 @@ class ProducerStatistics:
         if self.total.count % self._sample_every == 0 or self.total.count == 1:
             self._samples.append(latency)
         if now - self._window.start_ms >= self._interval_ms:
-            self._tell(self.window_line(now))
+            self._report(self.window_line(now))
             self._window = Window(now)
 
     def window_line(self, now: int) -> str:

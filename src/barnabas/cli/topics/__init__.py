@@ -38,10 +38,10 @@ def run(options: argparse.Namespace) -> int:
     with admin_of(options) as admin:
         try:
             return ACTIONS[action](admin, options)
-        except ToolError as refused:
+        except ToolError as error:
             if os.environ.get("BARNABAS_TRACEBACK"):
                 raise
             # Scripts look for this line on standard output, where Kafka's tool writes it.
             stream = sys.stderr if options.json else sys.stdout
-            print(f"Error while executing topic command : {refused}", file=stream)
+            print(f"Error while executing topic command : {error}", file=stream)
             return 1

@@ -1,4 +1,4 @@
-"""The options of `barnabas topics`, and which of them go together."""
+"""The options of `barnabas topics`, and the checks of their combinations."""
 
 import argparse
 import sys
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             f"--{action}", action="append_const", dest="actions", const=action, default=[], help=text
         )
-    parser.add_argument("--topic", help="a name; a list or a regular expression too, except with --create")
+    parser.add_argument("--topic", help="a name; except with --create also a list or a regular expression")
     parser.add_argument("--topic-id", metavar="ID", help="describe the topic with this id")
     parser.add_argument("--json", action="store_true", help="--list and --describe: print JSON")
     _add_shape(parser)
@@ -56,12 +56,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_shape(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--partitions", type=int, metavar="N", help="how many partitions there shall be")
+    parser.add_argument("--partitions", type=int, metavar="N", help="the number of partitions")
     parser.add_argument("--replication-factor", type=int, metavar="N", help="copies of each partition")
     parser.add_argument(
         "--replica-assignment",
         metavar="ID:ID,ID:ID,...",
-        help="the brokers of each partition: partitions between commas, brokers between colons",
+        help="the brokers of each partition: commas separate partitions, colons separate brokers",
     )
     parser.add_argument(
         "--config",
@@ -70,32 +70,38 @@ def _add_shape(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="--create: a setting of the topic; may be repeated",
     )
-    parser.add_argument("--delete-config", metavar="KEY", help="no longer of use: see `barnabas configs`")
+    parser.add_argument("--delete-config", metavar="KEY", help="has no effect: use `barnabas configs`")
     parser.add_argument(
         "--partition-size-limit-per-response",
         type=int,
         default=2000,
         metavar="N",
-        help="--describe: at most so many partitions in one answer of a broker",
+        help="--describe: the maximum number of partitions in one answer of a broker",
     )
 
 
 def _add_conditions(parser: argparse.ArgumentParser) -> None:
     for flag, text in (
-        ("--if-exists", "--alter, --delete, --describe: a topic that is missing is no error"),
-        ("--if-not-exists", "--create: a topic that is there already is no error"),
-        ("--exclude-internal", "--list, --describe: without the broker's own topics"),
-        ("--under-replicated-partitions", "--describe: only partitions that lack replicas in sync"),
-        ("--under-min-isr-partitions", "--describe: only those with fewer in sync than the minimum"),
-        ("--at-min-isr-partitions", "--describe: only those with just the minimum in sync"),
+        ("--if-exists", "--alter, --delete, --describe: ignore topics that do not exist"),
+        ("--if-not-exists", "--create: ignore a topic that already exists"),
+        ("--exclude-internal", "--list, --describe: leave out internal topics"),
+        ("--under-replicated-partitions", "--describe: only partitions with replicas that are not in sync"),
+        (
+            "--under-min-isr-partitions",
+            "--describe: only partitions with fewer in-sync replicas than the minimum",
+        ),
+        (
+            "--at-min-isr-partitions",
+            "--describe: only partitions with exactly the minimum of in-sync replicas",
+        ),
         ("--unavailable-partitions", "--describe: only partitions whose leader is not available"),
-        ("--topics-with-overrides", "--describe: only topics with settings of their own"),
+        ("--topics-with-overrides", "--describe: only topics with settings that differ from the defaults"),
     ):
         parser.add_argument(flag, action="store_true", help=text)
 
 
 def check(options: argparse.Namespace) -> str:
-    """The action; refuses options that do not go together."""
+    """Check the options. Returns the action."""
     if len(options.actions) != 1:
         raise ToolError(
             "Command must include exactly one action: --list, --describe, --create, --alter or --delete."
@@ -139,4 +145,4 @@ def _check_needs(options: argparse.Namespace, action: str) -> None:
     if action == "create" and options.replica_assignment is not None:
         for flag in ("--partitions", "--replication-factor"):
             if _given(options, flag):
-                raise ToolError(f"--replica-assignment says it all: leave out {flag}.")
+                raise ToolError(f"--replica-assignment cannot be used with {flag}.")

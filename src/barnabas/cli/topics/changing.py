@@ -1,10 +1,9 @@
-"""Creating, growing and deleting topics."""
+"""Creates topics, adds partitions, deletes topics."""
 
 import argparse
 from collections.abc import Mapping
 
-from barnabas.cli.failures import ToolError
-from barnabas.cli.items import settled
+from barnabas.cli.failures import ToolError, results_and_errors
 from barnabas.cli.topic_filter import chosen
 from barnabas.client.admin import Admin, NewPartitions, NewTopic
 from barnabas.errors import ErrorCode, KafkaError
@@ -17,14 +16,14 @@ def create(admin: Admin, options: argparse.Namespace) -> int:
     topic = new_topic(options)
     if "." in name or "_" in name:
         print(
-            "WARNING: '.' and '_' count as one character where topic names must differ; "
-            "it is best to use only one of the two."
+            "WARNING: a topic is refused if its name differs from another only in '.' and '_'; "
+            "it is best to use only one of the two characters."
         )
-    _, errors = settled(lambda: admin.create_topics([topic]))
+    _, errors = results_and_errors(lambda: admin.create_topics([topic]))
     exists = errors.get(name)
     if exists is not None and exists.code is ErrorCode.TOPIC_ALREADY_EXISTS and options.if_not_exists:
         return 0
-    _refuse(errors, 1)
+    _raise_if_failed(errors, 1)
     print(f"Created topic {name}.")
     return 0
 
@@ -79,20 +78,20 @@ def alter(admin: Admin, options: argparse.Namespace) -> int:
     if assignment:
         for name, topic in admin.describe_topics(names).items():
             added[name] = NewPartitions(options.partitions, assignment[len(topic.partitions) :])
-    _, errors = settled(lambda: admin.create_partitions(added))
-    _refuse(errors, len(names))
+    _, errors = results_and_errors(lambda: admin.create_partitions(added))
+    _raise_if_failed(errors, len(names))
     return 0
 
 
 def delete(admin: Admin, options: argparse.Namespace) -> int:
     names = existing(admin, options)
-    _, errors = settled(lambda: admin.delete_topics(names))
-    _refuse(errors, len(names))
+    _, errors = results_and_errors(lambda: admin.delete_topics(names))
+    _raise_if_failed(errors, len(names))
     return 0
 
 
 def existing(admin: Admin, options: argparse.Namespace) -> list[str]:
-    """The topics that --topic chooses; that there is none is an error without --if-exists."""
+    """The topics that match --topic. No match is an error, except with --if-exists."""
     listings = admin.list_topics(include_internal=True)
     names = chosen(listings, options.topic, exclude_internal=options.exclude_internal)
     if not names and options.topic and not options.if_exists:
@@ -100,11 +99,12 @@ def existing(admin: Admin, options: argparse.Namespace) -> list[str]:
     return names
 
 
-def _refuse(errors: Mapping[str, KafkaError], asked: int) -> None:
-    """One sentence for all failures; the topics are named where several were asked for."""
+def _raise_if_failed(errors: Mapping[str, KafkaError], topic_count: int) -> None:
+    """Raise one error for all failures. It names the topics if there is more than one."""
     if errors:
         raise ToolError(
             "; ".join(
-                error.message if asked == 1 else f"{name}: {error.message}" for name, error in errors.items()
+                error.message if topic_count == 1 else f"{name}: {error.message}"
+                for name, error in errors.items()
             )
         )

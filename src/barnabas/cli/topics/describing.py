@@ -1,11 +1,10 @@
-"""Listing and describing topics, as text in Kafka's format or as JSON."""
+"""Lists and describes topics, as text in Kafka's format or as JSON."""
 
 import argparse
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from barnabas.cli.failures import ToolError
-from barnabas.cli.items import settled, tell
+from barnabas.cli.failures import ToolError, print_errors, results_and_errors
 from barnabas.cli.output import print_json
 from barnabas.cli.topic_filter import chosen
 from barnabas.cli.topics.changing import existing
@@ -25,7 +24,7 @@ Moves = Mapping[TopicPartition, PartitionReassignment]
 
 
 class Described(NamedTuple):
-    """A topic with its settings, and its partitions that are to be shown."""
+    """A topic with its settings and the partitions to print."""
 
     topic: TopicDescription
     configs: dict[str, str | None]
@@ -55,13 +54,15 @@ def list_names(admin: Admin, options: argparse.Namespace) -> int:
 def describe(admin: Admin, options: argparse.Namespace) -> int:
     by_id = _named_by_id(admin, options)
     names = existing(admin, options) if by_id is None else by_id
-    topics, errors = settled(
+    topics, errors = results_and_errors(
         lambda: admin.describe_topics(
             names, partition_size_limit_per_response=options.partition_size_limit_per_response
         )
     )
     resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in topics]
-    entries, config_errors = settled(lambda: admin.describe_configs(resources, include_synonyms=False))
+    entries, config_errors = results_and_errors(
+        lambda: admin.describe_configs(resources, include_synonyms=False)
+    )
     errors |= {resource.name: error for resource, error in config_errors.items()}
     moves = _moves(admin, topics.values())
     live = {node.id for node in admin.describe_cluster().nodes}
@@ -76,21 +77,21 @@ def describe(admin: Admin, options: argparse.Namespace) -> int:
     else:
         for each in shown:
             _print(each, moves, options)
-    return tell(errors)
+    return print_errors(errors)
 
 
 def _named_by_id(admin: Admin, options: argparse.Namespace) -> list[str] | None:
-    """The topic of --topic-id, which wins over --topic; None without an id, for which the zero id stands."""
+    """The topic with --topic-id, which wins over --topic. None without an id; the zero id counts as none."""
     if options.topic_id is None:
         return None
     try:
-        wanted = uuid_from_string(options.topic_id)
+        topic_id = uuid_from_string(options.topic_id)
     except ValueError as error:
         raise ToolError(str(error)) from error
-    if wanted == ZERO_UUID:
+    if topic_id == ZERO_UUID:
         return None
     listings = admin.list_topics(include_internal=not options.exclude_internal)
-    names = [name for name, listing in listings.items() if listing.topic_id == wanted]
+    names = [name for name, listing in listings.items() if listing.topic_id == topic_id]
     if not names and not options.if_exists:
         raise ToolError(f"TopicId '{options.topic_id}' does not exist as expected")
     return names
@@ -101,7 +102,7 @@ def _moves(admin: Admin, topics: Iterable[TopicDescription]) -> Moves:
     try:
         return admin.list_partition_reassignments(partitions) if partitions else {}
     except UnsupportedVersionError:
-        # Where nothing can be moved, nothing is.
+        # A broker without this API does not move partitions.
         return {}
 
 
@@ -121,14 +122,14 @@ def _described(
     partitions = [
         info
         for info in topic.partitions
-        if _is_wanted(info, _replication_factor(info, move_of(info)), in_sync_min, live, options)
+        if _is_chosen(info, _replication_factor(info, move_of(info)), in_sync_min, live, options)
     ]
     first = topic.partitions[0]
     return Described(topic, own, _replication_factor(first, move_of(first)), partitions)
 
 
 def _replication_factor(info: TopicPartitionInfo, move: PartitionReassignment | None) -> int:
-    """Without the replicas that only come: a move that has ended meanwhile does not count."""
+    """The number of replicas, without those that a running move is adding. A finished move is ignored."""
     if move is not None:
         changing = {*move.adding_replicas, *move.removing_replicas}
         if any(node.id in changing for node in info.replicas):
@@ -137,7 +138,7 @@ def _replication_factor(info: TopicPartitionInfo, move: PartitionReassignment | 
 
 
 def reports(options: argparse.Namespace) -> bool:
-    """Whether only partitions in a certain state are asked for."""
+    """Whether only partitions in a certain state are printed."""
     return bool(
         options.under_replicated_partitions
         or options.under_min_isr_partitions
@@ -146,7 +147,7 @@ def reports(options: argparse.Namespace) -> bool:
     )
 
 
-def _is_wanted(
+def _is_chosen(
     info: TopicPartitionInfo,
     replication_factor: int,
     in_sync_min: int,
@@ -161,7 +162,7 @@ def _is_wanted(
         (options.at_min_isr_partitions, in_sync == in_sync_min),
         (options.unavailable_partitions, info.leader is None or info.leader.id not in live),
     )
-    return not reports(options) or any(asked and holds for asked, holds in states)
+    return not reports(options) or any(is_set and holds for is_set, holds in states)
 
 
 def _print(described: Described, moves: Moves, options: argparse.Namespace) -> None:

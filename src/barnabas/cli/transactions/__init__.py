@@ -1,4 +1,4 @@
-"""`barnabas transactions`: list and describe transactions, find those that hang, end them."""
+"""`barnabas transactions`: list and describe transactions, find hanging ones, end them."""
 
 import argparse
 from collections.abc import Callable
@@ -9,8 +9,8 @@ from barnabas.cli.connecting import add_connection
 from barnabas.cli.failures import ToolError
 
 DESCRIPTION = """\
-The transactions of producers: which are open, who has them and where they wrote; and repairs of those that
-hang because nobody is left to end them."""
+The transactions of producers: which are open, who opened them and to which partitions they wrote. Also finds
+and ends hanging transactions, which no coordinator will end."""
 EXAMPLES = """\
   barnabas transactions --bootstrap-server localhost:9092 list
   barnabas transactions --bootstrap-server localhost:9092 describe --transactional-id billing-1
@@ -25,7 +25,7 @@ _Add = Callable[..., argparse.Action]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    # The address may stand before the verb, as Kafka wants it, or behind it, as people write it.
+    # The address may be before the verb, as Kafka requires, or after it, as many people write it.
     add_connection(parser, server_group=parser.add_mutually_exclusive_group())
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True, prog=parser.prog)
 
@@ -44,10 +44,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=-1,
         metavar="MS",
-        help="only transactions that have been open longer",
+        help="only transactions that have been open for longer than this",
     )
     listing("--transactional-id-pattern", metavar="REGEX", help="only ids that match")
-    describing = verb("describe", "describing.describe", "describe the transaction of an id")
+    describing = verb("describe", "describing.describe", "describe the transaction of a transactional id")
     describing("--transactional-id", required=True, metavar="ID")
     producers = verb(
         "describe-producers", "describing.describe_producers", "describe the producers of a partition"
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_partition(producers)
     producers("--broker-id", type=int, metavar="N", help="ask the replica on this broker, not the leader")
     for add in (listing, describing, producers, _add_hanging(verb)):
-        add("--json", action="store_true", help="print JSON in place of a table")
+        add("--json", action="store_true", help="print JSON instead of a table")
     _add_ending(verb)
 
 
@@ -65,7 +65,7 @@ def _add_partition(add: _Add) -> None:
 
 
 def _add_hanging(verb: Callable[..., _Add]) -> _Add:
-    hanging = verb("find-hanging", "hanging.find", "find transactions that nobody will end")
+    hanging = verb("find-hanging", "hanging.find", "find transactions that no coordinator will end")
     hanging("--broker-id", type=int, metavar="N", help="search the partitions of this broker")
     hanging("--topic", help="search this topic")
     hanging("--partition", type=int, metavar="N", help="search this partition of the topic only")
@@ -74,7 +74,7 @@ def _add_hanging(verb: Callable[..., _Add]) -> _Add:
         type=int,
         default=15,
         metavar="MINUTES",
-        help="only what has been open for longer can be hanging (15)",
+        help="only a transaction that has been open for longer than this can be hanging (15)",
     )
     return hanging
 
@@ -82,14 +82,14 @@ def _add_hanging(verb: Callable[..., _Add]) -> _Add:
 def _add_ending(verb: Callable[..., _Add]) -> None:
     abort = verb("abort", "ending.abort", "abort a transaction that hangs in a partition")
     _add_partition(abort)
-    abort("--start-offset", type=int, metavar="N", help="where the transaction begins, as find-hanging tells")
+    abort("--start-offset", type=int, metavar="N", help="the start of the transaction, from find-hanging")
     abort("--producer-id", type=int, metavar="N", help="for brokers before 3.0, with the next two")
     abort("--producer-epoch", type=int, metavar="N")
     abort("--coordinator-epoch", type=int, metavar="N")
     terminate = verb(
         "force-terminate",
         "ending.force_terminate",
-        "abort the open transaction of an id and shut its producer out",
+        "abort the open transaction of a transactional id and fence its producer",
         ("forceTerminateTransaction",),
     )
     terminate("--transactional-id", "--transactionalId", dest="transactional_id", required=True, metavar="ID")

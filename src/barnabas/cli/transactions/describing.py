@@ -4,23 +4,21 @@ import argparse
 import time
 
 from barnabas.cli.connecting import admin_of
-from barnabas.cli.failures import ToolError
-from barnabas.cli.items import settled
-from barnabas.cli.output import print_json
-from barnabas.cli.transactions.tables import print_tabbed
+from barnabas.cli.failures import ToolError, results_and_errors
+from barnabas.cli.output import print_json, print_tabbed
 from barnabas.client.admin.types import ProducerState, TransactionDescription
 from barnabas.client.types import TopicPartition
 
 
 def list_all(options: argparse.Namespace) -> int:
     with admin_of(options) as admin:
-        found = admin.list_transactions(
+        listings = admin.list_transactions(
             running_longer_than_ms=options.duration_filter,
             transactional_id_pattern=options.transactional_id_pattern,
         )
     rows = [
         (listing.transactional_id, listing.coordinator_id, listing.producer_id, listing.state)
-        for listing in found
+        for listing in listings
     ]
     if options.json:
         names = ("transactionalId", "coordinator", "producerId", "transactionState")
@@ -39,12 +37,12 @@ _DESCRIBED = (
 def describe(options: argparse.Namespace) -> int:
     name = options.transactional_id
     with admin_of(options) as admin:
-        found, errors = settled(lambda: admin.describe_transactions([name]))
+        results, errors = results_and_errors(lambda: admin.describe_transactions([name]))
     if errors:
         raise ToolError(
             f"Failed to describe transaction state of transactional-id `{name}`: {errors[name].message}"
         )
-    described = found[name]
+    described = results[name]
     duration_ms = None if described.start_time_ms is None else now_ms() - described.start_time_ms
     if options.json:
         print_json([_described_json(name, described, duration_ms)])
@@ -91,13 +89,15 @@ _PRODUCERS = (
 def describe_producers(options: argparse.Namespace) -> int:
     partition = TopicPartition(options.topic, options.partition)
     with admin_of(options) as admin:
-        found, errors = settled(lambda: admin.describe_producers([partition], broker_id=options.broker_id))
+        results, errors = results_and_errors(
+            lambda: admin.describe_producers([partition], broker_id=options.broker_id)
+        )
     if errors:
         where = "leader" if options.broker_id is None else f"broker {options.broker_id}"
         raise ToolError(
             f"Failed to describe producers for partition {partition} on {where}: {errors[partition].message}"
         )
-    rows = [_producer_row(state) for state in found[partition]]
+    rows = [_producer_row(state) for state in results[partition]]
     if options.json:
         names = [name[0].lower() + name[1:] for name in _PRODUCERS]
         print_json([dict(zip(names, row, strict=True)) for row in rows])

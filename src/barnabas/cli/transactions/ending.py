@@ -1,11 +1,10 @@
-"""abort and force-terminate: transactions that their producers will not end."""
+"""abort and force-terminate: end transactions that their producers will not end."""
 
 import argparse
 from typing import TYPE_CHECKING
 
 from barnabas.cli.connecting import admin_of
-from barnabas.cli.failures import ToolError
-from barnabas.cli.items import settled
+from barnabas.cli.failures import ToolError, results_and_errors
 from barnabas.client.admin.types import AbortTransactionSpec
 from barnabas.client.types import TopicPartition
 from barnabas.errors import KafkaError
@@ -25,7 +24,7 @@ def abort(options: argparse.Namespace) -> int:
         if options.start_offset is None:
             spec = _given(options, partition)
         else:
-            spec = _found(admin, partition, options.start_offset)
+            spec = _look_up(admin, partition, options.start_offset)
         try:
             admin.abort_transaction(spec)
         except KafkaError as error:
@@ -39,18 +38,18 @@ def _given(options: argparse.Namespace, partition: TopicPartition) -> AbortTrans
     for name in ("producer_epoch", "coordinator_epoch"):
         if getattr(options, name) is None:
             raise ToolError(f"Missing required argument --{name.replace('_', '-')}.")
-    # A producer that has never ended a transaction has no coordinator epoch; 0 is never above the true one.
+    # A producer that has never ended a transaction has no coordinator epoch; 0 is never too high.
     epoch = max(0, options.coordinator_epoch)
     return AbortTransactionSpec(partition, options.producer_id, options.producer_epoch, epoch)
 
 
-def _found(admin: "Admin", partition: TopicPartition, start_offset: int) -> AbortTransactionSpec:
-    found, errors = settled(lambda: admin.describe_producers([partition]))
+def _look_up(admin: "Admin", partition: TopicPartition, start_offset: int) -> AbortTransactionSpec:
+    producers, errors = results_and_errors(lambda: admin.describe_producers([partition]))
     if errors:
         raise ToolError(
             f"Failed to validate producer state for partition {partition}: {errors[partition].message}"
         )
-    for state in found[partition]:
+    for state in producers[partition]:
         if state.current_transaction_start_offset == start_offset:
             epoch = max(0, state.coordinator_epoch)
             return AbortTransactionSpec(partition, state.producer_id, state.producer_epoch, epoch)
@@ -63,7 +62,7 @@ def force_terminate(options: argparse.Namespace) -> int:
     name = options.transactional_id
     with admin_of(options) as admin:
         try:
-            # An id that is not there must not be made by the attempt to end its transaction.
+            # Check first that the id exists: force_terminate_transaction would create it.
             admin.describe_transactions([name])
             admin.force_terminate_transaction(name)
         except KafkaError as error:

@@ -1,17 +1,15 @@
-"""find-hanging: transactions that are open in a partition although no coordinator knows of them.
+"""find-hanging: finds transactions that are open in a partition but that no coordinator knows.
 
-Nobody will end such a transaction by itself, and readers of committed records wait behind it."""
+Such a transaction never ends by itself, and consumers with read_committed cannot read past it."""
 
 import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.cli.connecting import admin_of
-from barnabas.cli.failures import ToolError
-from barnabas.cli.items import settled
-from barnabas.cli.output import print_json, progress
+from barnabas.cli.failures import ToolError, results_and_errors
+from barnabas.cli.output import print_json, print_tabbed, progress
 from barnabas.cli.transactions.describing import now_ms
-from barnabas.cli.transactions.tables import print_tabbed
 from barnabas.client.admin.types import ProducerState, TransactionDescription
 from barnabas.client.types import TopicPartition
 from barnabas.errors import ErrorCode
@@ -19,8 +17,8 @@ from barnabas.errors import ErrorCode
 if TYPE_CHECKING:
     from barnabas.client import Admin
 
-# How many partitions are asked about at once.
-BATCH = 500
+# The number of partitions per call.
+PARTITIONS_PER_CALL = 500
 _MINUTE_MS = 60_000
 _HEADERS = (
     *("Topic", "Partition", "ProducerId", "ProducerEpoch", "CoordinatorEpoch", "StartOffset"),
@@ -32,7 +30,7 @@ _NAMES = (
 )
 
 
-class Open(NamedTuple):
+class OpenTransaction(NamedTuple):
     partition: TopicPartition
     producer: ProducerState
 
@@ -70,22 +68,22 @@ def _partitions(admin: "Admin", options: argparse.Namespace) -> list[TopicPartit
 
 def _open_for_long(
     admin: "Admin", options: argparse.Namespace, partitions: list[TopicPartition]
-) -> Iterator[Open]:
+) -> Iterator[OpenTransaction]:
     longest_ms = options.max_transaction_timeout * _MINUTE_MS
     with progress("partitions", len(partitions)) as advance:
-        for first in range(0, len(partitions), BATCH):
-            batch = partitions[first : first + BATCH]
-            found = admin.describe_producers(batch, broker_id=options.broker_id)
+        for first in range(0, len(partitions), PARTITIONS_PER_CALL):
+            batch = partitions[first : first + PARTITIONS_PER_CALL]
+            producers = admin.describe_producers(batch, broker_id=options.broker_id)
             advance(len(batch))
-            for partition, states in found.items():
+            for partition, states in producers.items():
                 for state in states:
                     is_open = state.current_transaction_start_offset >= 0
                     if is_open and now_ms() - state.last_timestamp > longest_ms:
-                        yield Open(partition, state)
+                        yield OpenTransaction(partition, state)
 
 
-def _hanging(admin: "Admin", candidates: list[Open]) -> list[Open]:
-    """Those whose coordinator does not have their partition among the ones it will write markers to."""
+def _hanging(admin: "Admin", candidates: list[OpenTransaction]) -> list[OpenTransaction]:
+    """The candidates whose coordinator will not write a marker to their partition."""
     if not candidates:
         return []
     producer_ids = {each.producer.producer_id for each in candidates}
@@ -103,14 +101,14 @@ def _hanging(admin: "Admin", candidates: list[Open]) -> list[Open]:
 
 
 def _described(admin: "Admin", names: list[str]) -> dict[str, TransactionDescription]:
-    found, errors = settled(lambda: admin.describe_transactions(names))
+    described, errors = results_and_errors(lambda: admin.describe_transactions(names))
     for error in errors.values():
         if error.code is not ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
             raise error
-    return found
+    return described
 
 
-def _row(each: Open) -> tuple[str | int, ...]:
+def _row(each: OpenTransaction) -> tuple[str | int, ...]:
     state = each.producer
     return (
         each.partition.topic,
