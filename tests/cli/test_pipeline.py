@@ -58,7 +58,7 @@ def test_mistakes_are_printed_with_their_lines(run: Run, file: Path) -> None:
     assert ran.err.splitlines() == [
         f"{file}:5: source orders has no field 'topc'; did you mean topic?",
         f"{file}:5: Source orders needs either topics or a pattern.",
-        f"{file}:7: A sink takes 'oders', which is no source or step; did you mean orders?",
+        f"{file}:7: A sink reads 'oders', which is not a source or step; did you mean orders?",
         f"Error: {file} has 3 mistakes; nothing was started.",
     ]
 

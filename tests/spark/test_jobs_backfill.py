@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.spark.topics import Topics
+from tests.spark.writing import append_to_table
 
 from barnabas.cli.main import main
 from barnabas.spark.jobs.backfill import Backfill, backfill, records_of, rows_of
@@ -13,7 +14,6 @@ from barnabas.spark.jobs.table_frames import read_table
 from barnabas.spark.sink.committing import commit_job
 from barnabas.spark.sink.settings import write_settings
 from barnabas.spark.tables.target import TableTarget
-from barnabas.spark.tables.writing import write_batch
 from barnabas.testing import Broker
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def test_tables_of_each_format_are_read(
 ) -> None:
     path = str(tmp_path / "orders")
     target = TableTarget(path, form, partition_by=("kind",))
-    write_batch(rows, target)
-    write_batch(spark.createDataFrame([(4, "c", "new")], "id int, kind string, note string"), target)
+    append_to_table(rows, target)
+    append_to_table(spark.createDataFrame([(4, "c", "new")], "id int, kind string, note string"), target)
     found = read_table(spark, path).select("id", "kind", "amount", "note").orderBy("id").collect()
     assert [tuple(row) for row in found] == [(*row, None) for row in ROWS] + [(4, "c", None, "new")]
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.spark.topics import Topics
+from tests.spark.writing import append_to_table
 
 from barnabas.cli.main import main
 from barnabas.ids import TopicPartition
 from barnabas.spark.tables.target import TableTarget
-from barnabas.spark.tables.writing import write_batch
 from barnabas.testing import Broker
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def test_the_examples(
     topics.put("payments", [b'{"n":%d}' % number for number in range(100)], key=b"k")
     topics.admin.alter_consumer_group_offsets("billing", {TopicPartition("payments", 0): 40})
     rows = [(number, 4.0 * number) for number in range(6)]
-    write_batch(
+    append_to_table(
         spark.createDataFrame(rows, "id int, amount double"),
         TableTarget(str(tmp_path / "tables" / "payments")),
     )

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.spark.writing import committed_records
 
-from barnabas.spark.pipeline.deep_check import check_with_spark
+from barnabas.spark.pipeline.checking import check_with_spark
 from barnabas.spark.pipeline.loading import load
 from barnabas.spark.pipeline.progress import QueryProgress
 from barnabas.spark.pipeline.replaying import replay
@@ -145,7 +145,7 @@ def test_spark_finds_what_a_file_does_not_show(
 ) -> None:
     path, _ = write(WHOLE.replace("key: id", "key: number"))
     (told,) = check_with_spark(spark, load(path), tmp_path)
-    assert "names the column number, and priced has only id, amount" in told
+    assert "uses the column number, but priced has only id, amount" in told
     path, _ = write(WHOLE.replace("sum(amount)", "sum(amont)"))
     (told,) = check_with_spark(spark, load(path), tmp_path)
     assert "amont" in told

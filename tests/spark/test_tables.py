@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark.running import run_to_its_end
+from tests.spark.writing import append_to_table
 
 from barnabas.spark.tables.store import store_of
 from barnabas.spark.tables.target import TableTarget
-from barnabas.spark.tables.writing import write_batch, write_stream
+from barnabas.spark.tables.writing import write_stream
 
 NOW = {"availableNow": True}
 
@@ -85,5 +86,5 @@ def test_a_query_begun_anew_is_not_taken_for_the_old_one(run: Callable[..., None
 def test_a_batch_job(spark: SparkSession, tmp_path: Path) -> None:
     target = TableTarget(str(tmp_path / "rows"))
     for _ in range(2):
-        write_batch(spark.range(10), target)
+        append_to_table(spark.range(10), target)
     assert store_of(target).count() == 20

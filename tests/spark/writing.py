@@ -1,5 +1,5 @@
-"""Drives the writers as Spark does: made on the driver, pickled to tasks, made again where a batch is
-committed; here all in one process."""
+"""Drives the writers as Spark does, but in one process: they are created on the driver, pickled for tasks,
+and created again to commit a batch."""
 
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +16,8 @@ import barnabas
 from barnabas.ids import TopicPartition
 from barnabas.spark.sink.encoding import BATCH_PROPERTY, QUERY_PROPERTY, RUN_PROPERTY
 from barnabas.spark.source import BarnabasSource
+from barnabas.spark.tables.target import TableTarget
+from barnabas.spark.tables.writing import FORMAT
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 Rows = Sequence[pa.RecordBatch]
@@ -29,6 +31,11 @@ def numbers(first: int, last: int) -> pa.RecordBatch:
     """Rows whose values are numbers, and whose keys spread them over the partitions."""
     texts = [str(number) for number in range(first, last)]
     return rows(key=pa.array(texts, pa.string()), value=pa.array(texts, pa.string()))
+
+
+def append_to_table(frame: Any, target: TableTarget) -> None:
+    """A job that appends the rows of a DataFrame to a table."""
+    frame.write.format(FORMAT).options(**target.as_options()).mode("append").save()
 
 
 def _task(writer: Any, batches: Rows) -> Any:

@@ -157,7 +157,7 @@ def _validate(options: argparse.Namespace) -> int:
     pipeline = _load(options.file)
     if options.deep:
         with spark_session(options, f"pipeline {pipeline.name}") as spark:
-            from barnabas.spark.pipeline.deep_check import check_with_spark
+            from barnabas.spark.pipeline.checking import check_with_spark
 
             problems = check_with_spark(spark, pipeline, options.file.parent)
         for problem in problems:

@@ -1,1 +1,2 @@
-"""Pipelines: one file says what flows from topics through steps into topics and tables; Spark runs it."""
+"""Pipelines: one file describes which rows go from topics through steps to topics and tables; Spark runs
+it."""

@@ -1,14 +1,19 @@
-"""What can be told about a pipeline without Spark and without brokers: names, references, what needs what."""
+"""Checks of a pipeline: names, references and missing fields, without Spark or brokers; then SQL and columns,
+with Spark but without reading."""
 
 import re
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from barnabas.spark.option_kinds import DURATION
 from barnabas.spark.pipeline import definition as words
 from barnabas.spark.pipeline.definition import Pipeline, Sink, Source, Step, TableSink, TopicSink
 from barnabas.spark.pipeline.problems import Problem, meant
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Lines = Mapping[tuple[str, str], int]
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -16,7 +21,7 @@ _START = re.compile(r"earliest|latest|group|now-\d+(ms|s|m|h|d)|-\d+|\{.*\}")
 
 
 def check(pipeline: Pipeline, lines: Lines, directory: Path) -> list[Problem]:
-    """Everything that is wrong; `directory` is where functions of steps are looked for first."""
+    """All problems. Functions of steps are searched in `directory` first."""
     problems = [*_check_whole(pipeline)]
     for name, source in pipeline.sources.items():
         problems += [
@@ -38,11 +43,13 @@ def check(pipeline: Pipeline, lines: Lines, directory: Path) -> list[Problem]:
 
 def _check_whole(pipeline: Pipeline) -> Iterator[Problem]:
     if not pipeline.sources:
-        yield Problem("The pipeline has no sources: say which topics it reads.")
+        yield Problem("The pipeline has no sources: name the topics that it reads.")
     if not pipeline.sinks:
-        yield Problem("The pipeline has no sinks: say where the rows go.")
+        yield Problem("The pipeline has no sinks: name the topics or tables that it writes.")
     if pipeline.trigger != words.AVAILABLE_NOW and not _is_duration(pipeline.trigger):
-        yield Problem(f"trigger is {pipeline.trigger!r}; it is a time such as 5s, or {words.AVAILABLE_NOW}.")
+        yield Problem(
+            f"trigger is {pipeline.trigger!r}, but must be a duration such as 5s, or {words.AVAILABLE_NOW}."
+        )
     for name in [*pipeline.sources, *(step.name for step in pipeline.steps)]:
         if not _NAME.fullmatch(name):
             yield Problem(f"{name!r} cannot be a name in SQL: use letters, digits and _.")
@@ -60,27 +67,30 @@ def _check_source(name: str, source: Source, pipeline: Pipeline) -> Iterator[str
     if bool(source.topics) == bool(source.pattern):
         yield f"Source {name} needs either topics or a pattern."
     if not _START.fullmatch(source.start):
-        yield f"start of {name} is {source.start!r}; it is earliest, latest, group, now-10m or -100."
+        yield (
+            f"start of {name} is {source.start!r}, but must be earliest, latest, group, now-<duration> such"
+            " as now-10m, or -<records> such as -100."
+        )
     if source.decode == "json" and source.schema is None:
         yield f"Source {name} decodes JSON and needs a schema, such as 'id string, amount double'."
     if source.decode == "avro" and source.schema is None and source.registry is None:
         yield f"Source {name} decodes Avro and needs a schema, or the URL of a registry."
     if source.bad_records == "quarantine" and pipeline.dead_letters is None:
-        yield f"Source {name} quarantines bad records; say in dead_letters to which topic."
+        yield f"Source {name} quarantines bad records: name their topic in dead_letters."
     if source.decode in ("none", "text") and source.bad_records != "fail":
-        yield f"Source {name} decodes nothing, so that no record can be bad: leave bad_records out."
+        yield f"Source {name} decodes nothing, so no record can be bad: remove bad_records."
     if source.dedupe and source.watermark is None:
-        yield f"Source {name} drops duplicates, which needs a watermark to forget old ones."
+        yield f"Source {name} drops duplicates and needs a watermark, so that old rows can be forgotten."
 
 
 def _check_step(step: Step, frames: list[str], directory: Path) -> Iterator[str]:
     if step.name in frames:
-        yield f"There are two frames named {step.name}: sources and steps share their names."
+        yield f"The name {step.name} is used twice: sources and steps need different names."
     if (step.sql is None) == (step.python is None):
         yield f"Step {step.name} needs either sql or python."
     for name in step.inputs:
         if name not in frames:
-            yield f"Step {step.name} reads {name!r}, which is not known before it; {meant(name, frames)}"
+            yield f"Step {step.name} reads {name!r}, which is not defined before it; {meant(name, frames)}"
     if isinstance(step.python, str):
         yield from _check_function(step.name, step.python, directory)
 
@@ -88,14 +98,14 @@ def _check_step(step: Step, frames: list[str], directory: Path) -> Iterator[str]
 def _check_function(step: str, reference: str, directory: Path) -> Iterator[str]:
     module, separator, function = reference.partition(":")
     if not separator or not function.isidentifier():
-        yield f"python of step {step} is {reference!r}; write it as module:function."
+        yield f"python of step {step} is {reference!r}, but must be module:function."
         return
     beside = directory / f"{module.replace('.', '/')}.py"
     try:
-        is_there = beside.exists() or find_spec(module) is not None
+        exists = beside.exists() or find_spec(module) is not None
     except (ImportError, ValueError):
-        is_there = False
-    if not is_there:
+        exists = False
+    if not exists:
         yield f"Step {step} needs the module {module}, which is neither beside the file nor installed."
 
 
@@ -103,28 +113,54 @@ def _check_quality(pipeline: Pipeline, frames: list[str], lines: Lines) -> Itera
     for name, rules in pipeline.quality.items():
         line = lines.get(("quality", name))
         if name not in frames:
-            yield Problem(f"quality names {name!r}, which is no source or step; {meant(name, frames)}", line)
+            yield Problem(
+                f"quality has rules for {name!r}, which is not a source or step; {meant(name, frames)}", line
+            )
         if any(rule.action == "quarantine" for rule in rules) and pipeline.dead_letters is None:
-            yield Problem(f"Rules of {name} quarantine rows; say in dead_letters to which topic.", line)
+            yield Problem(f"Rules of {name} quarantine rows: name their topic in dead_letters.", line)
 
 
 def _check_sink(sink: Sink, frames: list[str], seen: set[str]) -> Iterator[str]:
     if sink.source not in frames:
-        yield f"A sink takes {sink.source!r}, which is no source or step; {meant(sink.source, frames)}"
+        yield f"A sink reads {sink.source!r}, which is not a source or step; {meant(sink.source, frames)}"
     if sink.name in seen:
-        yield f"Two sinks carry {sink.source} to the same place."
+        yield f"Two sinks write {sink.source} to the same topic or table: remove one."
     if isinstance(sink, TopicSink):
         if sink.mode not in (None, "append", "complete"):
             # Spark itself refuses update for sinks written in Python.
-            yield f"mode of a sink into a topic is append or complete, not {sink.mode!r}."
+            yield f"mode of a sink to a topic must be append or complete, not {sink.mode!r}."
     else:
         yield from _check_table(sink)
 
 
 def _check_table(sink: TableSink) -> Iterator[str]:
     if sink.mode == "upsert" and not sink.key:
-        yield f"The table {sink.path} is upserted by key: name its columns in key."
+        yield f"The table {sink.path} has mode upsert and needs a key: name the columns of the key."
     if sink.mode == "upsert" and sink.format == "parquet":
-        yield f"The table {sink.path} is plain Parquet, which cannot be upserted: choose delta or iceberg."
+        yield f"The table {sink.path} is plain Parquet, which does not allow upsert: choose delta or iceberg."
     if sink.mode == "append" and sink.key:
-        yield f"The table {sink.path} is appended to, where key has no meaning: leave it out, or upsert."
+        yield f"The table {sink.path} has mode append, which needs no key: remove key, or set mode upsert."
+
+
+def check_with_spark(spark: "SparkSession", pipeline: Pipeline, directory: Path) -> list[str]:
+    """Problems that only Spark can find: in SQL, schemas and columns. Steps after a wrong one are not
+    checked. Reads nothing."""
+    from pyspark.errors import PySparkException
+
+    from barnabas.spark.pipeline.queries import Place
+
+    try:
+        frames = Place(spark, pipeline, directory).frames("check")
+    except (PySparkException, TypeError, ValueError) as error:
+        return [str(error).partition("\n")[0]]
+    problems = []
+    for sink in pipeline.sinks:
+        columns = frames[sink.source].columns
+        key = (sink.key,) if isinstance(sink.key, str) else sink.key or ()
+        used = (*key, *sink.partition_by) if isinstance(sink, TableSink) else key
+        problems += [
+            f"The sink {sink.name} uses the column {name}, but {sink.source} has only {', '.join(columns)}."
+            for name in used
+            if name not in columns
+        ]
+    return problems

@@ -1,7 +1,8 @@
-"""Rows that were put aside, as records of the dead letter topic: what it was, what is wrong, where it was.
+"""Quarantined rows as records of the dead letter topic, with the error and the origin in headers.
 
-A record that could not be decoded keeps its key, value and headers; a row that breaks a rule is JSON. The
-headers are the data source's own (barnabas.error, barnabas.topic, ...) and barnabas.step, the frame."""
+A record that could not be decoded keeps its key, value and headers; a row that breaks a rule becomes JSON.
+The headers are those of the data source (barnabas.error, barnabas.topic, ...) and barnabas.step, the
+frame."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -19,7 +20,7 @@ ORIGIN_HEADERS = {TOPIC_HEADER: "_topic", PARTITION_HEADER: "_partition", OFFSET
 
 
 def undecodable(frame: DataFrame, pipeline: str, source: str) -> DataFrame:
-    """Records of a source whose value could not be read: key, value, headers."""
+    """Records of a source whose value could not be decoded: key, value, headers."""
     own = _headers(frame, pipeline, source)
     kept = F.coalesce(F.col("_headers"), F.array().cast("array<struct<key: string, value: binary>>"))
     bad = frame.filter(F.col("_error").isNotNull())
@@ -29,7 +30,7 @@ def undecodable(frame: DataFrame, pipeline: str, source: str) -> DataFrame:
 
 
 def rejected(frame: DataFrame, pipeline: str, step: str) -> DataFrame:
-    """Rows that break a rule, as JSON of their own columns: key, value, headers."""
+    """Rows that break a rule, as JSON without the columns that begin with _: key, value, headers."""
     own = [name for name in frame.columns if not name.startswith("_")]
     key = F.col("_key") if "_key" in frame.columns else F.lit(None).cast("binary")
     return frame.select(

@@ -1,4 +1,4 @@
-"""What a pipeline is: the same dataclasses whether it was written as YAML or in Python. Touches no Spark.
+"""The parts of a pipeline, as dataclasses, for pipelines in YAML and in Python. Touches no Spark.
 
 from barnabas.spark.pipeline.definition import Pipeline, Source, Step, TableSink
 
@@ -12,9 +12,12 @@ pipeline = Pipeline(
 )
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from barnabas.spark.tables.target import TableTarget
 
 AVAILABLE_NOW = "available-now"
 DECODINGS = ("json", "avro", "text", "none")
@@ -28,7 +31,7 @@ TABLE_MODES = ("append", "upsert")
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """How late an event may come, by the time in a column."""
+    """How late a row may arrive, measured by the time in a column."""
 
     column: str
     delay: str
@@ -36,7 +39,7 @@ class Watermark:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Topics that are read, and how a record becomes a row. `schema` is Spark's, as in a CREATE TABLE."""
+    """Topics that are read, and how a record becomes a row. `schema` is written as in CREATE TABLE."""
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None
@@ -52,9 +55,9 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A DataFrame made of earlier ones: by SQL, or by a function `f(spark, **frames) -> DataFrame`.
+    """A DataFrame made from earlier ones, by SQL or by a function `f(spark, **frames) -> DataFrame`.
 
-    `inputs` are the frames the function gets; SQL finds them by their names in the text."""
+    `inputs` are the frames that the function gets; SQL uses frames by their names."""
 
     name: str
     sql: str | None = None
@@ -64,7 +67,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What must be true of a row, as SQL, and what becomes of a row of which it is not."""
+    """A condition for rows, as SQL, and what to do with a row that does not fulfil it."""
 
     name: str
     check: str
@@ -73,7 +76,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class TopicSink:
-    """Rows into a topic: `key` is a column; the value is all columns as JSON, or the one named `value`."""
+    """Writes rows to a topic. `key` is a column; the value is all columns as JSON, or the column `value`."""
 
     source: str
     topic: str
@@ -91,8 +94,8 @@ class TopicSink:
 
 @dataclass(frozen=True, slots=True)
 class TableSink:
-    """Rows into a table. An upsert replaces rows of the same key; a row whose column `_deleted` is true
-    deletes them. Of several rows of one key in a batch the last by `order_by` wins."""
+    """Writes rows to a table. An upsert replaces rows with the same key; a row whose column `_deleted` is
+    true deletes them. If a batch has several rows with one key, the last one by `order_by` is used."""
 
     source: str
     path: str
@@ -107,13 +110,25 @@ class TableSink:
     def name(self) -> str:
         return f"{self.source}-to-{self.path.rstrip('/').rpartition('/')[2]}"
 
+    def target(self, directory: Path) -> TableTarget:
+        """The table; a relative path begins at the directory of the pipeline's file."""
+        return TableTarget(
+            path=path_in(directory, self.path),
+            format=self.format,
+            mode=self.mode,
+            key=self.key,
+            partition_by=self.partition_by,
+            order_by=self.order_by,
+            evolve=self.evolve,
+        )
+
 
 Sink = TopicSink | TableSink
 
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """`trigger` is a time between batches, or available-now: take what is there, then end."""
+    """`trigger` is the time between batches, or available-now: process what is there, then end."""
 
     name: str
     bootstrap: str
@@ -127,10 +142,38 @@ class Pipeline:
     client: Mapping[str, str] = field(default_factory=dict)
 
     def transactional_id_of(self, query: str) -> str:
-        """Of a query that writes into a topic; the marks of its batches are kept in a group of this name,
-        which must not be the one that its reading is committed under."""
+        """The transactional id of a query that writes to a topic. The markers of its batches are stored in a
+        group with this name, which must not be the group of group_of()."""
         return f"{self.name}-{query}-writer"
 
     def group_of(self, query: str) -> str:
-        """The consumer group under which a query's progress is committed, for tools that show lag."""
+        """The group for which a query commits its progress, for tools that show lag."""
         return f"{self.name}-{query}"
+
+
+class Aside(NamedTuple):
+    """A query that writes rows of `frame` to the dead letters: undecodable values, or rejected rows."""
+
+    query: str
+    is_undecodable: bool
+    frame: str
+
+
+def asides(pipeline: Pipeline) -> Iterator[Aside]:
+    for name, source in pipeline.sources.items():
+        if source.bad_records == "quarantine":
+            yield Aside(f"undecodable-{name}", True, name)
+    for name, rules in pipeline.quality.items():
+        if any(rule.action == "quarantine" for rule in rules):
+            yield Aside(f"rejected-{name}", False, name)
+
+
+def query_names(pipeline: Pipeline) -> list[str]:
+    """One query for each sink, and one for each frame whose bad rows are dead letters."""
+    return [sink.name for sink in pipeline.sinks] + [aside.query for aside in asides(pipeline)]
+
+
+def path_in(directory: Path, text: str) -> str:
+    """A path in a pipeline's file, relative to its directory. A path with a scheme (s3://...) is not
+    changed."""
+    return text if "://" in text else str((directory / text).resolve())

@@ -1,7 +1,7 @@
-"""The DataFrames of a pipeline: sources decoded, deduplicated and judged, then the steps in their order.
+"""The DataFrames of a pipeline: sources are decoded, deduplicated and checked by rules; then come the steps.
 
-Every query builds frames of its own, since each commits what it has read under a group of its own. Frames are
-plans: nothing is read before a query runs."""
+Every query builds its own frames, because each commits its offsets for its own group. Frames are plans:
+nothing is read before a query runs."""
 
 import importlib
 import sys
@@ -18,21 +18,21 @@ from barnabas.spark.pipeline.quality import passing
 
 PREFIX = "_"
 ERROR = f"{PREFIX}error"
-# The columns of the record itself that a decoded row keeps, and all of them, which a dead letter needs.
+# Columns of the record that a decoded row keeps; and all columns of the record, which a dead letter needs.
 ORIGIN = "_topic string, _partition int, _offset bigint, _timestamp timestamp"
 WHOLE_RECORD = f"{ORIGIN}, _key binary, _value binary, _headers array<struct<key: string, value: binary>>"
 
 
 class Frames:
-    """Frames by the names of sources and steps; each is also a view of that name, for SQL."""
+    """Frames by the names of sources and steps; each is also a view with that name, for SQL."""
 
     def __init__(self, spark: SparkSession, pipeline: Pipeline, query: str, directory: Path) -> None:
         self._spark = spark
         self._pipeline = pipeline
         self._group = pipeline.group_of(query)
         self._directory = directory
-        # As they are before the rules of quality: what fails them is found here.
-        self.unjudged: dict[str, DataFrame] = {}
+        # The frames before the quality rules, for the rows that break a rule.
+        self.unchecked: dict[str, DataFrame] = {}
         self._frames: dict[str, DataFrame] = {}
         for name, source in pipeline.sources.items():
             self._add(name, self._source(source))
@@ -43,10 +43,10 @@ class Frames:
         return self._frames[name]
 
     def _add(self, name: str, frame: DataFrame) -> None:
-        self.unjudged[name] = frame
-        judged = passing(frame, self._pipeline.quality.get(name, ()))
-        judged.createOrReplaceTempView(name)
-        self._frames[name] = judged
+        self.unchecked[name] = frame
+        checked = passing(frame, self._pipeline.quality.get(name, ()))
+        checked.createOrReplaceTempView(name)
+        self._frames[name] = checked
 
     def _source(self, source: Source) -> DataFrame:
         frame = self.decoded(source, ORIGIN) if source.decode in ("json", "avro") else self._plain(source)
@@ -61,7 +61,7 @@ class Frames:
         return frame
 
     def decoded(self, source: Source, record: str) -> DataFrame:
-        """The columns of the value, those of `record`, and `_error`, which is null where all is well."""
+        """The columns of the value, those of `record`, and `_error`, which is null for good records."""
         bad = "fail" if source.bad_records == "fail" else "null"
         reader = self._reader(source).option("decode", source.decode).option("badRecords", bad)
         if source.decode == "avro" and source.registry is not None and source.schema is None:
@@ -98,15 +98,18 @@ class Frames:
         if step.sql is not None:
             return self._spark.sql(step.sql)
         inputs = {name: self._frames[name] for name in step.inputs}
-        made = function_of(step, self._directory)(self._spark, **inputs)
-        if not hasattr(made, "createOrReplaceTempView"):
-            raise TypeError(f"The function of step {step.name} gave {type(made).__name__}, not a DataFrame.")
-        frame: DataFrame = made
+        result = function_of(step, self._directory)(self._spark, **inputs)
+        if not hasattr(result, "createOrReplaceTempView"):
+            raise TypeError(
+                f"The function of step {step.name} must return a DataFrame, but returned"
+                f" {type(result).__name__}."
+            )
+        frame: DataFrame = result
         return frame
 
 
 def function_of(step: Step, directory: Path) -> Callable[..., Any]:
-    """The function of a step; modules beside the pipeline's file come first."""
+    """The function of a step; its module is searched beside the pipeline's file first."""
     if callable(step.python):
         return step.python
     module_name, _, name = str(step.python).partition(":")
@@ -115,5 +118,5 @@ def function_of(step: Step, directory: Path) -> Callable[..., Any]:
     function = getattr(importlib.import_module(module_name), name, None)
     if not callable(function):
         raise TypeError(f"Step {step.name} needs a function {name} in the module {module_name}.")
-    found: Callable[..., Any] = function
-    return found
+    checked: Callable[..., Any] = function
+    return checked

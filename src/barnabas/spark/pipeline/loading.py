@@ -1,6 +1,6 @@
-"""A pipeline from its file: YAML, or a Python module with a `pipeline` in it. Touches no Spark.
+"""Loads a pipeline from its file: YAML, or a Python module that defines `pipeline`. Touches no Spark.
 
-All that is wrong is told at once, with its line, before anything is started."""
+All problems are reported at once, with their lines, before anything is started."""
 
 import importlib.util
 import sys
@@ -55,7 +55,7 @@ TABLE = ("path", "format", "mode", "key", "partition_by", "order_by", "evolve")
 
 
 def load(path: Path) -> Pipeline:
-    """The pipeline, checked; PipelineError says what is wrong with it."""
+    """The checked pipeline; PipelineError has all problems."""
     if path.suffix == ".py":
         pipeline, lines = _from_module(path), {}
         problems: list[Problem] = []
@@ -74,7 +74,7 @@ def _compose(path: Path) -> yaml.Node:
         node: yaml.Node | None = yaml.compose(path.read_text(), Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        sentence = f"This is not YAML: {error.problem or error.context}."
+        sentence = f"This is not valid YAML: {error.problem or error.context}."
         raise PipelineError(str(path), [Problem(sentence, mark.line + 1 if mark else None)]) from error
     if node is None:
         raise PipelineError(str(path), [Problem("The file is empty; it needs name, sources and sinks.")])
@@ -90,16 +90,16 @@ def _from_module(path: Path) -> Pipeline:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise PipelineError(str(path), [Problem(f"It cannot be imported: {error!r}.")]) from error
-    found = getattr(module, "pipeline", None)
-    if not isinstance(found, Pipeline):
-        sentence = "It must define `pipeline`, a barnabas.spark.pipeline.definition.Pipeline."
+        raise PipelineError(str(path), [Problem(f"The module cannot be imported: {error!r}.")]) from error
+    pipeline = getattr(module, "pipeline", None)
+    if not isinstance(pipeline, Pipeline):
+        sentence = "The module must define `pipeline`, a barnabas.spark.pipeline.definition.Pipeline."
         raise PipelineError(str(path), [Problem(sentence)])
-    return found
+    return pipeline
 
 
 class _Reading:
-    """Reads the nodes, and remembers the line of what has a name, so that later checks can point at it."""
+    """Reads the nodes, and remembers the lines of sources, steps, rules and sinks for later checks."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -170,7 +170,7 @@ class _Reading:
         self._at("sink", str(number), node)
         fields = Fields(self.document, node, "a sink", SINK)
         if fields.has("topic") == fields.has("table"):
-            self.document.wrong(node, "A sink has either a topic or a table.")
+            self.document.wrong(node, "A sink needs either a topic or a table.")
         source = fields.text("from", required=True)
         if fields.has("table"):
             return self._table(source, fields.node_of("table"))

@@ -1,6 +1,6 @@
-"""A YAML document as nodes that know their line, and hand out their fields with every mistake noted.
+"""Reads the fields of a YAML document and collects all mistakes with their lines.
 
-Reading goes on after a mistake, so that one run tells all of them."""
+Reading goes on after a mistake, so that one run reports all of them."""
 
 import os
 import re
@@ -14,7 +14,7 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
 class Document:
-    """The problems found so far; nodes of the document note theirs here."""
+    """The problems found so far."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
@@ -24,18 +24,18 @@ class Document:
 
 
 def text_of(document: Document, node: yaml.Node, what: str) -> str | None:
-    """A scalar as it was written, with ${VARIABLE} and ${VARIABLE:-default} replaced."""
+    """The text of a scalar, with ${VARIABLE} and ${VARIABLE:-default} replaced."""
     if not isinstance(node, yaml.ScalarNode) or node.tag == "tag:yaml.org,2002:null":
         document.wrong(node, f"{what} must be a text.")
         return None
 
-    def value(found: re.Match[str]) -> str:
-        name, default = found[1], found[2]
+    def value(match: re.Match[str]) -> str:
+        name, default = match[1], match[2]
         if name in os.environ:
             return os.environ[name]
         if default is None:
             document.wrong(
-                node, f"{what} names ${{{name}}}, which is not set; set it, or write ${{{name}:-default}}."
+                node, f"{what} uses ${{{name}}}, which is not set; set it, or write ${{{name}:-default}}."
             )
             return ""
         return str(default)
@@ -44,7 +44,7 @@ def text_of(document: Document, node: yaml.Node, what: str) -> str | None:
 
 
 class Fields:
-    """The fields of a mapping. Every getter takes the field; `finish` tells those that nobody took."""
+    """The fields of a mapping. Unknown and repeated fields are problems."""
 
     def __init__(self, document: Document, node: yaml.Node, what: str, known: Sequence[str]) -> None:
         self.document = document
@@ -99,13 +99,13 @@ class Fields:
         return chosen == "true"
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """A list of texts; one that stands alone is a list of one."""
+        """A list of texts; a single text is a list of one."""
         node = self._left.get(name)
         if node is None:
             return ()
         items = node.value if isinstance(node, yaml.SequenceNode) else [node]
-        found = [text_of(self.document, item, f"an item of {name} of {self.what}") for item in items]
-        return tuple(item for item in found if item is not None)
+        texts = [text_of(self.document, item, f"an item of {name} of {self.what}") for item in items]
+        return tuple(text for text in texts if text is not None)
 
     def settings(self, name: str) -> dict[str, str]:
         """A mapping of any names to texts."""
@@ -118,7 +118,7 @@ class Fields:
                 yield key, value
 
     def items(self, name: str) -> Iterator[tuple[str, yaml.Node]]:
-        """The fields of a mapping whose names are the user's own."""
+        """The fields of a mapping with any names."""
         node = self._left.get(name)
         if node is None:
             return

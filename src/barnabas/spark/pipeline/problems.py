@@ -1,4 +1,4 @@
-"""What is wrong with a pipeline's file: all of it at once, each with its place and its remedy."""
+"""The problems of a pipeline's file: all at once, each with its line and what to do."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -24,9 +24,9 @@ class PipelineError(Exception):
 
 
 def meant(name: str, known: Iterable[str]) -> str:
-    """A guess at what was meant, or all there is to choose from."""
+    """A hint: the most similar name, or all names."""
     choices = list(known)
     near = get_close_matches(name, choices, n=1, cutoff=0.6)
     if near:
         return f"did you mean {near[0]}?"
-    return f"it is one of {', '.join(choices)}." if choices else "there is none."
+    return f"it must be one of {', '.join(choices)}." if choices else "there is none."

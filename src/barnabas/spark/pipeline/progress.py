@@ -1,4 +1,4 @@
-"""What running queries tell of themselves: rows, rates, lag, from Spark's reports. Draws nothing."""
+"""The progress of running queries: rows, rates and lag, from Spark's reports. Prints nothing."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from barnabas.spark.queries import rows_of
 
 @dataclass(slots=True)
 class QueryProgress:
-    """Of one query since it was started."""
+    """The progress of one query since it was started."""
 
     name: str
     rows: int = 0
@@ -27,7 +27,7 @@ class QueryProgress:
         return sum(self.lag.values())
 
     def take(self, reports: Sequence[Mapping[str, Any]]) -> None:
-        """Reports not seen before, the newest last; Spark keeps the last hundred."""
+        """Add reports, the newest last; those that were added before are skipped."""
         for report in reports:
             batch = int(report["batchId"])
             self.lag = _lag(report)
@@ -42,7 +42,7 @@ class QueryProgress:
 
 
 def _lag(report: Mapping[str, Any]) -> dict[str, int]:
-    """How many records there are behind the last batch, by topic."""
+    """How many records come after the last batch, by topic."""
     lag: dict[str, int] = {}
     for source in report["sources"]:
         end, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
@@ -53,5 +53,5 @@ def _lag(report: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _offsets(document: Any) -> dict[Any, int]:
-    found = json.loads(document) if isinstance(document, str) else document
-    return offsets_from_json(found) if isinstance(found, dict) else {}
+    offsets = json.loads(document) if isinstance(document, str) else document
+    return offsets_from_json(offsets) if isinstance(offsets, dict) else {}

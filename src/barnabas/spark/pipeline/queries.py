@@ -1,6 +1,6 @@
-"""The queries of a pipeline: one for each sink, and one for each place where rows are put aside.
+"""The queries of a pipeline: one for each sink, and one for each frame whose bad rows are dead letters.
 
-Each has a checkpoint and a consumer group of its own, by its name."""
+Each has its own checkpoint and consumer group, named after it."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,10 +12,17 @@ from pyspark.sql import functions as F
 
 from barnabas.spark.option_kinds import DURATION
 from barnabas.spark.pipeline.dead_letters import rejected, undecodable
-from barnabas.spark.pipeline.definition import AVAILABLE_NOW, Pipeline, Sink, TableSink, TopicSink
+from barnabas.spark.pipeline.definition import (
+    AVAILABLE_NOW,
+    Aside,
+    Pipeline,
+    Sink,
+    TableSink,
+    TopicSink,
+    asides,
+    path_in,
+)
 from barnabas.spark.pipeline.frames import WHOLE_RECORD, Frames
-from barnabas.spark.pipeline.names import Aside, asides
-from barnabas.spark.pipeline.places import path_in, table_of
 from barnabas.spark.pipeline.quality import quarantined
 from barnabas.spark.tables.writing import write_stream
 
@@ -30,7 +37,7 @@ class Planned(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a pipeline runs: its session, and the directory that relative paths begin at."""
+    """Where a pipeline runs: its session, and the directory for relative paths."""
 
     spark: SparkSession
     pipeline: Pipeline
@@ -59,7 +66,7 @@ def _every(place: Place) -> dict[str, Any]:
 def _start_sink(place: Place, sink: Sink, trigger: dict[str, Any]) -> Any:
     frame = place.frames(sink.name)[sink.source]
     if isinstance(sink, TableSink):
-        target = table_of(sink, place.directory)
+        target = sink.target(place.directory)
         return write_stream(frame, target, place.checkpoint(sink.name), sink.name, trigger)
     records = _records(frame, sink)
     options = {
@@ -76,7 +83,7 @@ def _transactional_id(place: Place, sink: TopicSink) -> str:
 
 
 def _records(frame: DataFrame, sink: TopicSink) -> DataFrame:
-    """key and value as the sink wants them."""
+    """The rows with the columns key and value for the sink."""
     if sink.value == "none":
         names = [name for name in ("key", "value", "headers", "partition") if name in frame.columns]
         return frame.select(*names)
@@ -94,7 +101,7 @@ def _start_aside(place: Place, aside: Aside, trigger: dict[str, Any]) -> Any:
     if is_undecodable:
         letters = undecodable(frames.decoded(pipeline.sources[name], WHOLE_RECORD), pipeline.name, name)
     else:
-        letters = rejected(quarantined(frames.unjudged[name], pipeline.quality[name]), pipeline.name, name)
+        letters = rejected(quarantined(frames.unchecked[name], pipeline.quality[name]), pipeline.name, name)
     options = {
         "topic": str(pipeline.dead_letters),
         "delivery": EXACTLY_ONCE,

@@ -1,6 +1,6 @@
 """Sends dead letters back to the topics they came from: each once, in transactions, without Spark.
 
-What was sent is remembered by the offsets of a group; a replay that is cut short goes on where it was."""
+The offsets of a group show what was sent, so an interrupted replay goes on where it stopped."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -21,7 +21,7 @@ class Replayed(NamedTuple):
 
 
 def replay(pipeline: Pipeline, *, step: str | None = None, dry_run: bool = False) -> Replayed:
-    """All letters that are there now and were not sent before; of `step` alone where it is named."""
+    """Send all letters that were not sent before, or only those of `step`."""
     group = f"{pipeline.name}-replay-dlq"
     settings = {"bootstrap.servers": pipeline.bootstrap, **pipeline.client}
     reading = {"group.id": group, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
@@ -69,7 +69,7 @@ def _header(record: ConsumerRecord, name: str) -> str | None:
 
 
 def _send(producer: Producer, consumer: Consumer, letters: list[tuple[ConsumerRecord, str]]) -> None:
-    """The letters and the places behind them, all or nothing."""
+    """Send the letters and commit the offsets after them, in one transaction."""
     producer.begin_transaction()
     for letter, topic in letters:
         kept = [(name, value) for name, value in letter.headers if name not in OURS]

@@ -1,4 +1,4 @@
-"""Runs a pipeline: starts its queries, watches them, stops them all when one fails or somebody says so."""
+"""Runs a pipeline: starts its queries, watches them, and stops all when one fails or on KeyboardInterrupt."""
 
 import time
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from barnabas.spark.queries import STARTS_MAX, cause_of, reports_of, was_late
 
 WATCH_SECONDS = 0.5
 START_SECONDS_MAX = 60.0
-START_NAP_SECONDS = 0.1
+START_POLL_SECONDS = 0.1
 Watcher = Callable[[list[QueryProgress]], object]
 
 
@@ -27,7 +27,7 @@ class QueryFailed(Exception):
 
 
 class Running:
-    """One query, started as often as it must be."""
+    """One query, which is started again if Spark's Python process was too slow."""
 
     def __init__(self, planned: Planned) -> None:
         self._planned = planned
@@ -36,32 +36,32 @@ class Running:
         self.query: Any = None
 
     def start(self) -> None:
-        """Returns when its processes are up, so that they need not share the machine with those of others."""
+        """Returns when the processes of the query have started, so that queries do not all start at once."""
         while self.query is None:
             self._starts += 1
             try:
                 self.query = self._planned.start()
             except PySparkException as error:
-                self._judge(error)
+                self._check_restart(error)
         deadline = time.monotonic() + START_SECONDS_MAX
         while self.query.isActive and time.monotonic() < deadline:
             if "nitializing" not in self.query.status["message"]:
                 return
-            time.sleep(START_NAP_SECONDS)
+            time.sleep(START_POLL_SECONDS)
 
     def look(self) -> None:
-        """Take the newest reports; raise what the query ended with."""
+        """Read the newest reports; raises QueryFailed if the query has failed."""
         self.progress.take(reports_of(self.query))
         error: BaseException | None = self.query.exception()
         if error is None:
             self.progress.state = "running" if self.query.isActive else "done"
         else:
-            self._judge(error)
+            self._check_restart(error)
             self.query = None
             self.start()
 
-    def _judge(self, error: BaseException) -> None:
-        """Whether the query may be started again; QueryFailed where it may not."""
+    def _check_restart(self, error: BaseException) -> None:
+        """Raise QueryFailed unless the query may be started again."""
         if not was_late(error) or self._starts >= STARTS_MAX:
             self.progress.state = "failed"
             raise QueryFailed(self._planned.name, error) from error
@@ -75,9 +75,9 @@ class Running:
 def run(
     spark: SparkSession, pipeline: Pipeline, directory: Path, *, once: bool, watch: Watcher
 ) -> list[QueryProgress]:
-    """Until all queries have ended (once), or until KeyboardInterrupt; what was done is given back.
+    """Run until all queries have ended (once) or until KeyboardInterrupt; returns the progress.
 
-    Whatever happens, no query is left running."""
+    All queries are stopped at the end, whatever happens."""
     running = [Running(planned) for planned in planned_queries(Place(spark, pipeline, directory), once)]
     progress = [each.progress for each in running]
     try:

@@ -1,12 +1,11 @@
-"""How far a pipeline is, told without Spark: from its checkpoints and from what its groups have committed."""
+"""The status of a pipeline, without Spark: from its checkpoints and the committed offsets of its groups."""
 
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.client import Admin
-from barnabas.spark.pipeline.definition import Pipeline
-from barnabas.spark.pipeline.names import query_names
+from barnabas.spark.pipeline.definition import Pipeline, query_names
 
 
 class QueryStatus(NamedTuple):
@@ -19,8 +18,8 @@ class QueryStatus(NamedTuple):
 
 
 def status_of(pipeline: Pipeline, directory: Path) -> list[QueryStatus]:
-    """One entry for each query and topic it reads; without a topic where it has not read yet."""
-    found: list[QueryStatus] = []
+    """One entry for each query and each topic it reads. The topic is None if it has not read yet."""
+    entries: list[QueryStatus] = []
     with Admin({"bootstrap.servers": pipeline.bootstrap, **pipeline.client}) as admin:
         for query in query_names(pipeline):
             batches, last = _batches(directory / pipeline.checkpoint / query)
@@ -29,14 +28,14 @@ def status_of(pipeline: Pipeline, directory: Path) -> list[QueryStatus]:
             for partition, behind in admin.lag_of(group).items():
                 lag[partition.topic] = lag.get(partition.topic, 0) + behind
             for topic, behind in sorted(lag.items()):
-                found.append(QueryStatus(query, group, topic, behind, batches, last))
+                entries.append(QueryStatus(query, group, topic, behind, batches, last))
             if not lag:
-                found.append(QueryStatus(query, group, None, None, batches, last))
-    return found
+                entries.append(QueryStatus(query, group, None, None, batches, last))
+    return entries
 
 
 def _batches(checkpoint: Path) -> tuple[int, str | None]:
-    """How many batches are done, and when the last was."""
+    """How many batches are done, and the time of the last."""
     done = [path for path in checkpoint.glob("commits/*") if path.name.isdecimal()]
     if not done:
         return 0, None

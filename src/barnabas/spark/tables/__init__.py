@@ -1,1 +1,1 @@
-"""Tables that DataFrames are written into: Delta, Iceberg, Parquet; every batch is there whole, once."""
+"""Tables for DataFrames: Delta, Iceberg and Parquet. Every batch is written completely and once."""

@@ -1,4 +1,4 @@
-"""Delta tables, by the `deltalake` library. A batch is one commit, which carries the query's mark in it."""
+"""Delta tables, with the library `deltalake`. A batch is one commit, which contains the mark of the query."""
 
 import json
 import math
@@ -124,21 +124,21 @@ class DeltaStore:
     def _versions(self) -> int:
         """How many commits the log has."""
         filesystem, root = filesystem_of(self._target.path)
-        found = filesystem.get_file_info(fs.FileSelector(f"{root}/_delta_log"))
-        return sum(info.extension == "json" for info in found)
+        entries = filesystem.get_file_info(fs.FileSelector(f"{root}/_delta_log"))
+        return sum(info.extension == "json" for info in entries)
 
     def _maintain(self, keep_days: float) -> int:
         table = self._existing()
         with _conflicts():
             table.optimize.compact()
-            # In full, so that files of failed tasks, which no commit ever named, go too.
+            # A full vacuum also removes files of failed tasks, which are in no commit.
             swept = table.vacuum(
                 retention_hours=math.ceil(keep_days * HOURS_PER_DAY),
                 dry_run=False,
                 enforce_retention_duration=False,
                 full=True,
             )
-        # What stands before a checkpoint may go from the log, by the table's own delta.logRetentionDuration.
+        # Log entries before a checkpoint can be removed, according to the table's delta.logRetentionDuration.
         table.create_checkpoint()
         table.cleanup_metadata()
         return len(swept)
@@ -149,18 +149,18 @@ def _conflicts() -> Iterator[None]:
     try:
         yield
     except CommitFailedError as error:
-        raise Conflict(f"The Delta table was changed by somebody else: {error}") from error
+        raise Conflict(f"Another writer has changed the Delta table: {error}") from error
 
 
 def _last_batch(table: DeltaTable, query: str) -> int:
-    found = table.transaction_version(query)
-    return -1 if found is None else found
+    version = table.transaction_version(query)
+    return -1 if version is None else version
 
 
 def _marked(mark: Mark) -> CommitProperties:
     return CommitProperties(
         custom_metadata={"query": mark.query, "batch": str(mark.batch)},
-        # Whether the batch is there already must be looked up again before another attempt.
+        # Before another attempt we must check again whether the batch is already there.
         max_commit_retries=0,
         app_transactions=[Transaction(mark.query, mark.batch)],
     )

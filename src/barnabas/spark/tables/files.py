@@ -1,6 +1,6 @@
-"""Parquet files as tasks write them: one for each combination of partition values, a name nobody else has.
+"""The Parquet files of tasks: one for each combination of partition values, with a unique name.
 
-A file counts only once the table's commit names it; those of tasks that failed are swept by maintenance."""
+A file is part of the table only when a commit names it. Maintenance removes the files of failed tasks."""
 
 import uuid
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
 class DataFile(NamedTuple):
-    """Relative to the table's path."""
+    """A file; its path is relative to the path of the table."""
 
     path: str
     size: int
@@ -26,7 +26,7 @@ class DataFile(NamedTuple):
 
 
 class FileWriter:
-    """Writes tables of one schema; `close` gives the files."""
+    """Writes tables with one schema; `close` returns the files."""
 
     def __init__(self, root: str, partition_by: tuple[str, ...], *, keep_partition_columns: bool) -> None:
         self._filesystem, self._root = filesystem_of(root)
@@ -85,7 +85,7 @@ class _OpenFile:
 
 
 def filesystem_of(path: str) -> tuple[fs.FileSystem, str]:
-    """A local directory, which is made, or what a URI (s3://...) names."""
+    """The file system and path for a local directory, which is created, or for a URI (s3://...)."""
     if "://" in path:
         filesystem, inner = fs.FileSystem.from_uri(path)
         return filesystem, inner
@@ -101,7 +101,7 @@ def _quoted(value: str | None) -> str:
 def _split(
     table: pyarrow.Table, partition_by: tuple[str, ...]
 ) -> Iterator[tuple[tuple[tuple[str, str | None], ...], pyarrow.Table]]:
-    """The rows by their values in these columns, as texts."""
+    """The rows grouped by their values, as texts, in these columns."""
     if not partition_by:
         yield (), table
         return

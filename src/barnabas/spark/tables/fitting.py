@@ -1,21 +1,23 @@
-"""How the columns of a query become columns of a table that is there already, so that nothing ever stalls.
+"""How rows of a query become rows of an existing table: their columns, and the newest row of each key.
 
-A column of the same type goes in as it is, a narrower one is widened; a new one is added to the table. One
-whose type the table's cannot hold goes into a column of its own beside it, `<name>__<type>`; the old rows and
-the old column stay as they are. Needs pyarrow; touches no files."""
+A column of the same type is written as it is, a narrower one is widened, and a new one is added to the table.
+If a column's type does not fit the table's column, it is written to another column, `<name>__<type>`; the old
+rows and the old column do not change. So a query never stops because of a type. Needs pyarrow; touches no
+files."""
 
 import re
 from typing import Any, NamedTuple
 
 import pyarrow
 
-from barnabas.spark.tables.target import TableError
+from barnabas.spark.tables.target import TableError, TableTarget
 
+ROW = "__row"
 _SIGNED = ("int8", "int16", "int32", "int64")
 
 
 class Column(NamedTuple):
-    """A column of the query, and the one of the table it goes into."""
+    """A column of the query, and the column of the table it is written to."""
 
     name: str
     target: str
@@ -24,17 +26,17 @@ class Column(NamedTuple):
 
 class Fitting(NamedTuple):
     columns: tuple[Column, ...]
-    # Fields the table must be given before rows go in.
+    # Fields that the table needs before rows are written.
     added: tuple[pyarrow.Field, ...]
 
     def fit(self, batch: Any) -> pyarrow.Table:
-        """A batch of the query as rows of the table; columns of the table that it lacks are not there."""
+        """A batch of the query as rows of the table, without the columns that the query does not have."""
         arrays = [batch.column(column.name).cast(column.type) for column in self.columns]
         return pyarrow.table(arrays, names=[column.target for column in self.columns])
 
 
 def fitting_of(table: pyarrow.Schema | None, query: pyarrow.Schema, *, evolve: bool) -> Fitting:
-    """`table` is None where there is none yet: it becomes what the query is."""
+    """`table` is None if there is no table yet: it gets the columns of the query."""
     columns: list[Column] = []
     added: list[pyarrow.Field] = []
     known = {} if table is None else {field.name: field.type for field in table}
@@ -47,13 +49,14 @@ def fitting_of(table: pyarrow.Schema | None, query: pyarrow.Schema, *, evolve: b
     if added and table is not None and not evolve:
         names = ", ".join(field.name for field in added)
         raise TableError(
-            f"The table has no place for {names}, and is not to evolve: set evolve, or drop them."
+            f"The table has no column for {names}, and evolve is false: set evolve to true, or drop them."
         )
     return Fitting(tuple(columns), tuple(added))
 
 
 def stored_type(kind: pyarrow.DataType) -> pyarrow.DataType:
-    """What a type is in a table: times are UTC in microseconds, texts and bytes plain."""
+    """The type in a table: timestamps are in microseconds and UTC; large strings and bytes become normal
+    ones."""
     if pyarrow.types.is_timestamp(kind):
         return pyarrow.timestamp("us", "UTC" if kind.tz is not None else None)
     if pyarrow.types.is_large_string(kind):
@@ -71,7 +74,7 @@ def _target(name: str, kind: pyarrow.DataType, known: dict[str, pyarrow.DataType
 
 
 def holds(wide: pyarrow.DataType, narrow: pyarrow.DataType) -> bool:
-    """Whether every value of the second type is one of the first."""
+    """Whether every value of the second type is also a value of the first."""
     wide, narrow = stored_type(wide), stored_type(narrow)
     if wide.equals(narrow):
         return True
@@ -81,3 +84,19 @@ def holds(wide: pyarrow.DataType, narrow: pyarrow.DataType) -> bool:
     if one == "double":
         return other in ("float", "int8", "int16", "int32")
     return False
+
+
+def newest_of_each_key(rows: Any, target: TableTarget) -> Any:
+    """For each key the row with the largest `order_by`, or the last of those that are equal."""
+    missing = [name for name in (*target.key, target.order_by) if name and name not in rows.column_names]
+    if missing:
+        raise TableError(
+            f"The rows for {target.path} have no column {missing[0]}; they have"
+            f" {', '.join(rows.column_names)}."
+        )
+    if target.order_by is not None:
+        # Sorting is stable: equal rows stay in their order.
+        rows = rows.sort_by([(target.order_by, "ascending")])
+    numbered = rows.append_column(ROW, pyarrow.array(range(rows.num_rows), pyarrow.int64()))
+    last = numbered.group_by(list(target.key)).aggregate([(ROW, "max")])
+    return rows.take(last.column(f"{ROW}_max").combine_chunks().sort())

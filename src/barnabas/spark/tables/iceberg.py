@@ -1,6 +1,6 @@
-"""Iceberg tables, by the `pyiceberg` library, with an SQLite catalog beside the table.
+"""Iceberg tables, with the library `pyiceberg` and an SQLite catalog beside the table.
 
-A batch is one transaction, in which the table's properties remember the query's mark."""
+A batch is one transaction, which also stores the mark of the query in the properties of the table."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -36,15 +36,15 @@ from barnabas.spark.tables.target import Conflict, Mark, TableTarget
 NAMESPACE = "barnabas"
 CATALOG_FILE = "catalog.db"
 PROPERTIES = {
-    # Whether a batch is there already must be looked up again before another attempt.
+    # Before another attempt we must check again whether the batch is already there.
     "commit.retry.num-retries": "0",
-    # Else there would be one more manifest to read for each batch.
+    # Without merging, each batch adds a manifest that readers must read.
     "commit.manifest-merge.enabled": "true",
 }
 
 
 def catalog_of(path: Path) -> Catalog:
-    """The catalog of the tables in a directory: `catalog.db` in it. Other tools open it the same way."""
+    """The catalog of the tables in a directory, `catalog.db`. Other tools can open it in the same way."""
     path.mkdir(parents=True, exist_ok=True)
     catalog = SqlCatalog(NAMESPACE, uri=f"sqlite:///{path / CATALOG_FILE}", warehouse=f"file://{path}")
     try:
@@ -111,7 +111,7 @@ class IcebergStore:
         table = self._existing()
         if _last_batch(table, mark.query) >= mark.batch:
             return
-        wanted = schema_to_pyarrow(table.schema(), include_field_ids=False)
+        schema = schema_to_pyarrow(table.schema(), include_field_ids=False)
         keys = pyarrow.concat_tables(
             [rows.select(list(self._target.key)), deleted.select(list(self._target.key))]
         )
@@ -119,7 +119,7 @@ class IcebergStore:
             if keys.num_rows:
                 _delete(change, _any_of(keys, self._target.key))
             if rows.num_rows:
-                change.append(_complete(rows, wanted))
+                change.append(_complete(rows, schema))
             change.set_properties({_property(mark.query): str(mark.batch)})
 
     def read(self) -> pyarrow.Table:
@@ -150,11 +150,11 @@ def _conflicts() -> Iterator[None]:
     try:
         yield
     except (CommitFailedException, ValidationException) as error:
-        raise Conflict(f"The Iceberg table was changed by somebody else: {error}") from error
+        raise Conflict(f"Another writer has changed the Iceberg table: {error}") from error
 
 
 def _delete(change: Transaction, rows: BooleanExpression) -> None:
-    """Keys that the table does not have yet are no reason to warn."""
+    """Without the warning about keys that the table does not have."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Delete operation did not match any records")
         change.delete(rows)
@@ -169,25 +169,25 @@ def _property(query: str) -> str:
 
 
 def _any_of(keys: pyarrow.Table, names: tuple[str, ...]) -> BooleanExpression:
-    """Whether a row has one of these keys."""
-    # Their constructors take names and values, which their types do not say.
+    """The condition that a row has one of these keys."""
+    # The constructors take names and values, but their type hints do not say so.
     one_of: Any = In
     equal: Any = EqualTo
     if len(names) == 1:
-        found: BooleanExpression = one_of(names[0], tuple(dict.fromkeys(keys.column(0).to_pylist())))
-        return found
+        condition: BooleanExpression = one_of(names[0], tuple(dict.fromkeys(keys.column(0).to_pylist())))
+        return condition
     each: list[BooleanExpression] = [
         reduce(And, [equal(name, row[name]) for name in names]) for row in keys.to_pylist()
     ]
     return reduce(Or, each)
 
 
-def _complete(rows: pyarrow.Table, wanted: pyarrow.Schema) -> pyarrow.Table:
-    """Columns that the query lacks are null, and all stand in the table's order."""
+def _complete(rows: pyarrow.Table, schema: pyarrow.Schema) -> pyarrow.Table:
+    """The rows with all columns of the table, in its order; columns that the query does not have are null."""
     arrays = [
         rows.column(field.name).cast(field.type)
         if field.name in rows.column_names
         else pyarrow.nulls(rows.num_rows, field.type)
-        for field in wanted
+        for field in schema
     ]
-    return pyarrow.table(arrays, schema=wanted)
+    return pyarrow.table(arrays, schema=schema)

@@ -1,7 +1,8 @@
-"""Iceberg tables looked after: small files joined, old snapshots dropped, files that no snapshot names swept.
+"""Maintenance of Iceberg tables: joins small files, drops old snapshots and removes files that no snapshot
+names.
 
-Files are joined partition by partition, a few at a time, so that memory holds one new file. All of a round is
-one transaction. Removes files below the table's directory."""
+Files are joined partition by partition, a few at a time, so that memory holds only one new file. All joins
+are one transaction. Removes files below the directory of the table."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -18,7 +19,7 @@ from barnabas.spark.tables.maintenance import sweep
 from barnabas.spark.tables.target import TableError
 
 SCHEME = "file://"
-# A file of this size is large enough to be left alone; smaller ones are joined up to it.
+# Files of this size are not joined; smaller ones are joined up to it.
 JOINED_BYTES = 128 << 20
 
 
@@ -38,7 +39,7 @@ def join_small_files(table: Table, staging: str, partition_by: tuple[str, ...]) 
 
 
 def _groups(table: Table) -> Iterator[list[FileScanTask]]:
-    """Two files or more, of one partition, that make one."""
+    """Groups of two or more files of one partition that become one file."""
     open_groups: dict[str, tuple[list[FileScanTask], int]] = {}
     for task in sorted(table.scan().plan_files(), key=lambda task: task.file.file_path):
         size = task.file.file_size_in_bytes
@@ -55,9 +56,9 @@ def _groups(table: Table) -> Iterator[list[FileScanTask]]:
 
 
 def _rows(table: Table, group: list[FileScanTask]) -> Any:
-    """Of files, with the columns that the table has now."""
+    """The rows of files, with the current columns of the table."""
     scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
-    # Files that are added must not number their columns themselves.
+    # Files that are added must not contain field ids.
     return scan.to_table(group).cast(schema_to_pyarrow(table.schema(), include_field_ids=False))
 
 
@@ -67,16 +68,17 @@ def drop_snapshots(table: Table, keep_days: float) -> None:
 
 
 def check_place(table: Table, root: Path) -> None:
-    """A copy of a table names the files of the first: what is beside the copy would seem to be of nobody."""
-    said = Path(table.location().removeprefix(SCHEME))
-    if said.resolve() != root.resolve():
+    """A copy of a table names the files of the original, so the files beside the copy would seem unused."""
+    location = Path(table.location().removeprefix(SCHEME))
+    if location.resolve() != root.resolve():
         raise TableError(
-            f"The Iceberg table at {root} says it is at {said}: it was copied or moved, and is not touched."
+            f"The metadata of the Iceberg table at {root} says that it is at {location}: it was copied or"
+            " moved, and is not maintained."
         )
 
 
 def sweep_files(table: Table, root: Path, keep_days: float) -> int:
-    """Files of data and metadata that nothing names any more; how many there were."""
+    """Remove files of data and metadata that are not used any more; returns how many."""
     named = [path.removeprefix(SCHEME) for path in _named(table)]
     return sum(sweep(root / folder, "*", named, keep_days) for folder in ("data", "metadata"))
 

@@ -1,6 +1,6 @@
-"""What formats have in common when they look after their tables: figures, ages, files that nobody names.
+"""Parts of the maintenance of tables that all formats share: figures, ages, and unused files.
 
-Lists and removes files of a table's directory."""
+Lists and removes files in the directory of a table."""
 
 import os
 import time
@@ -16,7 +16,7 @@ DAY_SECONDS = 86_400
 
 
 class Maintained(NamedTuple):
-    """What was done. Files are those that readers see, bytes all that the table takes on the disk."""
+    """What was done. Files are those that readers see; bytes are all bytes of the table on the disk."""
 
     files_before: int
     files_after: int
@@ -27,7 +27,7 @@ class Maintained(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """Of a table as it is at a moment."""
+    """The figures of a table at one time."""
 
     files: int
     bytes: int
@@ -35,7 +35,7 @@ class Figures(NamedTuple):
 
 
 def maintained(measure: Callable[[], Figures], work: Callable[[], int]) -> Maintained:
-    """Do the work, which says how many files it swept, and tell what has changed."""
+    """Do the work, which returns how many files it removed, and report what has changed."""
     before = measure()
     swept = work()
     after = measure()
@@ -45,15 +45,15 @@ def maintained(measure: Callable[[], Figures], work: Callable[[], int]) -> Maint
 
 
 def disk_bytes(path: str) -> int:
-    """All that lies below a table's path."""
+    """The bytes of all files below the path of a table."""
     filesystem, root = filesystem_of(path)
     return sum(info.size or 0 for info in filesystem.get_file_info(fs.FileSelector(root, recursive=True)))
 
 
 def sweep(root: Path, pattern: str, named: Iterable[str], keep_days: float) -> int:
-    """Remove files below a directory that are not named and not young; how many there were.
+    """Remove files below a directory that are not named and older than `keep_days`; returns how many.
 
-    A table may have been written by way of a link, so that files are known by where they really are."""
+    Real paths are compared, because a table may have been written through a link."""
     limit = time.time() - keep_days * DAY_SECONDS
     kept = {os.path.realpath(path) for path in named}
     old = [

@@ -1,9 +1,9 @@
-"""Plain Parquet files in a directory, for readers that know nothing of tables.
+"""Plain Parquet files in a directory, for readers that do not know table formats.
 
-Tasks write below `_staged`, which readers of Parquet pass over. A commit first writes down, in one file
-under `_commits`, which files it takes and its mark; then it moves them to their places. Whoever comes next
-finishes a move that was cut short, so that a batch is there whole or will be. Maintenance writes what all
-commits say into the newest, and removes the others; for a moment a file may be named twice."""
+Tasks write below `_staged`, which readers of Parquet ignore. A commit first writes one file below `_commits`
+with the names of its files and its mark; then it moves the files to their final names. The next writer or
+reader finishes a move that was interrupted, so a batch is complete, or will be. Maintenance writes the
+content of all commits into the newest one and removes the others; for a moment a file may be named twice."""
 
 import json
 import os
@@ -31,7 +31,7 @@ class ParquetStore:
 
     def __init__(self, target: TableTarget) -> None:
         if "://" in target.path:
-            raise TableError("Plain Parquet is written to local directories; choose delta for others.")
+            raise TableError("Plain Parquet needs a local directory: choose delta for other paths.")
         self._target = target
         self._root = Path(target.path).absolute()
         self.staging = str(self._root / STAGED)
@@ -52,7 +52,7 @@ class ParquetStore:
 
     def append(self, files: Sequence[DataFile], mark: Mark) -> None:
         newest = max((int(path.stem) for path in self._commit_files()), default=-1)
-        # Looked up after the place was chosen: a batch that comes between takes it.
+        # This check comes after the number was chosen: a batch that is committed in between takes the number.
         if self.last_batch(mark.query) >= mark.batch:
             return
         taken = {"marks": {mark.query: mark.batch}, "files": [file.path for file in files]}
@@ -61,14 +61,15 @@ class ParquetStore:
         self._move(taken["files"])
 
     def upsert(self, rows: Any, deleted: Any, mark: Mark) -> None:
-        raise TableError("Plain Parquet cannot be upserted: choose delta or iceberg.")
+        raise TableError("Plain Parquet does not allow upsert: choose delta or iceberg.")
 
     def _commit_files(self) -> list[Path]:
         return sorted((self._root / COMMITS).glob("*.json"))
 
     def _commits(self) -> list[dict[str, Any]]:
         while True:
-            # Where maintenance has removed one since they were listed, another has all that it said.
+            # If maintenance has removed a commit since they were listed, another one has its content: list
+            # again.
             with suppress(FileNotFoundError):
                 return [json.loads(path.read_text()) for path in self._commit_files()]
 
@@ -76,7 +77,7 @@ class ParquetStore:
         return list(dict.fromkeys(name for commit in self._commits() for name in commit["files"]))
 
     def finish_moves(self) -> None:
-        """Bring the files of all commits to their places."""
+        """Move the files of all commits to their final names."""
         if any((self._root / STAGED).rglob("*.parquet")):
             for commit in self._commits():
                 self._move(commit["files"])
@@ -86,7 +87,7 @@ class ParquetStore:
             staged, place = self._root / STAGED / name, self._root / name
             if staged.exists():
                 place.parent.mkdir(parents=True, exist_ok=True)
-                # Another may be faster.
+                # Another process may have moved it.
                 with suppress(FileNotFoundError):
                     staged.replace(place)
 
@@ -99,21 +100,22 @@ class ParquetStore:
         partitioning = dataset.partitioning(
             pyarrow.schema([schema.field(name) for name in self._target.partition_by]), flavor="hive"
         )
-        found = dataset.dataset(
+        files = dataset.dataset(
             [str(self._root / name) for name in names],
             schema=schema,
             format="parquet",
             partitioning=partitioning,
             partition_base_dir=str(self._root),
         )
-        return found.to_table()
+        return files.to_table()
 
     def count(self) -> int:
         rows: int = self.read().num_rows
         return rows
 
     def maintain(self, keep_days: float) -> Maintained:
-        """Files that no commit names are swept once they are old: younger ones may be of a task that runs."""
+        """Files that no commit names are removed when they are old; younger ones may belong to a running
+        task."""
         return maintained(self._figures, lambda: self._maintain(keep_days))
 
     def _figures(self) -> Figures:
@@ -125,7 +127,7 @@ class ParquetStore:
         return sweep(self._root, "*.parquet", [str(self._root / name) for name in self._named()], keep_days)
 
     def _join_commits(self) -> None:
-        """Into the newest: that of the next batch comes after it, whoever writes it meanwhile."""
+        """Join all commits into the newest one; a commit that is written meanwhile has a higher number."""
         paths = self._commit_files()
         if len(paths) < 2:
             return
@@ -134,7 +136,7 @@ class ParquetStore:
         try:
             commits = [json.loads(path.read_text()) for path in paths]
         except FileNotFoundError as error:
-            raise Conflict(f"Somebody else looks after {self._root} as well.") from error
+            raise Conflict(f"Another process is maintaining {self._root} too.") from error
         for commit in commits:
             files.update(dict.fromkeys(commit["files"]))
             for query, batch in commit["marks"].items():
@@ -145,7 +147,8 @@ class ParquetStore:
 
 
 def _write_whole(path: Path, data: bytes, *, is_new: bool = False) -> None:
-    """A file that is there whole or not at all, also after a crash; Conflict where a new one is there."""
+    """Write a file so that it is complete or missing, even after a crash. With `is_new`, Conflict if it
+    exists."""
     partial = path.with_suffix(f".{uuid.uuid4().hex}.partial")
     with partial.open("wb") as file:
         file.write(data)
@@ -157,6 +160,6 @@ def _write_whole(path: Path, data: bytes, *, is_new: bool = False) -> None:
     try:
         path.hardlink_to(partial)
     except FileExistsError as error:
-        raise Conflict(f"Somebody else has written {path} just now.") from error
+        raise Conflict(f"Another writer has just written {path}.") from error
     finally:
         partial.unlink()

@@ -1,4 +1,4 @@
-"""The data source `barnabas_table`: tasks write Parquet files, the driver adds them to the table at once."""
+"""The data source `barnabas_table`: tasks write Parquet files, and the driver adds them all to the table."""
 
 import uuid
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ QUERY_PROPERTY = "sql.streaming.queryId"
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What a task has written, and for which query."""
+    """The files that a task has written, and its query."""
 
     query: str
     files: "list[DataFile]"
@@ -46,7 +46,7 @@ class TableSource(DataSource):
 
 
 def _fitting(target: TableTarget, schema: "StructType") -> "Fitting":
-    """Made where the query is planned: the table is there, with all columns, before a task writes."""
+    """Called when the query is planned: the table exists, with all columns, before a task writes."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from barnabas.spark.tables.fitting import fitting_of
@@ -80,7 +80,7 @@ def _append(target: TableTarget, messages: list[Any], query: str, batch: int) ->
 
 
 class BatchTableWriter(DataSourceArrowWriter):
-    """A job that is run twice writes twice: only streams have numbers of batches."""
+    """A job that runs twice writes twice: only streams have batch numbers."""
 
     def __init__(self, target: TableTarget, schema: "StructType") -> None:
         self._target = target
@@ -95,7 +95,7 @@ class BatchTableWriter(DataSourceArrowWriter):
 
 
 class StreamTableWriter(DataSourceStreamArrowWriter):
-    """Files of a batch that is tried again are new ones; those of the first try are swept by maintenance."""
+    """A batch that is tried again writes new files; maintenance removes those of the first try."""
 
     def __init__(self, target: TableTarget, schema: "StructType") -> None:
         self._target = target

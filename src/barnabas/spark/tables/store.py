@@ -1,4 +1,4 @@
-"""What a table format must be able to do; one module for each format does it."""
+"""What a table format must be able to do. There is one module for each format."""
 
 import random
 import time
@@ -13,45 +13,46 @@ from barnabas.spark.tables.maintenance import Maintained
 from barnabas.spark.tables.target import Conflict, Mark, TableError, TableTarget
 
 T = TypeVar("T")
-# Maintenance and a query that runs may meet; so often in a row they do not, unless batches take no time.
+# Maintenance and a running query may change a table at the same time, but hardly this often in a row.
 ATTEMPTS_MAX = 8
 PAUSE_SECONDS_MAX = 1.0
 
 
 class Store(Protocol):
-    # Where tasks put their files, and whether those have the columns that directories are named by.
+    # The directory for the files of tasks, and whether these contain the partition columns.
     staging: str
     keeps_partition_columns: bool
 
     def schema(self) -> pyarrow.Schema | None:
-        """Of the table as it is; None where there is none."""
+        """The schema of the table; None if there is no table."""
 
     def prepare(self, fitting: Fitting) -> None:
-        """Make the table, or give it the columns it lacks."""
+        """Create the table, or add missing columns to it."""
 
     def last_batch(self, query: str) -> int:
-        """The last batch of a query that is in the table; -1 where none is."""
+        """The last batch of a query in the table, or -1."""
 
     def append(self, files: Sequence[DataFile], mark: Mark) -> None:
-        """All of the files become part of the table at once, with the mark, unless that is there already.
-        Conflict where the table changed since it was looked up."""
+        """Add all files and the mark to the table at once, unless it has the mark already. Raises Conflict if
+        the table has changed meanwhile."""
 
     def upsert(self, rows: Any, deleted: Any, mark: Mark) -> None:
-        """Rows replace those of the same key; keys of `deleted` go. All at once, with the mark, as above."""
+        """Replace the rows with the same keys and remove the keys in `deleted`, at once, with the mark, as in
+        append()."""
 
     def read(self) -> pyarrow.Table: ...
 
     def count(self) -> int: ...
 
     def maintain(self, keep_days: float) -> Maintained:
-        """Join small files, let go of old versions, sweep what no version names, as far as the format can.
+        """Join small files, remove old versions and remove unused files, as far as the format allows.
 
-        What is younger than `keep_days` stays: it may be of a query that runs, or of a reader that is slow.
-        Conflict where the table changed meanwhile."""
+        Files that are younger than `keep_days` stay: a running query or a slow reader may need them. Raises
+        Conflict if the table has changed meanwhile."""
 
 
 def store_of(target: TableTarget) -> Store:
-    """The store of a target's format; needs the library of that format."""
+    """The store for the format of a target; needs the library of the format."""
     try:
         if target.format == "delta":
             from barnabas.spark.tables.delta import DeltaStore
@@ -63,7 +64,7 @@ def store_of(target: TableTarget) -> Store:
             return IcebergStore(target)
     except ImportError as error:
         raise TableError(
-            f"Tables of {target.format} need libraries: pip install 'barnabas[spark]'."
+            f"Tables of format {target.format} need libraries: pip install 'barnabas[spark]'."
         ) from error
     from barnabas.spark.tables.parquet import ParquetStore
 
@@ -71,17 +72,17 @@ def store_of(target: TableTarget) -> Store:
 
 
 def append(store: Store, files: Sequence[DataFile], mark: Mark) -> None:
-    """Take files into a table, as often as somebody else is faster."""
+    """Add files to a table; try again after a conflict."""
     _patiently(lambda: store.append(files, mark))
 
 
 def upsert(store: Store, rows: Any, deleted: Any, mark: Mark) -> None:
-    """Take rows into a table, as often as somebody else is faster."""
+    """Upsert rows into a table; try again after a conflict."""
     _patiently(lambda: store.upsert(rows, deleted, mark))
 
 
 def maintain(target: TableTarget, keep_days: float) -> Maintained:
-    """Look after a table, also while a query writes into it; TableError where there is none."""
+    """Maintain a table, even while a query writes to it; TableError if there is no table."""
     store = store_of(target)
     if store.schema() is None:
         raise TableError(f"There is no {target.format} table at {target.path} yet: run the pipeline first.")
@@ -89,7 +90,7 @@ def maintain(target: TableTarget, keep_days: float) -> Maintained:
 
 
 def _patiently(attempt: Callable[[], T]) -> T:
-    """Try again where somebody else has changed the table, who is then given time to change it once more."""
+    """Try again after a conflict, with a pause so that the other writer can finish."""
     for number in range(1, ATTEMPTS_MAX):
         try:
             return attempt()

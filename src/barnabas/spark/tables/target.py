@@ -1,4 +1,4 @@
-"""Where rows go and how: the description of a table, and the mark by which a batch is known. Pure values."""
+"""The description of a table to write to, and the mark of a batch. Pure values."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -10,15 +10,15 @@ DELETED = "_deleted"
 
 
 class TableError(Exception):
-    """Rows cannot go into a table; the sentence says why and what to do."""
+    """Rows cannot be written to a table; the text says why and what to do."""
 
 
 class Conflict(TableError):
-    """Somebody else has changed the table meanwhile; nothing was done, and it may be tried again."""
+    """Another writer has changed the table meanwhile. Nothing was done, and it may be tried again."""
 
 
 class Mark(NamedTuple):
-    """A batch of a query. A table remembers the last of each query, and takes none twice."""
+    """A batch of a query. A table stores the last mark of each query, so no batch is written twice."""
 
     query: str
     batch: int
@@ -26,9 +26,9 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TableTarget:
-    """`partition_by` are columns whose values become directories. An upsert replaces rows by `key`; of
-    several rows of one key in a batch the last by `order_by` wins; one whose column `_deleted` is true
-    deletes."""
+    """`partition_by` are columns whose values become directories. An upsert replaces rows by `key`; a row
+    whose column `_deleted` is true deletes them. If a batch has several rows with one key, the last one by
+    `order_by` is used."""
 
     path: str
     format: str = "delta"
@@ -40,14 +40,16 @@ class TableTarget:
 
     def __post_init__(self) -> None:
         if self.format not in FORMATS:
-            raise TableError(f"A table's format is one of {', '.join(FORMATS)}, not {self.format!r}.")
+            raise TableError(
+                f"The format of a table must be one of {', '.join(FORMATS)}, not {self.format!r}."
+            )
         if self.mode not in MODES:
-            raise TableError(f"A table's mode is one of {', '.join(MODES)}, not {self.mode!r}.")
+            raise TableError(f"The mode of a table must be one of {', '.join(MODES)}, not {self.mode!r}.")
         if self.mode == "upsert" and (not self.key or self.format == "parquet"):
-            raise TableError("An upsert needs a key, and a table of format delta or iceberg.")
+            raise TableError("The mode upsert needs a key, and a table of format delta or iceberg.")
 
     def as_options(self) -> dict[str, str]:
-        """For the data source, whose options are texts."""
+        """The target as options of the data source."""
         values = asdict(self)
         return {
             **{name: str(values[name]) for name in ("path", "format", "mode")},
@@ -58,10 +60,10 @@ class TableTarget:
 
 
 def target_of(options: Mapping[str, str]) -> TableTarget:
-    """The other way round; Spark hands options over in any case."""
+    """The target from options of the data source; the case of names does not matter."""
     given = {name.lower(): value for name, value in options.items()}
     if not given.get("path"):
-        raise TableError("Say where the table is: option path.")
+        raise TableError("The option path is missing: set it to the path of the table.")
     values: dict[str, Any] = {"path": given["path"]}
     for name in ("format", "mode"):
         if given.get(name):

@@ -1,7 +1,6 @@
-"""DataFrames into tables: appended by tasks, or upserted on the driver; each batch once."""
+"""Writes streaming DataFrames to tables: tasks append, or the driver upserts; each batch once."""
 
 import json
-import uuid
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -14,25 +13,18 @@ FORMAT = "barnabas_table"
 def write_stream(
     frame: DataFrame, target: TableTarget, checkpoint: str, name: str, trigger: dict[str, Any]
 ) -> Any:
-    """Start a query that keeps the table up with the frame."""
+    """Start a query that writes the frame to the table."""
     writer = frame.writeStream.queryName(name).option("checkpointLocation", checkpoint).trigger(**trigger)
     if target.mode == "append":
         return writer.format(FORMAT).options(**target.as_options()).outputMode("append").start()
     return writer.foreachBatch(Upsert(target, checkpoint)).outputMode("update").start()
 
 
-def write_batch(frame: DataFrame, target: TableTarget) -> None:
-    if target.mode == "append":
-        frame.write.format(FORMAT).options(**target.as_options()).mode("append").save()
-    else:
-        upsert(frame, target, Mark(f"job-{uuid.uuid4()}", 0))
-
-
 class Upsert:
-    """What foreachBatch calls; it travels to the process that runs the query.
+    """The function for foreachBatch; it is pickled for the process that runs the query.
 
-    Spark tells it the batch but not the query, whose id stands in the checkpoint: a query that is begun
-    anew counts its batches from 0 again, and must not be taken for the old one."""
+    Spark passes the number of the batch but not the id of the query, which is read from the checkpoint: a new
+    query counts its batches from 0 again and must not be taken for the old one."""
 
     def __init__(self, target: TableTarget, checkpoint: str) -> None:
         self._target = target
@@ -41,28 +33,27 @@ class Upsert:
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         if self._query is None:
-            written = frame.sparkSession.read.text(f"{self._checkpoint}/metadata").head()
-            assert written is not None, "Spark writes the metadata of a query before its first batch"
-            self._query = str(json.loads(written[0])["id"])
+            metadata = frame.sparkSession.read.text(f"{self._checkpoint}/metadata").head()
+            assert metadata is not None, "Spark writes the metadata of a query before its first batch"
+            self._query = str(json.loads(metadata[0])["id"])
         upsert(frame, self._target, Mark(self._query, batch))
 
 
 def upsert(frame: DataFrame, target: TableTarget, mark: Mark) -> None:
-    """The newest row of each key replaces the table's; one that is marked deleted takes it away."""
+    """Replace rows of the table by the newest row of each key; rows marked as deleted remove them."""
     from barnabas.spark.tables import store as stores
-    from barnabas.spark.tables.fitting import fitting_of
-    from barnabas.spark.tables.newest import newest_of_each_key
+    from barnabas.spark.tables.fitting import fitting_of, newest_of_each_key
 
     store = stores.store_of(target)
     if store.last_batch(mark.query) >= mark.batch:
         return
     rows = newest_of_each_key(frame.toArrow(), target)
-    gone = rows.filter(rows.column(DELETED)) if DELETED in rows.column_names else rows.slice(0, 0)
+    deleted = rows.filter(rows.column(DELETED)) if DELETED in rows.column_names else rows.slice(0, 0)
     if DELETED in rows.column_names:
         import pyarrow.compute as compute
 
         rows = rows.filter(compute.invert(compute.fill_null(rows.column(DELETED), False)))
-        rows, gone = rows.drop_columns([DELETED]), gone.drop_columns([DELETED])
+        rows, deleted = rows.drop_columns([DELETED]), deleted.drop_columns([DELETED])
     fitting = fitting_of(store.schema(), rows.schema, evolve=target.evolve)
     store.prepare(fitting)
-    stores.upsert(store, fitting.fit(rows), fitting.fit(gone), mark)
+    stores.upsert(store, fitting.fit(rows), fitting.fit(deleted), mark)

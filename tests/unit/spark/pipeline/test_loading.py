@@ -123,12 +123,13 @@ MISTAKES = (
     (
         "topic: orders}",
         "topic: orders, start: noon}",
-        "4: start of orders is 'noon'; it is earliest, latest, group, now-10m or -100.",
+        "4: start of orders is 'noon', but must be earliest, latest, group, now-<duration> such as now-10m,"
+        " or -<records> such as -100.",
     ),
     (
         "{from: orders,",
         "{from: oders,",
-        "6: A sink takes 'oders', which is no source or step; did you mean orders?",
+        "6: A sink reads 'oders', which is not a source or step; did you mean orders?",
     ),
     (
         "topic: copies",
@@ -139,12 +140,12 @@ MISTAKES = (
     (
         "topic: copies",
         "topic: copies, mode: update",
-        "6: mode of a sink into a topic is append or complete, not 'update'.",
+        "6: mode of a sink to a topic must be append or complete, not 'update'.",
     ),
     (
         "checkpoint: ./state",
         "checkpoint: ${NOT_SET}",
-        "2: checkpoint of the pipeline names ${NOT_SET}, which is not set; "
+        "2: checkpoint of the pipeline uses ${NOT_SET}, which is not set; "
         "set it, or write ${NOT_SET:-default}.",
     ),
     ("checkpoint: ./state\n", "", "1: the pipeline needs the field checkpoint."),
@@ -156,32 +157,32 @@ MISTAKES = (
     (
         "topic: orders}",
         "topic: orders, dedupe: [id]}",
-        "4: Source orders drops duplicates, which needs a watermark to forget old ones.",
+        "4: Source orders drops duplicates and needs a watermark, so that old rows can be forgotten.",
     ),
     (
         "topic: copies",
         "table: {path: ./t, mode: upsert}",
-        "6: The table ./t is upserted by key: name its columns in key.",
+        "6: The table ./t has mode upsert and needs a key: name the columns of the key.",
     ),
     (
         "topic: copies",
         "table: {path: ./t, format: parquet, mode: upsert, key: a}",
-        "6: The table ./t is plain Parquet, which cannot be upserted: choose delta or iceberg.",
+        "6: The table ./t is plain Parquet, which does not allow upsert: choose delta or iceberg.",
     ),
     (
         "topic: copies",
         "topic: copies, table: {path: ./t}",
-        "6: A sink has either a topic or a table.",
+        "6: A sink needs either a topic or a table.",
     ),
     (
         "sinks:\n",
         "trigger: often\nsinks:\n",
-        " trigger is 'often'; it is a time such as 5s, or available-now.",
+        " trigger is 'often', but must be a duration such as 5s, or available-now.",
     ),
     (
         "sinks:\n",
         f"{STEPS}{{name: orders, sql: SELECT 1}}\nsinks:\n",
-        "6: There are two frames named orders: sources and steps share their names.",
+        "6: The name orders is used twice: sources and steps need different names.",
     ),
     (
         "sinks:\n",
@@ -191,9 +192,9 @@ MISTAKES = (
     (
         "sinks:\n",
         "quality:\n  orders: [{check: a > 0}]\nsinks:\n",
-        "6: Rules of orders quarantine rows; say in dead_letters to which topic.",
+        "6: Rules of orders quarantine rows: name their topic in dead_letters.",
     ),
-    ("sources:", "sources: [", "5: This is not YAML: expected ',' or ']', but got '<scalar>'."),
+    ("sources:", "sources: [", "5: This is not valid YAML: expected ',' or ']', but got '<scalar>'."),
 )
 
 
@@ -214,4 +215,6 @@ def test_an_empty_file(write: Write) -> None:
 
 def test_a_module_without_a_pipeline(write: Write) -> None:
     path = write("x = 1\n", "no_pipeline.py")
-    assert problems_of(path) == [" It must define `pipeline`, a barnabas.spark.pipeline.definition.Pipeline."]
+    assert problems_of(path) == [
+        " The module must define `pipeline`, a barnabas.spark.pipeline.definition.Pipeline."
+    ]

@@ -117,7 +117,7 @@ def test_a_copy_of_an_iceberg_table_is_not_swept(tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "first", tmp_path / "copy")
     copy = TableTarget(str(tmp_path / "copy" / "orders"), format="iceberg")
     before = data_files(copy)
-    with pytest.raises(TableError, match=r"says it is at .*first/orders: it was copied or moved"):
+    with pytest.raises(TableError, match=r"says that it is at .*first/orders: it was copied or moved"):
         maintain(copy, keep_days=0)
     assert data_files(copy) == before
 

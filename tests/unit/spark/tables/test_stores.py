@@ -8,8 +8,7 @@ import pyarrow
 import pytest
 from tests.unit.spark.tables.filling import append, orders, rows_of
 
-from barnabas.spark.tables.fitting import fitting_of
-from barnabas.spark.tables.newest import newest_of_each_key
+from barnabas.spark.tables.fitting import fitting_of, newest_of_each_key
 from barnabas.spark.tables.store import Store, store_of
 from barnabas.spark.tables.target import Mark, TableError, TableTarget, target_of
 
@@ -87,7 +86,7 @@ def test_a_narrower_type_is_widened(target: TableTarget) -> None:
 
 def test_a_table_that_must_not_evolve_says_so(target: TableTarget) -> None:
     append(target, orders((1, "tea", 2.5)), Mark("query", 0))
-    with pytest.raises(TableError, match="no place for city"):
+    with pytest.raises(TableError, match="no column for city"):
         fitting_of(
             store_of(target).schema(),
             pyarrow.schema([("id", pyarrow.int64()), ("city", "string")]),
@@ -140,7 +139,7 @@ def test_the_newest_row_of_each_key() -> None:
 
 
 def test_a_key_that_is_not_there_is_told() -> None:
-    with pytest.raises(TableError, match="have no column number, only id, category, amount"):
+    with pytest.raises(TableError, match="have no column number; they have id, category, amount"):
         newest_of_each_key(orders((1, "a", 1.0)), TableTarget("t", mode="upsert", key=("number",)))
 
 
@@ -152,7 +151,7 @@ def test_options_and_back() -> None:
 @pytest.mark.parametrize(
     "options, told",
     [
-        ({}, "Say where the table is"),
+        ({}, "The option path is missing"),
         ({"path": "t", "format": "orc"}, "one of delta, iceberg, parquet"),
         ({"path": "t", "mode": "merge"}, "one of append, upsert"),
         ({"path": "t", "mode": "upsert"}, "needs a key"),
