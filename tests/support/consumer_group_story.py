@@ -1,4 +1,4 @@
-"""A consumer group with its members, a journal and a clock, for tests that tell stories.
+"""A consumer group with its members, a journal and a clock, for tests.
 
 Members keep the protocol's rules: they adopt the epoch and the partitions of each answer, and say what they
 own once they have given partitions up. A test can make one slow, lose its answers, or let time pass."""
@@ -28,7 +28,7 @@ _SUBSCRIPTION = ("subscribed_topic_names", "subscribed_topic_regex")
 
 
 class FakeTopics:
-    """Topics that come, go and grow. A topic made anew has another id."""
+    """Topics that are created, deleted and extended. A topic that is created again has another id."""
 
     def __init__(self, **counts: int) -> None:
         self._counts: dict[str, int] = {}
@@ -66,12 +66,12 @@ class FakeTopics:
 
 @dataclass(slots=True)
 class StoryMember:
-    """What a client knows of its membership."""
+    """What a client knows about its membership."""
 
     member_id: str
     instance_id: str | None = None
     epoch: int = 0
-    # What it was told to have, and what it reads: also what it has been slow to give up.
+    # What is assigned to it, and what it reads: also partitions that it has not revoked yet.
     wanted: set[tuple[Uuid, int]] = field(default_factory=set)
     owned: set[tuple[Uuid, int]] = field(default_factory=set)
     must_report: bool = False
@@ -89,7 +89,7 @@ class StoryMember:
         self.owned |= self.wanted
 
     def report(self) -> list[TopicPartitions]:
-        """Give up what is no longer wanted, and say what is left."""
+        """Revoke what is no longer assigned, and return what is left."""
         self.owned = set(self.wanted)
         self.must_report = False
         by_topic: dict[Uuid, list[int]] = {}
@@ -128,7 +128,7 @@ class ConsumerGroupStory:
     def beat(
         self, name: str, *, adopt: bool = True, report: bool = True, **fields: Any
     ) -> ConsumerGroupHeartbeatResponse:
-        """A heartbeat that says what changed; without `report`, the member is slow to give partitions up."""
+        """A heartbeat with what changed; without `report`, the member is slow to revoke partitions."""
         member = self.members[name]
         member.subscription |= {key: value for key, value in fields.items() if key in _SUBSCRIPTION}
         if member.must_say_all:
@@ -155,15 +155,17 @@ class ConsumerGroupStory:
         request = ConsumerGroupHeartbeatRequest(group_id=GROUP, **fields)
         return self.take(self.group.heartbeat(request, CLIENT, version, self.now_ms))
 
-    def settle(self, rounds: int = 20) -> None:
-        """Everybody sends heartbeats until nothing is written any more."""
-        for _ in range(rounds):
+    def settle(self, heartbeats: int = 20) -> None:
+        """All members send heartbeats until nothing more is written."""
+        for _ in range(heartbeats):
             written = len(self.journal)
             for name in list(self.members):
                 self.beat(name)
             if len(self.journal) == written:
                 return
-        raise AssertionError(f"the group is not at rest after {rounds} rounds: {self.group.state_name}")
+        raise AssertionError(
+            f"the group is not stable after {heartbeats} heartbeats: {self.group.state_name}"
+        )
 
     def owned(self, name: str) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
@@ -198,7 +200,7 @@ class ConsumerGroupStory:
         self.take(self.group.topics_changed(self.now_ms))
 
     def replayed(self, *, compacted: bool = False) -> ConsumerGroup:
-        """The group as another broker would rebuild it from the journal."""
+        """The group as another broker would load it from the journal."""
         records = self.journal
         if compacted:
             last = {record.key: number for number, record in enumerate(records)}
@@ -209,13 +211,13 @@ class ConsumerGroupStory:
         return group
 
     def fail_over(self) -> None:
-        """Another broker takes the group: soft state is lost, timers start anew."""
+        """Another broker takes over: state in memory is lost, timers start again."""
         self.group = self.replayed()
         self.timers.clear()
         self.take(self.group.loaded(self.now_ms))
 
     def typed(self, start: int = 0) -> list[GroupRecord]:
-        """The journal from a place on, readable."""
+        """The decoded records of the journal from a position on."""
         found = [decode(record) for record in self.journal[start:]]
         return [record for record in found if record is not None]
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.support.group_machines import Answer, ShardBench, durable
+from tests.support.group_machines import Answer, MachineBench, durable
 
 from barnabas.errors import ErrorCode
 from barnabas.groups.classic.group import ClientInfo
@@ -62,7 +62,7 @@ def join_request(member_id: str = "", instance_id: str | None = None) -> JoinGro
 
 
 def ask_to_join(
-    bench: ShardBench, member_id: str = "", instance_id: str | None = None, version: int = 9
+    bench: MachineBench, member_id: str = "", instance_id: str | None = None, version: int = 9
 ) -> Answer:
     request = join_request(member_id, instance_id)
     return bench.ask(
@@ -70,14 +70,14 @@ def ask_to_join(
     )
 
 
-def new_member_id(bench: ShardBench) -> str:
+def new_member_id(bench: MachineBench) -> str:
     answer = ask_to_join(bench).value
     assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
     member_id: str = answer.member_id
     return member_id
 
 
-def ask_to_sync(bench: ShardBench, member_id: str, generation: int, **assigned: bytes) -> Answer:
+def ask_to_sync(bench: MachineBench, member_id: str, generation: int, **assigned: bytes) -> Answer:
     request = SyncGroupRequest(
         group_id=GROUP,
         member_id=member_id,
@@ -91,7 +91,7 @@ def ask_to_sync(bench: ShardBench, member_id: str, generation: int, **assigned: 
     return bench.ask(lambda machine, waiter: machine.sync_group(request, 5, waiter, bench.now_ms))
 
 
-def stable_member(bench: ShardBench, instance_id: str | None = None) -> tuple[str, int]:
+def stable_member(bench: MachineBench, instance_id: str | None = None) -> tuple[str, int]:
     """A group of one, with all partitions: its member id and generation."""
     member_id = "" if instance_id is not None else new_member_id(bench)
     joined = ask_to_join(bench, member_id, instance_id)
@@ -102,13 +102,13 @@ def stable_member(bench: ShardBench, instance_id: str | None = None) -> tuple[st
     return member_id, generation
 
 
-def heartbeat(bench: ShardBench, member_id: str, generation: int, group: str = GROUP) -> int:
+def heartbeat(bench: MachineBench, member_id: str, generation: int, group: str = GROUP) -> int:
     request = HeartbeatRequest(group_id=group, member_id=member_id, generation_id=generation)
     code: int = bench.call(lambda machine: machine.heartbeat(request, bench.now_ms)).error_code
     return code
 
 
-def leave(bench: ShardBench, member_id: str, group: str = GROUP) -> object:
+def leave(bench: MachineBench, member_id: str, group: str = GROUP) -> object:
     request = LeaveGroupRequest(group_id=group, members=[MemberIdentity(member_id=member_id)])
     answer = bench.call(lambda machine: machine.leave_group(request, 5, bench.now_ms))
     return answer.error_code, [member.error_code for member in answer.members]
@@ -118,7 +118,7 @@ def leave(bench: ShardBench, member_id: str, group: str = GROUP) -> object:
 
 
 def consumer_heartbeat(
-    bench: ShardBench, member_id: str = "modern", epoch: int = 0, **fields: Any
+    bench: MachineBench, member_id: str = "modern", epoch: int = 0, **fields: Any
 ) -> ConsumerGroupHeartbeatResponse:
     joining: dict[str, Any] = {}
     if epoch == 0:
@@ -140,7 +140,7 @@ def consumer_heartbeat(
 
 
 def commit(
-    bench: ShardBench,
+    bench: MachineBench,
     offset: int = 7,
     member_id: str = "",
     generation: int = -1,
@@ -159,7 +159,7 @@ def commit(
 
 
 def txn_commit(
-    bench: ShardBench,
+    bench: MachineBench,
     offset: int = 7,
     member_id: str = "",
     generation: int = -1,
@@ -181,7 +181,7 @@ def txn_commit(
 
 
 def fetch(
-    bench: ShardBench, *, stable: bool = False, member_id: str | None = None, epoch: int = -1
+    bench: MachineBench, *, stable: bool = False, member_id: str | None = None, epoch: int = -1
 ) -> tuple[int, int]:
     """(error, offset)."""
     request = OffsetFetchRequestGroup(
@@ -197,21 +197,23 @@ def fetch(
     return partition.error_code, partition.committed_offset
 
 
-def delete_group(bench: ShardBench, group: str = GROUP) -> int:
+def delete_group(bench: MachineBench, group: str = GROUP) -> int:
     code: int = bench.call(lambda machine: machine.delete_group(group, bench.now_ms)).error_code
     return code
 
 
-def listed(bench: ShardBench, states: tuple[str, ...] = (), types: tuple[str, ...] = ()) -> list[ListedGroup]:
+def listed(
+    bench: MachineBench, states: tuple[str, ...] = (), types: tuple[str, ...] = ()
+) -> list[ListedGroup]:
     groups: list[ListedGroup] = bench.call(lambda machine: machine.list_groups(states, types))
     return groups
 
 
-def group_kind(bench: ShardBench) -> type | None:
+def group_kind(bench: MachineBench) -> type | None:
     group = bench.machine.groups.find(GROUP)
     return None if group is None else type(group)
 
 
-def check_replay(bench: ShardBench) -> None:
+def check_replay(bench: MachineBench) -> None:
     assert durable(bench.replayed()) == durable(bench.machine)
     assert durable(bench.replayed_compacted()) == durable(bench.machine)

@@ -1,4 +1,4 @@
-"""A GroupMachine on a list instead of a log, with time that passes when a test says so."""
+"""A GroupMachine with a list as its journal, and time that passes when a test says so."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ OFFSET_TYPES = (0, 1)
 
 @dataclass
 class FakeTopics:
-    """Topics with their partition counts; the id is made of the name and of how often it was made."""
+    """Topics with their partition counts; an id is made from the name and how often it was created."""
 
     counts: dict[str, int] = field(default_factory=dict)
     made: dict[str, int] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class FakeTopics:
 
 
 class Answer:
-    """A waiter that keeps what it gets."""
+    """A waiter that keeps its answer."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []
@@ -60,7 +60,7 @@ class Answer:
         return self.values[0]
 
 
-class ShardBench:
+class MachineBench:
     """Decides, journals, applies and answers as the runtime does."""
 
     def __init__(self, settings: GroupSettings, topics: FakeTopics) -> None:
@@ -101,7 +101,7 @@ class ShardBench:
         self.machine.apply_marker(producer, is_commit)
 
     def pass_time(self, duration_ms: int) -> None:
-        """Let timers run out in their order."""
+        """Let time pass; timers run out in order."""
         end_ms = self.now_ms + duration_ms
         while True:
             due = min(self.timers, key=lambda key: self.timers[key], default=None)
@@ -146,14 +146,14 @@ class ShardBench:
         return machine
 
     def fail_over(self) -> None:
-        """Another broker takes over: all that is not in the journal is forgotten."""
+        """Another broker takes over: everything that is not in the journal is lost."""
         self.machine = self.replayed()
         self.timers.clear()
         self.call(lambda machine: machine.loaded(self.now_ms))
 
 
 def durable(machine: GroupMachine) -> dict[str, object]:
-    """What a machine must have again after a replay, in a form that compares."""
+    """What a machine must have again after a replay, in a form that can be compared."""
     state: dict[str, object] = {"offsets": machine.groups.offsets.durable_state()}
     for group in machine.groups.in_journal():
         kept = group.saved if isinstance(group, ClassicGroup) else dict(vars(group.durable))

@@ -1,4 +1,4 @@
-"""A classic group told as a story: members by name, a clock that moves when told to, an inbox for each.
+"""A classic group for tests: members by name, a clock that the test moves, an inbox for each member.
 
 Plays the runtime (journal, apply, answer, timers) and the members' side of the protocol, step by step."""
 
@@ -31,13 +31,13 @@ _CODES = {int(code): code for code in ErrorCode}
 
 
 def subscription(*topics: str) -> bytes:
-    """What a consumer says of itself: version 0 of the consumer protocol."""
+    """The subscription of a consumer: version 0 of the consumer protocol."""
     return b"\0\0" + encode_message(ConsumerProtocolSubscription(topics=list(topics)), 0, NEVER)
 
 
 @dataclass
 class Person:
-    """What one member knows and wants."""
+    """What one member knows and sends."""
 
     name: str
     version: int = 9
@@ -56,12 +56,12 @@ class Person:
 
     @property
     def sync_version(self) -> int:
-        """Of the clients that spoke this version of JoinGroup; from 5 on a sync names its protocol."""
+        """The SyncGroup version of clients with this JoinGroup version; from 5 on it names the protocol."""
         return 5 if self.version >= 7 else 3
 
 
 class Call:
-    """A parked request of one person."""
+    """A parked request of one member."""
 
     def __init__(self, person: Person) -> None:
         self.person = person
@@ -129,7 +129,7 @@ class GroupStory:
 
     @property
     def member_names(self) -> set[str]:
-        """Of whom the group holds to be in."""
+        """The names of the group's members."""
         names = {person.member_id: person.name for person in self.people.values()}
         return {names.get(member.id, member.id) for member in self.group.members}
 
@@ -156,7 +156,7 @@ class GroupStory:
         return self._ask(call, self.group.join(request, client, person.version, call, self.clock.now_ms()))
 
     def enter(self, name: str, **traits: Any) -> Answer | None:
-        """Join in one or two steps, as the version wants it."""
+        """Join in one or two steps, as the version requires."""
         answer = self.join(name, **traits)
         if answer is not None and answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             return self.join(name)
@@ -210,7 +210,7 @@ class GroupStory:
     def commit(
         self, name: str | None, *, transactional: bool = False, generation: int | None = None
     ) -> ErrorCode:
-        """Would a commit be taken? It counts as a heartbeat if so."""
+        """The error code of a commit. An accepted one counts as a heartbeat."""
         committer = Committer()
         if name is not None:
             person = self.people[name]
@@ -226,7 +226,7 @@ class GroupStory:
     # Whole scenes
 
     def stable(self, *names: str, **traits: Any) -> "GroupStory":
-        """These members are in and have their assignments: each is given its own name."""
+        """These members have joined and have their assignments: each gets its own name."""
         for name in names:
             self.enter(name, **traits)
         self.rejoin_all()
@@ -235,7 +235,7 @@ class GroupStory:
         return self
 
     def rejoin_all(self) -> None:
-        """Everybody who is in joins again, and time passes until the round is prepared."""
+        """All members join again, and time passes until all have joined."""
         for person in list(self.people.values()):
             if person.waiting is None and person.member_id in self._member_ids():
                 self.join(person.name)
@@ -253,7 +253,7 @@ class GroupStory:
     # Time
 
     def pass_time(self, milliseconds: int, *, heartbeats: Iterable[str] = ()) -> None:
-        """Timers lapse in their order; those who send heartbeats do so every second."""
+        """Timers run out in order; members that send heartbeats send one every second."""
         names = list(heartbeats)
         end_ms = self.clock.now_ms() + milliseconds
         while self.clock.now_ms() < end_ms:
@@ -283,7 +283,7 @@ class GroupStory:
             self._set_timers([Timer(key, 1000)])
 
     def time_left_ms(self, kind: str, name: str | None = None) -> int | None:
-        """Until a timer of the group, or of one of its members, lapses; None if it is not set."""
+        """The time until a timer of the group or of a member runs out; None if it is not set."""
         member_id = None if name is None else self.people[name].member_id
         due = self._timers.get(timer_key(GROUP, kind, member_id))
         return None if due is None else due[0] - self.clock.now_ms()
@@ -326,7 +326,7 @@ class GroupStory:
             self._timers[timer.key] = (due_ms, next(self._timer_numbers))
 
     def replayed(self) -> ClassicGroup:
-        """The group as another coordinator would read it."""
+        """The group as another coordinator would load it."""
         group = self._new_group()
         for record in self.journal:
             group.apply(value_of(record))
@@ -338,7 +338,7 @@ class GroupStory:
         return [value.generation for value in values if value is not None]
 
     def fail_over(self) -> None:
-        """Another coordinator takes over: what was parked is lost, as are all timers."""
+        """Another coordinator takes over: parked calls and timers are lost."""
         for person in self.people.values():
             person.waiting = None
         self._timers.clear()

@@ -1,12 +1,12 @@
-"""A machine with two topics, shared by the stories about machines."""
+"""A machine with two topics for the tests of this package."""
 
 import pytest
 from tests.support.group_calls import SETTINGS
-from tests.support.group_machines import FakeTopics, ShardBench
+from tests.support.group_machines import FakeTopics, MachineBench
 
 
 @pytest.fixture
-def bench() -> ShardBench:
+def bench() -> MachineBench:
     topics = FakeTopics()
     topics.make("topic", 4)
-    return ShardBench(SETTINGS, topics)
+    return MachineBench(SETTINGS, topics)

@@ -1,4 +1,4 @@
-"""What server-side assignors promise: every partition once, even shares, and as few moves as that allows."""
+"""What server-side assignors guarantee: every partition once, even shares, few moves."""
 
 import pytest
 from hypothesis import given
@@ -28,7 +28,7 @@ NAMES = st.integers(0, 7).map("m{}".format)
 
 @st.composite
 def groups(draw: st.DrawFn, same_topics: bool = False) -> tuple[dict[str, MemberSpec], dict[bytes, int]]:
-    """Members with whatever they had before, also partitions that are gone or had by two."""
+    """Members with any current assignment, also partitions that do not exist or that two members have."""
     counts = draw(COUNTS)
     common = draw(TOPIC_SETS)
     had = st.dictionaries(
@@ -103,7 +103,7 @@ def test_shares_of_the_same_topics_differ_by_one_at_most(
 
 
 @given(group=groups(same_topics=True), data=st.data())
-def test_no_more_moves_than_balance_needs(
+def test_no_more_partitions_move_than_balance_needs(
     group: tuple[dict[str, MemberSpec], dict[bytes, int]], data: st.DataObject
 ) -> None:
     members, counts = group
@@ -143,7 +143,7 @@ def test_a_topic_is_spread_over_the_members() -> None:
     assert all(share.keys() == {topic(1), topic(2)} for share in shares.values())
 
 
-def test_a_static_member_is_known_by_its_name() -> None:
+def test_a_static_member_is_known_by_its_instance_id() -> None:
     """Ranges follow the order of members, so a new member id must not shuffle them."""
     both = frozenset({topic(1)})
     first = assign_ranges({"z": MemberSpec(both, instance_id="i1"), "a": MemberSpec(both)}, {topic(1): 4})
@@ -155,7 +155,7 @@ def test_a_static_member_is_known_by_its_name() -> None:
 
 
 @given(group=groups())
-def test_ranges_are_consecutive_and_alike_for_alike_topics(
+def test_ranges_are_consecutive_and_the_same_for_equal_topics(
     group: tuple[dict[str, MemberSpec], dict[bytes, int]],
 ) -> None:
     members, counts = group

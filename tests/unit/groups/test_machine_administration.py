@@ -1,4 +1,4 @@
-"""Stories of a machine: groups as a whole: missing, listed, described, deleted, expired, and their topics."""
+"""A group machine: groups that are missing, listed, described, deleted, expired, and their topics."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ from tests.support.group_calls import (
     stable_member,
     txn_commit,
 )
-from tests.support.group_machines import ShardBench, durable
+from tests.support.group_machines import MachineBench, durable
 
 from barnabas.coordination.step import JournalRecord, Producer
 from barnabas.errors import ErrorCode
@@ -39,7 +39,7 @@ from barnabas.wire.messages.offset_delete import (
 from barnabas.wire.messages.sync_group import SyncGroupRequest
 
 
-def test_what_a_missing_group_answers(bench: ShardBench) -> None:
+def test_what_a_missing_group_answers(bench: MachineBench) -> None:
     assert heartbeat(bench, "m", 1) == ErrorCode.UNKNOWN_MEMBER_ID
     assert ask_to_sync(bench, "m", 1).value.error_code == ErrorCode.UNKNOWN_MEMBER_ID
     assert leave(bench, "m") == (ErrorCode.NONE, [ErrorCode.UNKNOWN_MEMBER_ID])
@@ -59,7 +59,7 @@ def test_what_a_missing_group_answers(bench: ShardBench) -> None:
     assert bench.journal == []
 
 
-def test_groups_have_names(bench: ShardBench) -> None:
+def test_an_empty_group_id_is_refused(bench: MachineBench) -> None:
     assert heartbeat(bench, "m", 1, group="") == ErrorCode.INVALID_GROUP_ID
     assert leave(bench, "m", group="") == (ErrorCode.INVALID_GROUP_ID, [])
     joined = bench.ask(
@@ -75,7 +75,7 @@ def test_groups_have_names(bench: ShardBench) -> None:
     assert answer.error_code == ErrorCode.INVALID_REQUEST
 
 
-def test_a_join_that_is_refused_leaves_no_group(bench: ShardBench) -> None:
+def test_a_join_that_is_refused_leaves_no_group(bench: MachineBench) -> None:
     request = join_request()
     request.session_timeout_ms = 1
     answer = bench.ask(lambda machine, waiter: machine.join_group(request, CLIENT, 9, waiter, bench.now_ms))
@@ -83,7 +83,7 @@ def test_a_join_that_is_refused_leaves_no_group(bench: ShardBench) -> None:
     assert listed(bench) == []
 
 
-def test_a_group_that_nobody_came_to_is_forgotten(bench: ShardBench) -> None:
+def test_a_group_that_no_member_joined_is_dropped(bench: MachineBench) -> None:
     new_member_id(bench)
     assert group_kind(bench) is ClassicGroup
     bench.pass_time(10_000)
@@ -94,7 +94,7 @@ def test_a_group_that_nobody_came_to_is_forgotten(bench: ShardBench) -> None:
 # Administrators
 
 
-def test_groups_are_listed_by_state_and_type(bench: ShardBench) -> None:
+def test_groups_are_listed_by_state_and_type(bench: MachineBench) -> None:
     stable_member(bench)
     commit(bench, group_id="simple")
 
@@ -109,7 +109,7 @@ def test_groups_are_listed_by_state_and_type(bench: ShardBench) -> None:
     assert names(states=("Stable",), types=("consumer",)) == set()
 
 
-def test_each_kind_is_described_by_its_own_api(bench: ShardBench) -> None:
+def test_each_kind_of_group_is_described_by_its_own_api(bench: MachineBench) -> None:
     stable_member(bench)
     classic = bench.call(lambda machine: machine.describe_group(GROUP, 6))
     assert (classic.error_code, classic.group_state, classic.protocol_data) == (0, "Stable", "range")
@@ -118,7 +118,7 @@ def test_each_kind_is_described_by_its_own_api(bench: ShardBench) -> None:
     assert consumer.error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_a_consumer_group_is_described_and_listed(bench: ShardBench) -> None:
+def test_a_consumer_group_is_described_and_listed(bench: MachineBench) -> None:
     consumer_heartbeat(bench)
     consumer = bench.call(lambda machine: machine.describe_consumer_group(GROUP))
     assert (consumer.error_code, len(consumer.members)) == (ErrorCode.NONE, 1)
@@ -127,7 +127,7 @@ def test_a_consumer_group_is_described_and_listed(bench: ShardBench) -> None:
     assert [(group.group_type, group.protocol_type) for group in listed(bench)] == [("consumer", "consumer")]
 
 
-def test_a_group_is_deleted_with_its_offsets_when_it_is_empty(bench: ShardBench) -> None:
+def test_a_group_is_deleted_with_its_offsets_when_it_is_empty(bench: MachineBench) -> None:
     member_id, generation = stable_member(bench)
     commit(bench, 7, member_id, generation)
     txn_commit(bench, 8, member_id, generation)
@@ -141,7 +141,7 @@ def test_a_group_is_deleted_with_its_offsets_when_it_is_empty(bench: ShardBench)
     assert delete_group(bench) == ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_a_group_is_deleted_while_somebody_is_about_to_join(bench: ShardBench) -> None:
+def test_a_group_is_deleted_while_a_member_is_about_to_join(bench: MachineBench) -> None:
     commit(bench)
     member_id = new_member_id(bench)
     assert delete_group(bench) == ErrorCode.NONE
@@ -149,7 +149,7 @@ def test_a_group_is_deleted_while_somebody_is_about_to_join(bench: ShardBench) -
     assert ask_to_join(bench, member_id).value.error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_consumer_group_is_deleted_when_it_is_empty(bench: ShardBench) -> None:
+def test_a_consumer_group_is_deleted_when_it_is_empty(bench: MachineBench) -> None:
     epoch = consumer_heartbeat(bench).member_epoch
     commit(bench, 7, "modern", epoch)
     assert delete_group(bench) == ErrorCode.NON_EMPTY_GROUP
@@ -159,7 +159,7 @@ def test_a_consumer_group_is_deleted_when_it_is_empty(bench: ShardBench) -> None
     check_replay(bench)
 
 
-def offset_delete(bench: ShardBench) -> tuple[int, list[int]]:
+def offset_delete(bench: MachineBench) -> tuple[int, list[int]]:
     topic = OffsetDeleteRequestTopic(
         name="topic", partitions=[OffsetDeleteRequestPartition(partition_index=0)]
     )
@@ -168,7 +168,7 @@ def offset_delete(bench: ShardBench) -> tuple[int, list[int]]:
     return answer.error_code, [part.error_code for each in answer.topics for part in each.partitions]
 
 
-def test_offsets_are_deleted_when_nobody_reads_the_topic(bench: ShardBench) -> None:
+def test_offsets_are_deleted_when_nobody_reads_the_topic(bench: MachineBench) -> None:
     member_id, generation = stable_member(bench)
     commit(bench, 7, member_id, generation)
     assert offset_delete(bench) == (ErrorCode.NONE, [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC])
@@ -180,12 +180,12 @@ def test_offsets_are_deleted_when_nobody_reads_the_topic(bench: ShardBench) -> N
 # Time
 
 
-def expire(bench: ShardBench) -> None:
+def expire(bench: MachineBench) -> None:
     while bench.call(lambda machine: machine.expire_offsets(bench.now_ms)):
         pass
 
 
-def test_offsets_outlive_a_group_by_their_retention(bench: ShardBench) -> None:
+def test_offsets_are_kept_for_their_retention_after_the_group_is_empty(bench: MachineBench) -> None:
     member_id, generation = stable_member(bench)
     commit(bench, 7, member_id, generation)
     for _ in range(3):
@@ -203,7 +203,7 @@ def test_offsets_outlive_a_group_by_their_retention(bench: ShardBench) -> None:
     check_replay(bench)
 
 
-def test_offsets_of_a_simple_consumer_count_from_their_commit(bench: ShardBench) -> None:
+def test_offsets_of_a_simple_consumer_count_from_their_commit(bench: MachineBench) -> None:
     commit(bench, 7)
     bench.now_ms += RETENTION_MS - 1
     expire(bench)
@@ -217,7 +217,7 @@ def test_offsets_of_a_simple_consumer_count_from_their_commit(bench: ShardBench)
     assert listed(bench) == []
 
 
-def test_many_offsets_go_in_portions(bench: ShardBench) -> None:
+def test_many_offsets_are_removed_in_portions(bench: MachineBench) -> None:
     for number in range(600):
         commit(bench, group_id=f"group {number}")
     bench.now_ms += RETENTION_MS
@@ -228,7 +228,7 @@ def test_many_offsets_go_in_portions(bench: ShardBench) -> None:
     assert durable(bench.replayed()) == {"offsets": ({}, {})}
 
 
-def test_offsets_found_without_a_group_expire_too(bench: ShardBench) -> None:
+def test_offsets_without_a_group_expire_too(bench: MachineBench) -> None:
     commit(bench, 7)
     # Such a journal is left when the record of the group was lost, say to an older broker's mistake.
     bench.machine.apply(JournalRecord(b"\x00\x02\x00\x05group", None), None)
@@ -244,7 +244,7 @@ def test_offsets_found_without_a_group_expire_too(bench: ShardBench) -> None:
 # Topics
 
 
-def test_the_offsets_of_a_deleted_topic_go(bench: ShardBench) -> None:
+def test_the_offsets_of_a_deleted_topic_are_removed(bench: MachineBench) -> None:
     commit(bench, 7)
     txn_commit(bench, 8, group="another")
     old_id = bench.topics.id_of("topic")
@@ -255,7 +255,7 @@ def test_the_offsets_of_a_deleted_topic_go(bench: ShardBench) -> None:
     check_replay(bench)
 
 
-def test_offsets_of_the_topics_successor_stay(bench: ShardBench) -> None:
+def test_offsets_of_a_new_topic_with_the_same_name_are_kept(bench: MachineBench) -> None:
     old_id = bench.topics.id_of("topic")
     bench.topics.make("topic", 1)
     commit(bench, 7)
@@ -263,7 +263,7 @@ def test_offsets_of_the_topics_successor_stay(bench: ShardBench) -> None:
     assert fetch(bench) == (ErrorCode.NONE, 7)
 
 
-def test_more_partitions_reach_the_members_of_a_consumer_group(bench: ShardBench) -> None:
+def test_more_partitions_reach_the_members_of_a_consumer_group(bench: MachineBench) -> None:
     first = consumer_heartbeat(bench)
     bench.topics.counts["topic"] = 6
     bench.call(lambda machine: machine.topics_changed(bench.now_ms))
@@ -274,7 +274,7 @@ def test_more_partitions_reach_the_members_of_a_consumer_group(bench: ShardBench
     check_replay(bench)
 
 
-def test_a_new_topic_reaches_those_whose_pattern_it_matches(bench: ShardBench) -> None:
+def test_a_new_topic_is_assigned_to_members_whose_pattern_it_matches(bench: MachineBench) -> None:
     fields: dict[str, Any] = {"subscribed_topic_names": None, "subscribed_topic_regex": "top.*"}
     first = consumer_heartbeat(bench, **fields)
     bench.topics.make("topology", 1)

@@ -1,4 +1,4 @@
-"""Stories of a machine: who may commit offsets, and what becomes of them."""
+"""A group machine: who may commit offsets, and how they are kept."""
 
 import pytest
 from tests.support.group_calls import (
@@ -14,21 +14,21 @@ from tests.support.group_calls import (
     stable_member,
     txn_commit,
 )
-from tests.support.group_machines import ShardBench
+from tests.support.group_machines import MachineBench
 
 from barnabas.coordination.step import Producer
 from barnabas.errors import ErrorCode
 from barnabas.ids import TopicPartition
 
 
-def test_a_member_commits_and_finds_its_offset_again(bench: ShardBench) -> None:
+def test_a_member_commits_and_finds_its_offset_again(bench: MachineBench) -> None:
     member_id, generation = stable_member(bench)
     assert commit(bench, 7, member_id, generation) == ErrorCode.NONE
     assert fetch(bench) == (ErrorCode.NONE, 7)
     check_replay(bench)
 
 
-def test_a_standalone_consumer_with_the_groups_name_may_not_commit(bench: ShardBench) -> None:
+def test_a_standalone_consumer_with_the_groups_name_may_not_commit(bench: MachineBench) -> None:
     member_id, generation = stable_member(bench)
     commit(bench, 7, member_id, generation)
     assert commit(bench, 99) == ErrorCode.UNKNOWN_MEMBER_ID
@@ -36,7 +36,7 @@ def test_a_standalone_consumer_with_the_groups_name_may_not_commit(bench: ShardB
     assert fetch(bench) == (ErrorCode.NONE, 7)
 
 
-def test_a_standalone_consumer_commits_where_there_is_no_group(bench: ShardBench) -> None:
+def test_a_standalone_consumer_commits_where_there_is_no_group(bench: MachineBench) -> None:
     assert commit(bench, 7) == ErrorCode.NONE
     assert commit(bench, 8) == ErrorCode.NONE
     assert fetch(bench) == (ErrorCode.NONE, 8)
@@ -46,7 +46,7 @@ def test_a_standalone_consumer_commits_where_there_is_no_group(bench: ShardBench
     check_replay(bench)
 
 
-def test_an_empty_group_takes_commits_of_strangers(bench: ShardBench) -> None:
+def test_an_empty_group_takes_commits_of_clients_that_are_no_members(bench: MachineBench) -> None:
     member_id, generation = stable_member(bench)
     leave(bench, member_id)
     assert commit(bench, 9, member_id, generation) == ErrorCode.UNKNOWN_MEMBER_ID
@@ -56,19 +56,19 @@ def test_an_empty_group_takes_commits_of_strangers(bench: ShardBench) -> None:
 @pytest.mark.parametrize(
     ("version", "error"), [(8, ErrorCode.ILLEGAL_GENERATION), (9, ErrorCode.GROUP_ID_NOT_FOUND)]
 )
-def test_a_generation_needs_a_group(bench: ShardBench, version: int, error: ErrorCode) -> None:
+def test_a_generation_needs_a_group(bench: MachineBench, version: int, error: ErrorCode) -> None:
     assert commit(bench, 7, "m", 3, version=version) == error
     assert bench.journal == []
 
 
-def test_a_commit_of_another_generation_is_refused(bench: ShardBench) -> None:
+def test_a_commit_of_another_generation_is_refused(bench: MachineBench) -> None:
     member_id, generation = stable_member(bench)
     assert commit(bench, 7, member_id, generation - 1) == ErrorCode.ILLEGAL_GENERATION
     assert txn_commit(bench, 7, member_id, generation + 1) == ErrorCode.ILLEGAL_GENERATION
     assert fetch(bench) == (ErrorCode.NONE, -1)
 
 
-def test_a_commit_between_join_and_sync_has_to_wait(bench: ShardBench) -> None:
+def test_a_commit_between_join_and_sync_must_wait(bench: MachineBench) -> None:
     joined = ask_to_join(bench, new_member_id(bench))
     bench.pass_time(100)
     member_id, generation = joined.value.member_id, joined.value.generation_id
@@ -76,7 +76,7 @@ def test_a_commit_between_join_and_sync_has_to_wait(bench: ShardBench) -> None:
     assert txn_commit(bench, 7, member_id, generation) == ErrorCode.NONE
 
 
-def test_a_static_member_that_was_replaced_is_fenced(bench: ShardBench) -> None:
+def test_a_static_member_that_was_replaced_is_fenced(bench: MachineBench) -> None:
     member_id, generation = stable_member(bench, "static")
     successor = ask_to_join(bench, "", "static").value
     assert successor.error_code == ErrorCode.NONE
@@ -86,7 +86,7 @@ def test_a_static_member_that_was_replaced_is_fenced(bench: ShardBench) -> None:
     check_replay(bench)
 
 
-def test_commits_keep_a_member_alive(bench: ShardBench) -> None:
+def test_commits_keep_a_member_alive(bench: MachineBench) -> None:
     member_id, generation = stable_member(bench)
     for _ in range(5):
         bench.pass_time(9_000)
@@ -95,7 +95,7 @@ def test_commits_keep_a_member_alive(bench: ShardBench) -> None:
     assert commit(bench, 7, member_id, generation) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_member_of_the_consumer_protocol_commits_at_its_epoch(bench: ShardBench) -> None:
+def test_a_member_of_the_consumer_protocol_commits_at_its_epoch(bench: MachineBench) -> None:
     epoch = consumer_heartbeat(bench).member_epoch
     assert commit(bench, 7, "modern", epoch) == ErrorCode.NONE
     assert commit(bench, 8, "modern", epoch + 1) == ErrorCode.STALE_MEMBER_EPOCH
@@ -113,7 +113,7 @@ def test_a_member_of_the_consumer_protocol_commits_at_its_epoch(bench: ShardBenc
 # Transactions
 
 
-def test_offsets_of_a_transaction_show_when_it_commits(bench: ShardBench) -> None:
+def test_offsets_of_a_transaction_show_when_it_commits(bench: MachineBench) -> None:
     commit(bench, 7)
     assert txn_commit(bench, 20) == ErrorCode.NONE
     assert fetch(bench) == (ErrorCode.NONE, 7)
@@ -126,14 +126,14 @@ def test_offsets_of_a_transaction_show_when_it_commits(bench: ShardBench) -> Non
     assert fetch(bench) == (ErrorCode.NONE, 20)
 
 
-def test_offsets_of_an_aborted_transaction_never_show(bench: ShardBench) -> None:
+def test_offsets_of_an_aborted_transaction_never_show(bench: MachineBench) -> None:
     txn_commit(bench, 20)
     bench.marker(Producer(5, 0), is_commit=False)
     assert fetch(bench, stable=True) == (ErrorCode.NONE, -1)
     check_replay(bench)
 
 
-def test_a_transaction_needs_a_group_id_and_for_a_generation_a_group(bench: ShardBench) -> None:
+def test_a_transaction_needs_a_group_id_and_for_a_generation_a_group(bench: MachineBench) -> None:
     assert txn_commit(bench, group="") == ErrorCode.INVALID_GROUP_ID
     assert txn_commit(bench, generation=3) == ErrorCode.ILLEGAL_GENERATION
 
@@ -141,7 +141,7 @@ def test_a_transaction_needs_a_group_id_and_for_a_generation_a_group(bench: Shar
 # Groups that are not there
 
 
-def test_a_partition_of_a_topic_that_is_gone_is_still_fetched(bench: ShardBench) -> None:
+def test_a_partition_of_a_topic_that_is_gone_is_still_fetched(bench: MachineBench) -> None:
     commit(bench, 7)
     del bench.topics.counts["topic"]
     assert fetch(bench) == (ErrorCode.NONE, 7)

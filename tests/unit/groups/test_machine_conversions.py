@@ -1,4 +1,4 @@
-"""Stories of a machine: groups that change their kind."""
+"""A group machine: groups that are converted between the protocols."""
 
 import pytest
 from tests.support.group_calls import (
@@ -15,7 +15,7 @@ from tests.support.group_calls import (
     new_member_id,
     stable_member,
 )
-from tests.support.group_machines import ShardBench, durable
+from tests.support.group_machines import MachineBench, durable
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.groups.classic.group import ClassicGroup
@@ -23,7 +23,7 @@ from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.settings import GroupSettings
 
 
-def test_an_empty_classic_group_becomes_a_consumer_group(bench: ShardBench) -> None:
+def test_an_empty_classic_group_becomes_a_consumer_group(bench: MachineBench) -> None:
     member_id, generation = stable_member(bench)
     commit(bench, 7, member_id, generation)
     leave(bench, member_id)
@@ -34,7 +34,7 @@ def test_an_empty_classic_group_becomes_a_consumer_group(bench: ShardBench) -> N
     check_replay(bench)
 
 
-def test_a_group_of_simple_consumers_becomes_a_consumer_group(bench: ShardBench) -> None:
+def test_a_group_of_simple_consumers_becomes_a_consumer_group(bench: MachineBench) -> None:
     commit(bench, 7)
     epoch = consumer_heartbeat(bench).member_epoch
     assert commit(bench, 8) == ErrorCode.UNKNOWN_MEMBER_ID
@@ -42,13 +42,13 @@ def test_a_group_of_simple_consumers_becomes_a_consumer_group(bench: ShardBench)
     check_replay(bench)
 
 
-def empty_consumer_group(bench: ShardBench) -> None:
+def empty_consumer_group(bench: MachineBench) -> None:
     epoch = consumer_heartbeat(bench).member_epoch
     commit(bench, 7, "modern", epoch)
     consumer_heartbeat(bench, epoch=-1)
 
 
-def test_an_empty_consumer_group_becomes_a_classic_group(bench: ShardBench) -> None:
+def test_an_empty_consumer_group_becomes_a_classic_group(bench: MachineBench) -> None:
     empty_consumer_group(bench)
     stable_member(bench)
     assert group_kind(bench) is ClassicGroup
@@ -58,7 +58,7 @@ def test_an_empty_consumer_group_becomes_a_classic_group(bench: ShardBench) -> N
     assert group_kind(bench) is ClassicGroup
 
 
-def test_nothing_of_the_consumer_group_is_left_behind(bench: ShardBench) -> None:
+def test_no_record_of_the_consumer_group_is_left(bench: MachineBench) -> None:
     empty_consumer_group(bench)
     member_id, _ = stable_member(bench)
     leave(bench, member_id)
@@ -66,7 +66,7 @@ def test_nothing_of_the_consumer_group_is_left_behind(bench: ShardBench) -> None
     assert durable(bench.replayed_compacted()) == {"offsets": ({}, {})}
 
 
-def test_it_stays_a_consumer_group_until_classic_members_are_in(bench: ShardBench) -> None:
+def test_it_stays_a_consumer_group_until_classic_members_have_joined(bench: MachineBench) -> None:
     empty_consumer_group(bench)
     new_member_id(bench)
     assert group_kind(bench) is ClassicGroup
@@ -76,7 +76,7 @@ def test_it_stays_a_consumer_group_until_classic_members_are_in(bench: ShardBenc
     check_replay(bench)
 
 
-def test_it_may_be_deleted_in_between(bench: ShardBench) -> None:
+def test_it_may_be_deleted_in_between(bench: MachineBench) -> None:
     empty_consumer_group(bench)
     new_member_id(bench)
     assert delete_group(bench) == ErrorCode.NONE
@@ -84,7 +84,7 @@ def test_it_may_be_deleted_in_between(bench: ShardBench) -> None:
     check_replay(bench)
 
 
-def test_a_consumer_comes_back_before_the_classic_members_are_in(bench: ShardBench) -> None:
+def test_a_consumer_comes_back_before_the_classic_members_have_joined(bench: MachineBench) -> None:
     empty_consumer_group(bench)
     classic = ask_to_join(bench, new_member_id(bench))
     modern = consumer_heartbeat(bench)
@@ -94,7 +94,7 @@ def test_a_consumer_comes_back_before_the_classic_members_are_in(bench: ShardBen
     check_replay(bench)
 
 
-def test_a_classic_group_with_members_is_upgraded(bench: ShardBench) -> None:
+def test_a_classic_group_with_members_is_upgraded(bench: MachineBench) -> None:
     member_id, generation = stable_member(bench)
     commit(bench, 7, member_id, generation)
     modern = consumer_heartbeat(bench)
@@ -108,7 +108,7 @@ def test_a_classic_group_with_members_is_upgraded(bench: ShardBench) -> None:
     check_replay(bench)
 
 
-def test_an_upgrade_that_cannot_be_written_changes_nothing(bench: ShardBench) -> None:
+def test_an_upgrade_that_cannot_be_written_changes_nothing(bench: MachineBench) -> None:
     member_id, generation = stable_member(bench)
     before = durable(bench.machine)
     bench.disk_is_full = True
@@ -121,8 +121,8 @@ def test_an_upgrade_that_cannot_be_written_changes_nothing(bench: ShardBench) ->
     check_replay(bench)
 
 
-def test_an_upgrade_may_be_forbidden(bench: ShardBench) -> None:
-    strict = ShardBench(
+def test_an_upgrade_may_be_forbidden(bench: MachineBench) -> None:
+    strict = MachineBench(
         GroupSettings(initial_rebalance_delay_ms=100, migration_policy="disabled"), bench.topics
     )
     member_id, generation = stable_member(strict)
@@ -130,7 +130,7 @@ def test_an_upgrade_may_be_forbidden(bench: ShardBench) -> None:
     assert heartbeat(strict, member_id, generation) == ErrorCode.NONE
 
 
-def test_a_consumer_group_with_classic_members_only_is_downgraded(bench: ShardBench) -> None:
+def test_a_consumer_group_with_classic_members_only_is_downgraded(bench: MachineBench) -> None:
     member_id, generation = stable_member(bench)
     consumer_heartbeat(bench)
     consumer_heartbeat(bench, epoch=-1)
@@ -146,7 +146,7 @@ def test_a_consumer_group_with_classic_members_only_is_downgraded(bench: ShardBe
     assert joined.value.generation_id > generation
 
 
-def test_members_of_a_downgraded_group_commit_before_they_join_again(bench: ShardBench) -> None:
+def test_members_of_a_downgraded_group_commit_before_they_join_again(bench: MachineBench) -> None:
     member_id, _ = stable_member(bench)
     consumer_heartbeat(bench)
     generation = ask_to_join(bench, member_id).value.generation_id
@@ -158,8 +158,8 @@ def test_members_of_a_downgraded_group_commit_before_they_join_again(bench: Shar
     assert heartbeat(bench, member_id, generation + 1) == ErrorCode.ILLEGAL_GENERATION
 
 
-def test_a_crash_right_after_the_downgrade_does_not_lose_the_round(bench: ShardBench) -> None:
-    """What the last consumer member had is nobody's: all must join again, whichever broker tells them."""
+def test_a_crash_right_after_the_downgrade_does_not_lose_the_rebalance(bench: MachineBench) -> None:
+    """The partitions of the last consumer member are free: all must join again, on any coordinator."""
     member_id, _ = stable_member(bench)
     consumer_heartbeat(bench)
     consumer_heartbeat(bench, epoch=-1)
@@ -174,7 +174,7 @@ def test_a_crash_right_after_the_downgrade_does_not_lose_the_round(bench: ShardB
     assert ask_to_join(bench, member_id).value.error_code == ErrorCode.NONE
 
 
-def test_timers_of_the_kind_a_group_no_longer_has_do_nothing(bench: ShardBench) -> None:
+def test_timers_of_the_kind_a_group_no_longer_has_do_nothing(bench: MachineBench) -> None:
     consumer_heartbeat(bench)
     for key in [("group", GROUP, "pending", "m"), ("group", GROUP, "sync"), ("group", "gone", "join")]:
         step = bench.machine.lapse(key, bench.now_ms)

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from tests.support.group_machines import Answer, FakeTopics, ShardBench, durable
+from tests.support.group_machines import Answer, FakeTopics, MachineBench, durable
 
 from barnabas.coordination.step import Producer, Step
 from barnabas.errors import ErrorCode, KafkaError
@@ -57,7 +57,7 @@ class Shards(RuleBasedStateMachine):
         topics = FakeTopics()
         for topic in TOPICS:
             topics.make(topic, 2)
-        self.bench = ShardBench(SHARD_SETTINGS, topics)
+        self.bench = MachineBench(SHARD_SETTINGS, topics)
         self.answers: list[Answer] = []
         # What clients know: their member ids and generations, by group and number.
         self.classic: dict[tuple[str, int], tuple[str, int]] = {}

@@ -59,7 +59,7 @@ class Topics:
 
 
 class SomeGroup:
-    """A group that says what the test wants it to."""
+    """A group whose answers the test chooses."""
 
     def __init__(self, reads: frozenset[str] = frozenset(), kept_from_ms: int | None = None) -> None:
         self.group_id = GROUP
@@ -115,7 +115,7 @@ def store() -> OffsetStore:
 # Plain commits
 
 
-def test_the_last_commit_counts_even_if_it_goes_back(store: OffsetStore) -> None:
+def test_the_last_commit_counts_even_if_its_offset_is_lower(store: OffsetStore) -> None:
     put(store, T0, 50)
     last = put(store, T0, 20)
     assert store.get(GROUP, T0) == last
@@ -136,7 +136,7 @@ def test_a_tombstone_removes_one_partition(store: OffsetStore) -> None:
 # Transactions
 
 
-def test_a_transaction_shows_when_it_commits(store: OffsetStore) -> None:
+def test_offsets_of_a_transaction_are_visible_when_it_commits(store: OffsetStore) -> None:
     before = put(store, T0, 10)
     inside = put(store, T0, 20, producer_id=7)
     assert store.get(GROUP, T0) == before
@@ -150,7 +150,7 @@ def test_a_transaction_shows_when_it_commits(store: OffsetStore) -> None:
     assert not store.has_open_transactions(GROUP)
 
 
-def test_a_transaction_that_aborts_leaves_nothing(store: OffsetStore) -> None:
+def test_offsets_of_an_aborted_transaction_are_removed(store: OffsetStore) -> None:
     before = put(store, T0, 10)
     put(store, T0, 20, producer_id=7)
     put(store, T1, 21, producer_id=7)
@@ -167,7 +167,7 @@ def test_a_later_offset_of_the_same_transaction_replaces_the_earlier(store: Offs
     assert store.get(GROUP, T0) == later
 
 
-def test_a_plain_commit_after_the_transactions_wins(store: OffsetStore) -> None:
+def test_a_commit_after_that_of_a_transaction_wins(store: OffsetStore) -> None:
     put(store, T0, 20, producer_id=7)
     plain = put(store, T0, 5)
     store.end_transaction(7, is_commit=True)
@@ -214,7 +214,7 @@ def test_removal_of_a_group_covers_pending_offsets_once(store: OffsetStore) -> N
     assert store.durable_state() == OffsetStore().durable_state()
 
 
-def test_removal_of_a_topic_spares_the_offsets_of_its_namesake(store: OffsetStore) -> None:
+def test_removal_of_a_topic_keeps_the_offsets_of_another_topic_with_its_name(store: OffsetStore) -> None:
     new = CommittedOffset(1, topic_id=TOPIC_ID)
     old = CommittedOffset(2, topic_id=OTHER_ID)
     unknown = CommittedOffset(3)
@@ -225,7 +225,7 @@ def test_removal_of_a_topic_spares_the_offsets_of_its_namesake(store: OffsetStor
     assert sorted(records) == sorted([offset_tombstone("old", T0), offset_tombstone("unknown", T0)])
 
 
-def test_there_is_no_tombstone_for_what_is_not_there(store: OffsetStore) -> None:
+def test_there_is_no_tombstone_for_an_offset_that_does_not_exist(store: OffsetStore) -> None:
     put(store, T0, 10)
     put(store, T1, 20, producer_id=7)
     assert store.removal(GROUP, T0) == [offset_tombstone(GROUP, T0)]
@@ -277,7 +277,7 @@ def test_metadata_may_be_absent(store: OffsetStore) -> None:
     assert fetched(store) == (11, 4, "", 0)
 
 
-def test_too_much_metadata_fails_its_partition_alone(store: OffsetStore) -> None:
+def test_too_much_metadata_fails_only_its_partition(store: OffsetStore) -> None:
     request = commit_request(metadata="x" * 11)
     fine = OffsetCommitRequestPartition(partition_index=1, committed_offset=3, committed_metadata="x" * 10)
     request.topics[0].partitions.append(fine)
@@ -289,14 +289,14 @@ def test_too_much_metadata_fails_its_partition_alone(store: OffsetStore) -> None
     assert store.get(GROUP, T1) is not None
 
 
-def test_a_retention_time_of_its_own_becomes_an_expiry_time(store: OffsetStore) -> None:
+def test_a_retention_time_of_the_client_becomes_an_expiry_time(store: OffsetStore) -> None:
     apply(store, offset_requests.commit(commit_request(retention_time_ms=500), Topics(), 10, 1000).records)
     committed = store.get(GROUP, T0)
     assert committed is not None
     assert committed.expire_ms == 1500
 
 
-def test_an_offset_of_the_topics_predecessor_is_not_given(store: OffsetStore) -> None:
+def test_an_offset_of_an_older_topic_with_the_same_name_is_not_returned(store: OffsetStore) -> None:
     request = commit_request()
     request.topics[0].topic_id = OTHER_ID
     apply(store, offset_requests.commit(request, Topics(), 10, 0).records)
@@ -401,7 +401,7 @@ def test_offsets_of_subscribed_topics_stay(store: OffsetStore) -> None:
     assert expired == ([offset_tombstone(GROUP, TopicPartition("other", 0))], False)
 
 
-def test_offsets_stay_while_a_transaction_is_at_them(store: OffsetStore) -> None:
+def test_offsets_are_kept_while_an_open_transaction_has_them(store: OffsetStore) -> None:
     put(store, T0, 10)
     put(store, T0, 20, producer_id=7)
     assert expired_offsets(SomeGroup(), store, RETENTION_MS, 10**6) == ([], False)
@@ -409,13 +409,13 @@ def test_offsets_stay_while_a_transaction_is_at_them(store: OffsetStore) -> None
     assert expired_offsets(SomeGroup(), store, RETENTION_MS, 10**6).is_everything
 
 
-def test_a_group_stays_while_a_transaction_adds_to_it(store: OffsetStore) -> None:
+def test_a_group_is_kept_while_an_open_transaction_adds_to_it(store: OffsetStore) -> None:
     put(store, T0, 10)
     put(store, T1, 20, producer_id=7)
     assert expired_offsets(SomeGroup(), store, RETENTION_MS, 10**6) == ([offset_tombstone(GROUP, T0)], False)
 
 
-def test_an_expiry_time_of_its_own_goes_before_the_retention(store: OffsetStore) -> None:
+def test_an_expiry_time_of_the_client_comes_before_the_retention(store: OffsetStore) -> None:
     apply(store, [offset_record(GROUP, T0, CommittedOffset(1, commit_ms=100, expire_ms=300))])
     assert expired_offsets(SomeGroup(), store, RETENTION_MS, 299).records == []
     assert expired_offsets(SomeGroup(), store, RETENTION_MS, 300).records == [offset_tombstone(GROUP, T0)]

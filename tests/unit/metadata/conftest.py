@@ -1,4 +1,4 @@
-"""A controller on a real embedded store, and a way to tell a story with it."""
+"""A controller on a real embedded store, for the tests of this package."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -57,7 +57,7 @@ Story = Callable[[Stage], Coroutine[Any, Any, None]]
 
 @pytest.fixture
 def play(tmp_path: Path) -> Callable[..., None]:
-    """Run a story on a stage; played twice in a test, the second finds what the first left."""
+    """Run a test's coroutine on a stage. A second run in the same test finds the state of the first."""
 
     def run(
         story: Story,
@@ -83,7 +83,7 @@ def play(tmp_path: Path) -> Callable[..., None]:
 
 @pytest.fixture
 def code_of() -> Callable[[object], ErrorCode]:
-    """The code of a per-item answer; NONE for a value."""
+    """The error code of one item's answer; NONE for a value."""
 
     def code(answer: object) -> ErrorCode:
         return answer.code if isinstance(answer, KafkaError) else ErrorCode.NONE

@@ -1,4 +1,4 @@
-"""Topics found on disk become topics of the cluster."""
+"""Topics on disk become topics of the cluster."""
 
 from barnabas.ids import random_uuid
 from barnabas.metadata.adoption import FoundTopic, FoundTopics, adopt_topics
@@ -6,7 +6,7 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.records import TopicRecord
 
 
-def test_a_found_topic_keeps_its_id_and_begins_a_term_above_the_epochs_of_its_logs() -> None:
+def test_a_topic_on_disk_keeps_its_id_and_gets_an_epoch_above_those_of_its_logs() -> None:
     topic_id = random_uuid()
     decision = adopt_topics(
         MetadataImage(), FoundTopics([FoundTopic("orders", topic_id, {0: 4, 2: -1})]), broker_id=7
@@ -20,7 +20,7 @@ def test_a_found_topic_keeps_its_id_and_begins_a_term_above_the_epochs_of_its_lo
     assert all(partition.replicas == partition.isr == (7,) for partition in topic.partitions)
 
 
-def test_topics_that_are_known_or_have_impossible_names_are_left_alone() -> None:
+def test_topics_that_exist_or_have_invalid_names_are_left_alone() -> None:
     known, other = random_uuid(), random_uuid()
     image = MetadataImage().apply([TopicRecord("orders", known)])
     found = [

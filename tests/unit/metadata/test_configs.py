@@ -98,7 +98,7 @@ def test_broker_and_cluster_default_are_resources_of_their_own(play):
     ],
     ids=str,
 )
-def test_a_change_that_cannot_be_is_refused_and_others_happen(play, code_of, resource, change, expected):
+def test_an_invalid_change_is_refused_and_the_others_are_made(play, code_of, resource, change, expected):
     async def story(stage):
         await prepare(stage)
         await stage.controller.create_topics([NewTopic("b")])
@@ -154,7 +154,7 @@ def test_a_resource_or_key_given_twice_is_refused(play, code_of):
 @pytest.mark.parametrize(
     ("configs", "expected"), [({"retention.ms": None}, E.INVALID_REQUEST), ({"nope": "1"}, E.INVALID_CONFIG)]
 )
-def test_a_replacement_that_cannot_be_is_refused(play, code_of, configs, expected):
+def test_an_invalid_replacement_is_refused(play, code_of, configs, expected):
     async def story(stage):
         await prepare(stage)
         before = stage.image
@@ -165,7 +165,7 @@ def test_a_replacement_that_cannot_be_is_refused(play, code_of, configs, expecte
     play(story)
 
 
-def test_trying_out_changes_nothing_and_no_change_writes_nothing(play):
+def test_validate_only_changes_nothing_and_no_change_writes_nothing(play):
     async def story(stage):
         await prepare(stage)
         before = stage.image

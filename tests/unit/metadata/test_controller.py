@@ -1,4 +1,4 @@
-"""The controller decides on the newest image, one decision at a time, and only while it leads."""
+"""The controller decides on the newest image, one decision at a time, and only with the leadership."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from barnabas.metadata.store import Snapshot, StoreUnavailable
 from barnabas.metadata.topics import NewTopic
 
 
-def test_of_many_at_once_one_creates_the_topic(play, code_of):
+def test_only_one_of_many_concurrent_requests_creates_the_topic(play, code_of):
     async def story(stage):
         await stage.brokers(1)
         answers = await asyncio.gather(*(stage.controller.create_topics([NewTopic("a")]) for _ in range(10)))
@@ -51,7 +51,7 @@ def test_a_controller_whose_epoch_is_over_cannot_write(play):
     play(story)
 
 
-def test_after_a_conflict_the_decision_is_taken_again(play, code_of):
+def test_after_a_conflict_the_decision_is_made_again(play, code_of):
     async def story(stage):
         await stage.brokers(1)
         append = stage.store.append

@@ -1,4 +1,4 @@
-"""Any sequence of requests, restarts and kills leaves the controller where a simple model is."""
+"""After any requests, restarts and kills the controller has the state of a simple model."""
 
 import asyncio
 import tempfile
@@ -147,7 +147,7 @@ class ControllerMachine(RuleBasedStateMachine):
 
     @rule()
     def die(self):
-        """Nothing is closed in order: tasks end where they are, and then the kernel drops the lock."""
+        """Nothing is closed: tasks are cancelled, and then the lock is released, as after a kill."""
         self.runner.close()
         self.store._file.close()
         self.runner = asyncio.Runner()

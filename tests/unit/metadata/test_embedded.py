@@ -1,4 +1,4 @@
-"""The embedded store's file: its format, its owner, and what it does when the disk does not."""
+"""The file of the embedded store: its format, its lock, and what happens when the disk fails."""
 
 import asyncio
 import errno
@@ -58,7 +58,7 @@ def test_the_format_is_pinned(tmp_path):
     asyncio.run(story())
 
 
-def test_the_directory_cannot_be_taken_for_a_partition():
+def test_the_directory_does_not_look_like_a_partition():
     stem, _, number = DIRECTORY_NAME.rpartition("-")
     assert stem and not number.isdigit()
 
@@ -117,7 +117,7 @@ def test_a_snapshot_is_due_when_the_log_outgrows_the_last_one(tmp_path):
     asyncio.run(story())
 
 
-def test_a_log_from_the_future_is_refused_in_one_sentence(tmp_path):
+def test_a_log_of_a_newer_version_is_refused_in_one_sentence(tmp_path):
     async def story():
         store = await EmbeddedStore.open(tmp_path / "m")
         await store.append(feature(1), 0, (await store.campaign(1)).epoch)
@@ -136,7 +136,7 @@ def test_a_log_from_the_future_is_refused_in_one_sentence(tmp_path):
 
 
 def reframed(data):
-    """The frames again, with checksums that match what they hold now."""
+    """The frames with new checksums."""
     position, result = 0, b""
     while position < len(data):
         length = int.from_bytes(data[position : position + 4], "big")
@@ -146,14 +146,14 @@ def reframed(data):
     return result
 
 
-def test_a_directory_that_cannot_be_made_is_told_in_one_sentence(tmp_path):
+def test_a_directory_that_cannot_be_created_is_reported_in_one_sentence(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StoreError, match=r"cannot open the metadata in .*Not a directory"):
         asyncio.run(EmbeddedStore.open(tmp_path / "file" / "m"))
 
 
 class BrokenFiles(RealFiles):
-    """Real files, of which one operation fails as long as it is named in `failing`."""
+    """Real files; an operation fails while it is in `failing`."""
 
     def __init__(self):
         self.failing = ""
@@ -190,7 +190,7 @@ class BrokenFiles(RealFiles):
 
 
 class SlowFiles(RealFiles):
-    """Real files whose writes wait until they are let go."""
+    """Real files whose writes wait until the test lets them continue."""
 
     def __init__(self):
         self.writing, self.go = threading.Event(), threading.Event()
@@ -203,7 +203,7 @@ class SlowFiles(RealFiles):
 
 
 @pytest.mark.parametrize("after", ["append", "close"])
-def test_a_write_whose_caller_has_gone_is_finished_before_the_next_step(tmp_path, after):
+def test_a_write_whose_caller_was_cancelled_is_finished_before_the_next_step(tmp_path, after):
     async def story():
         files = SlowFiles()
         store = await EmbeddedStore.open(tmp_path / "m", files=files)
@@ -275,7 +275,7 @@ def test_after_a_failed_fsync_nothing_is_acknowledged_until_restart(tmp_path):
     asyncio.run(story())
 
 
-def test_a_torn_write_that_cannot_be_undone_closes_the_log(tmp_path):
+def test_an_incomplete_write_that_cannot_be_undone_closes_the_log(tmp_path):
     async def story():
         files = BrokenFiles()
         store = await EmbeddedStore.open(tmp_path / "m", files=files)

@@ -1,4 +1,4 @@
-"""The follower's image moves forward with the log, and listeners hear of every step in order."""
+"""The follower's image follows the log, and listeners get every change in order."""
 
 import asyncio
 from pathlib import Path
@@ -24,7 +24,7 @@ def with_store(tmp_path: Path, story):
     asyncio.run(run())
 
 
-def test_all_there_is_comes_as_one_change_and_then_step_by_step(tmp_path):
+def test_the_existing_log_is_one_change_and_then_each_append_is_one(tmp_path):
     async def story(store, epoch):
         await store.append([TopicRecord("a", uuid(1))], 0, epoch)
         await store.append([TopicRecord("b", uuid(2))], 1, epoch)
@@ -43,7 +43,7 @@ def test_all_there_is_comes_as_one_change_and_then_step_by_step(tmp_path):
     with_store(tmp_path, story)
 
 
-def test_a_snapshot_is_a_jump_with_its_difference(tmp_path):
+def test_a_snapshot_is_one_change_with_its_difference(tmp_path):
     async def story(store, epoch):
         follower = Follower(store)
         await follower.start()
@@ -64,7 +64,7 @@ def test_a_snapshot_is_a_jump_with_its_difference(tmp_path):
     with_store(tmp_path, story)
 
 
-def test_waiters_wake_after_listeners_and_only_when_it_is_time(tmp_path):
+def test_waiters_continue_after_listeners_and_only_for_their_image(tmp_path):
     async def story(store, epoch):
         follower = Follower(store)
         await follower.start()

@@ -1,4 +1,4 @@
-"""An image is what the records say, shares what they did not touch, and knows what changed."""
+"""An image is what the records say; it shares unchanged parts, and knows what changed."""
 
 import pytest
 
@@ -61,7 +61,7 @@ def test_a_change_of_leader_raises_both_epochs_and_a_change_of_isr_only_one() ->
     assert image.partition("a", 0) == PartitionImage((2, 3), (1,), 1, 1, 3)
 
 
-def test_an_older_image_stays_as_it_was_and_shares_what_was_not_touched() -> None:
+def test_an_older_image_does_not_change_and_shares_what_is_unchanged() -> None:
     old = image_of(*topic("a", 1), *topic("b", 2), ConfigRecord(2, "a", "k", "v"))
     new = old.apply([PartitionChangeRecord(topic_id(1), 0, leader=2)])
     before, after = old.partition("a", 0), new.partition("a", 0)
@@ -144,7 +144,7 @@ def test_a_topic_created_again_is_both_deleted_and_created() -> None:
     assert difference.partitions_changed == ()
 
 
-def test_a_topic_that_comes_and_goes_in_one_step_is_no_difference() -> None:
+def test_a_topic_that_is_created_and_deleted_in_one_step_is_no_difference() -> None:
     old = image_of(*topic("a", 1))
     new, difference = old.apply_and_compare([*topic("b", 2), RemoveTopicRecord(topic_id(2))])
     assert difference.empty
@@ -169,6 +169,6 @@ def test_a_broker_that_leaves_is_a_difference() -> None:
         RemoveTopicRecord(topic_id(7)),
     ],
 )
-def test_a_record_that_does_not_fit_is_refused_with_its_offset(record: MetadataRecord) -> None:
+def test_a_record_that_cannot_be_applied_is_refused_with_its_offset(record: MetadataRecord) -> None:
     with pytest.raises(InconsistentLog, match=r"^metadata record 2 "):
         image_of(*topic("a", 1), record)

@@ -55,7 +55,7 @@ def test_a_restart_keeps_topics_leaders_and_leader_epochs(tmp_path):
 
 
 def test_two_nodes_share_one_store_and_the_second_takes_over(tmp_path):
-    """What a cluster does, with the embedded store standing in for ZooKeeper."""
+    """As in a cluster, with the embedded store in place of ZooKeeper."""
 
     async def story():
         store = await EmbeddedStore.open(tmp_path / "m")
@@ -80,7 +80,7 @@ def test_two_nodes_share_one_store_and_the_second_takes_over(tmp_path):
 
 
 class LateStore(EmbeddedStore):
-    """Tells watchers some time after the write, and takes time to end a session, as over a network."""
+    """Notifies watchers some time after a write, and needs time to end a session, as over a network."""
 
     async def watch(self, from_offset, watcher):
         loop = asyncio.get_running_loop()
@@ -102,7 +102,7 @@ class LateSession:
         await asyncio.sleep(0.05)
 
 
-def test_an_answer_waits_for_the_image_however_late_the_store_tells(tmp_path):
+def test_an_answer_waits_for_the_image_however_late_the_store_notifies(tmp_path):
     async def story():
         node = await start(await LateStore.open(tmp_path / "m"))
         for number in range(3):
@@ -113,7 +113,7 @@ def test_an_answer_waits_for_the_image_however_late_the_store_tells(tmp_path):
     asyncio.run(story())
 
 
-def test_a_conflict_waits_for_the_image_however_late_the_store_tells(tmp_path):
+def test_a_conflict_waits_for_the_image_however_late_the_store_notifies(tmp_path):
     async def story():
         store = await LateStore.open(tmp_path / "m")
         node = await start(store)
@@ -134,7 +134,7 @@ def test_a_conflict_waits_for_the_image_however_late_the_store_tells(tmp_path):
     asyncio.run(story())
 
 
-def test_a_broker_that_leaves_does_not_fence_itself_on_the_way(tmp_path):
+def test_a_broker_that_leaves_does_not_fence_itself(tmp_path):
     async def story():
         node = await start(await LateStore.open(tmp_path / "m"))
         await node.controller.create_topics([NewTopic("a")])

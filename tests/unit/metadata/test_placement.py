@@ -44,7 +44,7 @@ def test_brokers_of_a_rack_take_turns() -> None:
     assert Counter(number for replicas in placed for number in replicas) == {0: 4, 1: 4, 2: 4, 3: 4}
 
 
-def test_a_fenced_broker_follows_only_when_the_living_are_used_up() -> None:
+def test_a_fenced_broker_gets_a_replica_only_when_all_living_ones_have_one() -> None:
     brokers = [broker(0, fenced=True), broker(1), broker(2)]
     assert all(0 not in replicas for replicas in place_replicas(brokers, 9, 2, random.Random(1)))
     assert all(replicas[2] == 0 for replicas in place_replicas(brokers, 9, 3, random.Random(1)))

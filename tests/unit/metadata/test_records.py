@@ -1,4 +1,4 @@
-"""Metadata records survive JSON, and a reader refuses what it does not know."""
+"""Metadata records as JSON, and the refusal of unknown ones."""
 
 import json
 
@@ -88,7 +88,7 @@ def test_an_unknown_version_is_refused(version: object) -> None:
         record_from_json(fields)
 
 
-def test_a_config_without_a_value_is_told_from_an_empty_one() -> None:
+def test_a_config_without_a_value_differs_from_an_empty_one() -> None:
     removed, empty = ConfigRecord(2, "a", "key", None), ConfigRecord(2, "a", "key", "")
     assert record_from_json(record_to_json(removed)) == removed
     assert record_from_json(record_to_json(empty)) == empty

@@ -1,4 +1,4 @@
-"""What every metadata store promises (see barnabas.metadata.store). A new store adds its harness to STORES.
+"""What every metadata store guarantees (see barnabas.metadata.store). A new store adds its harness to STORES.
 
 A harness opens a store on the same data again and again, and can do from outside what a broken network does:
 end a session, take the leadership away."""
@@ -73,7 +73,7 @@ def registration(broker_id: int, incarnation: int = 1) -> BrokerRegistration:
 
 
 class Watching:
-    """Collects what a watcher is told, call by call."""
+    """Collects what a watcher gets, call by call."""
 
     def __init__(self) -> None:
         self.calls: list[list[Update]] = []
@@ -87,7 +87,7 @@ class Watching:
 
 
 async def eventually(condition: Callable[[], bool]) -> None:
-    """Wait until the condition holds: a store may tell its watchers some time after the write."""
+    """Wait until the condition is true: a store may notify its watchers some time after the write."""
     for _ in range(10_000):
         if condition():
             return
@@ -136,7 +136,7 @@ class TestLog:
 
         with_store(harness, story)
 
-    def test_of_two_appends_at_one_offset_one_wins(self, harness: StoreHarness) -> None:
+    def test_only_one_of_two_appends_at_one_offset_succeeds(self, harness: StoreHarness) -> None:
         async def story(store: MetadataStore) -> None:
             epoch = (await store.campaign(1)).epoch
             answers = await asyncio.gather(
@@ -200,7 +200,7 @@ class TestLog:
 
 
 class TestWatch:
-    def test_what_is_there_arrives_at_once_and_the_rest_in_order(self, harness: StoreHarness) -> None:
+    def test_the_existing_log_arrives_at_once_and_the_rest_in_order(self, harness: StoreHarness) -> None:
         async def story(store: MetadataStore) -> None:
             epoch = (await store.campaign(1)).epoch
             await store.append(features(1), 0, epoch)
@@ -217,7 +217,7 @@ class TestWatch:
 
         with_store(harness, story)
 
-    def test_a_cancelled_watch_hears_no_more(self, harness: StoreHarness) -> None:
+    def test_a_cancelled_watch_is_not_called_again(self, harness: StoreHarness) -> None:
         async def story(store: MetadataStore) -> None:
             epoch = (await store.campaign(1)).epoch
             gone, staying = Watching(), Watching()
@@ -231,7 +231,7 @@ class TestWatch:
 
         with_store(harness, story)
 
-    def test_a_failed_append_is_not_told(self, harness: StoreHarness) -> None:
+    def test_watchers_do_not_see_a_failed_append(self, harness: StoreHarness) -> None:
         async def story(store: MetadataStore) -> None:
             epoch = (await store.campaign(1)).epoch
             watching = Watching()
@@ -248,7 +248,7 @@ class TestWatch:
 
 
 class TestSnapshot:
-    def test_a_snapshot_stands_for_what_it_trimmed(self, harness: StoreHarness) -> None:
+    def test_a_snapshot_replaces_what_it_trimmed(self, harness: StoreHarness) -> None:
         image = MetadataImage().apply([*features(1, 2), TopicRecord("a", b"1" * 16)])
 
         async def write(store: MetadataStore) -> None:
@@ -349,7 +349,7 @@ class TestSessions:
 
         with_store(harness, story)
 
-    def test_an_expired_session_is_told_to_its_owner_and_to_watchers(self, harness: StoreHarness) -> None:
+    def test_the_owner_and_watchers_see_an_expired_session(self, harness: StoreHarness) -> None:
         async def story(store: MetadataStore) -> None:
             seen: list[Mapping[int, BrokerRegistration]] = []
             session = await store.register_broker(registration(1))
@@ -374,7 +374,7 @@ class TestSessions:
 
         with_store(harness, story)
 
-    def test_a_cancelled_session_watch_hears_no_more(self, harness: StoreHarness) -> None:
+    def test_a_cancelled_session_watch_is_not_called_again(self, harness: StoreHarness) -> None:
         async def story(store: MetadataStore) -> None:
             gone: list[Mapping[int, BrokerRegistration]] = []
             staying: list[Mapping[int, BrokerRegistration]] = []

@@ -66,7 +66,7 @@ def test_counts_of_minus_one_are_the_defaults(play):
     ],
     ids=str,
 )
-def test_a_topic_that_cannot_be_is_refused_and_the_others_are_made(play, code_of, topic, expected):
+def test_an_invalid_topic_is_refused_and_the_others_are_created(play, code_of, topic, expected):
     async def story(stage):
         await stage.brokers(1, 2)
         await stage.controller.create_topics([NewTopic("there"), NewTopic("dotted.name")])
@@ -250,7 +250,7 @@ def test_a_topic_grows_to_the_wanted_total(play):
     ],
     ids=str,
 )
-def test_a_topic_does_not_grow_wrongly(play, code_of, request_, expected):
+def test_invalid_new_partitions_are_refused(play, code_of, request_, expected):
     async def story(stage):
         await stage.brokers(1, 2)
         await stage.controller.create_topics([NewTopic("a", 2, 1)])
@@ -261,7 +261,7 @@ def test_a_topic_does_not_grow_wrongly(play, code_of, request_, expected):
     play(story)
 
 
-def test_growing_can_be_tried_out_and_not_asked_twice(play, code_of):
+def test_new_partitions_can_be_validated_and_not_repeated(play, code_of):
     async def story(stage):
         await stage.brokers(1)
         await stage.controller.create_topics([NewTopic("a")])

@@ -1,4 +1,4 @@
-"""A coordinator with a journal behind it: every step is journaled and applied, as the runtime does it."""
+"""A transaction machine with a journal: every step is journaled and applied, as in the runtime."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +26,7 @@ PARTITION = TopicPartition("orders", 0)
 
 
 class Story:
-    """Answers are error codes; what was said beside the code is in `step.reply`."""
+    """Answers are error codes; the whole answer is `step.reply`."""
 
     def __init__(self, transaction_version: int = 2, **settings: Any) -> None:
         self.settings = TransactionSettings(transaction_version=transaction_version, **settings)
@@ -54,7 +54,7 @@ class Story:
         return step.reply
 
     def put(self, transaction: Transaction, transactional_id: str = "tx") -> None:
-        """As if a journal had this record."""
+        """Apply a record, as if it were in the journal."""
         record = encode(transactional_id, transaction, self.machine.transaction_version)
         self.journal.append(record)
         self.machine.apply(record)
@@ -146,11 +146,11 @@ def new_story() -> Callable[..., Story]:
 
 @pytest.fixture
 def story() -> Story:
-    """A version 2 cluster, nobody has started."""
+    """A cluster with transaction version 2, without producers."""
     return Story()
 
 
 @pytest.fixture
 def old_story() -> Story:
-    """A version 1 cluster."""
+    """A cluster with transaction version 1."""
     return Story(transaction_version=1)

@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn and AddOffsetsToTxn: what belongs to a transaction, and who may say so."""
+"""AddPartitionsToTxn and AddOffsetsToTxn: what is in a transaction, and who may add to it."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def test_a_further_partition_does_not_move_the_start(story: Any) -> None:
     assert not story.step.timers
 
 
-def test_a_known_partition_costs_no_record(story: Any) -> None:
+def test_a_partition_that_was_added_before_writes_no_record(story: Any) -> None:
     story.init()
     story.add((4000, 0), A, B)
     assert story.add((4000, 0), B) is NONE
@@ -50,14 +50,14 @@ def test_a_known_partition_costs_no_record(story: Any) -> None:
 
 
 @pytest.mark.parametrize(("version", "client_version"), [(0, 0), (3, 0), (4, 2), (5, 2)])
-def test_the_version_tells_how_the_client_speaks(story: Any, version: int, client_version: int) -> None:
+def test_the_request_version_gives_the_client_version(story: Any, version: int, client_version: int) -> None:
     story.init()
     story.add((4000, 0), A, version=version)
     assert story.transaction().client_version == client_version
 
 
 @pytest.mark.parametrize("verify_only", [False, True])
-def test_strangers_are_refused(story: Any, verify_only: bool) -> None:
+def test_other_producers_are_refused(story: Any, verify_only: bool) -> None:
     story.init()
     story.init()
     options = {"verify_only": verify_only}
@@ -69,7 +69,7 @@ def test_strangers_are_refused(story: Any, verify_only: bool) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_older_clients_know_another_name_for_fenced(story: Any, version: int) -> None:
+def test_older_clients_get_the_older_code_for_fenced(story: Any, version: int) -> None:
     story.init()
     story.init()
     assert story.add((4000, 0), version=version) is ErrorCode.INVALID_PRODUCER_EPOCH
@@ -89,7 +89,7 @@ def test_the_next_transaction_waits_for_the_markers_of_the_last(story: Any) -> N
     assert story.transaction().partitions == {TopicPartition("orders", 0)}
 
 
-def test_a_client_that_used_up_its_id_waits_too(story: Any) -> None:
+def test_a_client_whose_id_is_used_up_waits_too(story: Any) -> None:
     story.put(Transaction(7, 60_000, 1, 32766))
     story.add((7, 32766))
     story.end((7, 32766), commit=True)
@@ -99,7 +99,7 @@ def test_a_client_that_used_up_its_id_waits_too(story: Any) -> None:
     assert story.add((4000, 0)) is NONE
 
 
-def test_verification_tells_what_was_added_and_adds_nothing(story: Any) -> None:
+def test_verification_says_what_was_added_and_adds_nothing(story: Any) -> None:
     story.init()
     assert story.add((4000, 0), A, verify_only=True) is ErrorCode.TRANSACTION_ABORTABLE
     story.add((4000, 0), A)
@@ -108,7 +108,7 @@ def test_verification_tells_what_was_added_and_adds_nothing(story: Any) -> None:
     assert story.transaction().partitions == {A}
 
 
-def test_offsets_join_through_the_partition_of_their_group(story: Any) -> None:
+def test_offsets_are_added_as_the_partition_of_their_group(story: Any) -> None:
     story.init()
     assert story.add_offsets((4000, 0), 17) is NONE
     assert story.transaction().partitions == {TopicPartition("__consumer_offsets", 17)}

@@ -1,4 +1,4 @@
-"""EndTxn in both versions, row by row, and what markers do."""
+"""EndTxn in both versions, row by row, and the markers."""
 
 from typing import Any
 
@@ -73,7 +73,7 @@ def test_version_2_rows(
 
 @pytest.mark.parametrize("version", [4, 5])
 @pytest.mark.parametrize("state", [State.EMPTY, State.ONGOING, State.COMPLETE_COMMIT])
-def test_strangers_are_refused(story: Any, version: int, state: State) -> None:
+def test_other_producers_are_refused(story: Any, version: int, state: State) -> None:
     in_state(story, state)
     for epoch in (3, 6):
         assert story.end((7, epoch), commit=True, version=version) is FENCED
@@ -85,7 +85,7 @@ def test_strangers_are_refused(story: Any, version: int, state: State) -> None:
 
 
 @pytest.mark.parametrize(("version", "code"), [(1, ErrorCode.INVALID_PRODUCER_EPOCH), (2, FENCED)])
-def test_older_clients_know_another_name_for_fenced(story: Any, version: int, code: ErrorCode) -> None:
+def test_older_clients_get_the_older_code_for_fenced(story: Any, version: int, code: ErrorCode) -> None:
     in_state(story, State.ONGOING)
     assert story.end((7, 4), commit=True, version=version) is code
 
@@ -110,7 +110,7 @@ def test_a_transaction_ends_when_every_partition_has_its_marker(
     assert story.end((7, 5), commit=commit, version=version) is NONE, "the repeat is answered alike"
 
 
-def test_an_abort_of_nothing_needs_no_marker(story: Any) -> None:
+def test_an_abort_without_partitions_needs_no_marker(story: Any) -> None:
     in_state(story, State.EMPTY)
     now_ms = story.now_ms
     story.end((7, 5), commit=False)
@@ -170,7 +170,7 @@ def test_a_partition_that_cannot_take_markers_has_no_records_either(story: Any, 
     assert story.transaction().state is State.COMPLETE_COMMIT
 
 
-def test_each_transaction_needs_markers_of_its_own(story: Any) -> None:
+def test_each_transaction_needs_its_own_markers(story: Any) -> None:
     in_state(story, State.ONGOING)
     story.end((7, 5), commit=True, version=4)
     story.write_markers()
@@ -194,7 +194,7 @@ def test_late_answers_about_markers_change_nothing(story: Any) -> None:
     assert story.transaction().state is State.PREPARE_ABORT
 
 
-def test_a_completion_that_was_not_appended_is_asked_for_again(story: Any) -> None:
+def test_a_completion_that_was_not_appended_is_tried_again(story: Any) -> None:
     in_state(story, State.ONGOING)
     story.end((7, 5), commit=True)
     (markers,) = story.markers

@@ -51,7 +51,7 @@ def test_values_are_those_of_kafka(transaction: Transaction, level: int, expecte
     assert value.hex() == expected
 
 
-def test_version_0_has_neither_ids_beside_the_current_one_nor_the_client_version() -> None:
+def test_version_0_has_only_the_current_id_and_no_client_version() -> None:
     old = Transaction(4000, 60000, 1000, 7, State.PREPARE_COMMIT, 3999, -1, ORDERS, 900, 0)
     record = encode("x", old, 0)
     assert record.value is not None
@@ -62,11 +62,11 @@ def test_version_0_has_neither_ids_beside_the_current_one_nor_the_client_version
     assert decode(record) == Entry("x", Transaction(4000, 60000, 1000, 7, old.state, -1, -1, ORDERS, 900, 0))
 
 
-def test_what_only_version_1_can_say_is_never_written_in_version_0() -> None:
+def test_fields_of_version_1_are_never_written_in_version_0() -> None:
     assert decode(encode("x", PREPARED, 0)) == Entry("x", PREPARED)
 
 
-def test_a_field_of_kafka_that_is_not_used_here_does_not_disturb() -> None:
+def test_an_unused_field_of_kafka_is_ignored() -> None:
     with_next_epoch = (
         "000100000000000000000000000000000000000000000000000000000000000000000400080000000000000001010800000000"
         "000000020202000203020007"
@@ -76,11 +76,11 @@ def test_a_field_of_kafka_that_is_not_used_here_does_not_disturb() -> None:
     assert (entry.transaction.previous_producer_id, entry.transaction.next_producer_id) == (1, 2)
 
 
-def test_a_null_value_forgets_the_id() -> None:
+def test_a_null_value_removes_the_id() -> None:
     assert decode(tombstone("x")) == Entry("x", None)
 
 
-def test_records_of_the_future_are_skipped_and_named(caplog: pytest.LogCaptureFixture) -> None:
+def test_unknown_records_are_skipped_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         assert decode(JournalRecord(b"\0\1\0\1x", b"")) is None
         assert decode(JournalRecord(tombstone("x").key, b"\0\2")) is None

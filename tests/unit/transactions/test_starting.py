@@ -1,4 +1,4 @@
-"""InitProducerId: who may start, with which epoch, and whom that shuts out."""
+"""InitProducerId: who may start, with which epoch, and which producers that fences."""
 
 from typing import Any
 
@@ -14,19 +14,19 @@ FENCED = ErrorCode.PRODUCER_FENCED
 CONCURRENT = ErrorCode.CONCURRENT_TRANSACTIONS
 
 
-def test_the_first_producer_gets_a_fresh_id_and_epoch_0(story: Any) -> None:
+def test_the_first_producer_gets_a_new_id_and_epoch_0(story: Any) -> None:
     assert story.init() is NONE
     assert story.given() == (4000, 0)
     assert story.transaction().state is State.EMPTY
 
 
-def test_each_start_bumps_the_epoch(story: Any) -> None:
+def test_each_start_raises_the_epoch(story: Any) -> None:
     story.init()
     assert story.init() is NONE
     assert story.given() == (4000, 1)
 
 
-def test_without_a_fresh_id_the_caller_is_told_to_get_one(story: Any) -> None:
+def test_without_a_new_id_the_caller_must_get_one(story: Any) -> None:
     story.has_ids = False
     assert story.init() is NEEDS_PRODUCER_ID
     assert not story.journal
@@ -41,7 +41,7 @@ def test_timeouts_are_bounded(story: Any, timeout_ms: int) -> None:
     assert not story.journal
 
 
-def test_the_longest_timeout_is_taken(story: Any) -> None:
+def test_the_longest_timeout_is_accepted(story: Any) -> None:
     assert story.init(transaction_timeout_ms=900_000) is NONE
 
 
@@ -55,11 +55,11 @@ def test_the_longest_timeout_is_taken(story: Any) -> None:
         ({"keep_prepared_txn": True}, ErrorCode.UNSUPPORTED_VERSION),
     ],
 )
-def test_requests_that_make_no_sense(story: Any, fields: dict[str, Any], code: ErrorCode) -> None:
+def test_invalid_requests_are_refused(story: Any, fields: dict[str, Any], code: ErrorCode) -> None:
     assert story.init(**fields) is code
 
 
-def test_a_producer_goes_on_after_an_error(story: Any) -> None:
+def test_a_producer_continues_after_an_error(story: Any) -> None:
     story.init()
     assert story.init((4000, 0)) is NONE
     assert story.given() == (4000, 1)
@@ -88,7 +88,7 @@ def test_the_epoch_before_is_not_known_after_a_failover(story: Any) -> None:
     assert story.init((4000, 1)) is NONE
 
 
-def test_a_step_that_was_not_appended_leaves_no_trace(story: Any) -> None:
+def test_a_step_that_was_not_appended_changes_nothing(story: Any) -> None:
     story.init()
     applied, story.machine.apply = story.machine.apply, lambda record, producer: None
     story.init((4000, 0))
@@ -106,7 +106,7 @@ def test_an_id_that_is_not_known_any_more_is_taken_up_anew(story: Any) -> None:
 @pytest.mark.parametrize(
     ("version", "code"), [(3, ErrorCode.INVALID_PRODUCER_EPOCH), (4, FENCED), (5, FENCED)]
 )
-def test_older_clients_know_another_name_for_fenced(story: Any, version: int, code: ErrorCode) -> None:
+def test_older_clients_get_the_older_code_for_fenced(story: Any, version: int, code: ErrorCode) -> None:
     story.init()
     assert story.init((9, 0), version=version) is code
 

@@ -1,4 +1,4 @@
-"""Every move of the table, and none beside it."""
+"""A transaction makes every move of the table, and no other."""
 
 from collections.abc import Callable
 
@@ -28,19 +28,19 @@ def test_a_move_is_in_the_table_or_refused(source: State, target: State) -> None
             TO[target](FROM[source])
 
 
-def test_a_decided_transaction_has_one_way_only() -> None:
+def test_a_prepared_transaction_can_only_complete() -> None:
     assert FROM[State.PREPARE_COMMIT].completed(20).state is State.COMPLETE_COMMIT
     assert FROM[State.PREPARE_ABORT].completed(20).state is State.COMPLETE_ABORT
     assert all(len(MOVES[state]) == 1 for state in PREPARED)
 
 
 @pytest.mark.parametrize("source", set(State) - PREPARED, ids=lambda state: state.name)
-def test_only_a_decided_transaction_can_complete(source: State) -> None:
+def test_only_a_prepared_transaction_can_complete(source: State) -> None:
     with pytest.raises(InvalidMoveError):
         FROM[source].completed(20)
 
 
-def test_an_id_dies_only_at_rest() -> None:
+def test_an_id_is_removed_only_without_an_open_transaction() -> None:
     assert {state for state in State if State.DEAD in MOVES[state]} == AT_REST
 
 

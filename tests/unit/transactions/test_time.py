@@ -1,4 +1,4 @@
-"""Timeouts, expiration and failover: what happens without a client's doing."""
+"""Timeouts, expiration and failover: what happens without a request of a client."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def lapse(story: Any, key: Any) -> None:
 
 
 @pytest.mark.parametrize("level", [0, 1, 2])
-def test_a_transaction_past_its_time_is_aborted_and_its_producer_fenced(new_story: Any, level: int) -> None:
+def test_a_transaction_that_times_out_is_aborted_and_its_producer_fenced(new_story: Any, level: int) -> None:
     story = new_story(transaction_version=level)
     story.init()
     story.add((4000, 0), A, version=3)
@@ -37,7 +37,7 @@ def test_a_transaction_past_its_time_is_aborted_and_its_producer_fenced(new_stor
     assert story.add((4000, 0), version=3) is ErrorCode.PRODUCER_FENCED
 
 
-def test_a_version_2_client_learns_of_the_timeout_and_goes_on(story: Any) -> None:
+def test_a_version_2_client_continues_after_a_timeout(story: Any) -> None:
     story.init()
     story.add((4000, 0))
     lapse(story, story.step.timers[0].key)
@@ -62,7 +62,7 @@ def test_a_timer_cannot_end_a_later_transaction(story: Any) -> None:
     assert story.transaction().state is State.ONGOING
 
 
-def test_a_timeout_waits_for_a_fresh_id_where_it_needs_one(story: Any) -> None:
+def test_a_timeout_that_needs_a_new_id_waits_for_one(story: Any) -> None:
     story.put(Transaction(7, 60_000, 1, 32766))
     story.add((7, 32766))
     (timer,) = story.step.timers
@@ -81,7 +81,7 @@ IN_A_LOG = [state for state in State if state not in (State.DEAD, State.PREPARE_
 
 
 @pytest.mark.parametrize("state", IN_A_LOG, ids=lambda state: state.name)
-def test_ids_expire_at_rest_only(story: Any, state: State) -> None:
+def test_ids_expire_only_without_an_open_transaction(story: Any, state: State) -> None:
     story.put(Transaction(7, 60_000, story.now_ms - WEEK_MS, 5, state))
     lapse(story, EXPIRATION)
     assert ("tx" not in story.machine.transactions) == (state in AT_REST)
@@ -95,7 +95,7 @@ def test_ids_in_use_do_not_expire(story: Any) -> None:
     assert "tx" in story.machine.transactions
 
 
-def test_an_expired_id_begins_anew(story: Any) -> None:
+def test_an_expired_id_starts_from_the_beginning(story: Any) -> None:
     story.put(Transaction(7, 60_000, story.now_ms - WEEK_MS, 5))
     lapse(story, EXPIRATION)
     assert story.add((7, 5)) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -105,7 +105,7 @@ def test_an_expired_id_begins_anew(story: Any) -> None:
     assert story.transaction().producer_id == 4000
 
 
-def test_many_expired_ids_go_in_several_steps(story: Any) -> None:
+def test_many_expired_ids_are_removed_in_several_steps(story: Any) -> None:
     for number in range(EXPIRED_PER_STEP + 1):
         story.put(Transaction(number, 60_000, story.now_ms - WEEK_MS, 5), f"tx-{number}")
     lapse(story, EXPIRATION)
@@ -121,7 +121,7 @@ def test_a_timer_that_is_not_known_does_nothing(story: Any) -> None:
 
 
 @pytest.mark.parametrize("passed_ms", [0, 1_000, 59_999, 60_000, 90_000, -5_000])
-def test_timeouts_run_on_after_a_failover(story: Any, passed_ms: int) -> None:
+def test_timeouts_continue_after_a_failover(story: Any, passed_ms: int) -> None:
     story.init()
     story.add((4000, 0))
     transaction = story.transaction()
@@ -142,13 +142,15 @@ def test_a_transaction_without_a_timeout_gets_no_timer(story: Any) -> None:
 
 
 @pytest.mark.parametrize("commit", [False, True])
-@pytest.mark.parametrize("told", [False, True])
-def test_a_decided_transaction_goes_on_after_a_failover(story: Any, commit: bool, told: bool) -> None:
+@pytest.mark.parametrize("has_markers", [False, True])
+def test_a_prepared_transaction_continues_after_a_failover(
+    story: Any, commit: bool, has_markers: bool
+) -> None:
     story.init()
     story.add((4000, 0), A, TopicPartition("b", 0))
     story.end((4000, 0), commit=commit)
     (before,) = story.markers
-    if told:
+    if has_markers:
         story.run(story.machine.markers_written(before, {A: NONE}, story.now_ms))
     story.fail_over()
     (markers,) = story.markers
@@ -157,14 +159,14 @@ def test_a_decided_transaction_goes_on_after_a_failover(story: Any, commit: bool
     assert story.transaction().state is (State.COMPLETE_COMMIT if commit else State.COMPLETE_ABORT)
 
 
-def test_a_decided_transaction_without_partitions_completes_after_a_failover(story: Any) -> None:
+def test_a_prepared_transaction_without_partitions_completes_after_a_failover(story: Any) -> None:
     story.put(Transaction(7, 60_000, 1, 5, State.PREPARE_ABORT, start_ms=1, client_version=2))
     story.fail_over()
     story.write_markers()
     assert story.transaction().state is State.COMPLETE_ABORT
 
 
-def test_clients_transactions_have_no_part_in_this_topic(story: Any) -> None:
+def test_markers_change_nothing_in_this_topic(story: Any) -> None:
     story.init()
     before = dict(story.machine.transactions)
     story.machine.apply_marker((4000, 0), True)

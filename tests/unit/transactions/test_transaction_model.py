@@ -36,10 +36,10 @@ ONE_IN_FOUR = st.sampled_from([False, False, False, True])
 
 @dataclass(eq=False)
 class Work:
-    """What a client means to do in one transaction, and what it was told of the end."""
+    """What a client does in one transaction, and the outcome that it got as an answer."""
 
     outcomes: list[bool | None] = field(default_factory=list)
-    told: bool | None = None
+    answered: bool | None = None
     asked_to_commit: bool = False
 
 
@@ -233,7 +233,7 @@ class TransactionModel(RuleBasedStateMachine):
             # A transaction that could not commit is aborted next; one that was fenced starts over.
             client.wish = False if self.client_version == 2 else None
             return
-        client.work.told = client.wish
+        client.work.answered = client.wish
         if self.client_version == 2:
             client.producer = reply.producer_id, reply.producer_epoch
         self.begin_work(client)
@@ -339,8 +339,8 @@ class TransactionModel(RuleBasedStateMachine):
         for work in self.works:
             ended = {outcome for outcome in work.outcomes if outcome is not None}
             assert len(ended) <= 1
-            if work.told is not None:
-                assert ended <= {work.told}
+            if work.answered is not None:
+                assert ended <= {work.answered}
             assert work.asked_to_commit or True not in ended, "somebody else committed it"
 
     def teardown(self) -> None:
@@ -357,7 +357,7 @@ class TransactionModel(RuleBasedStateMachine):
 
 
 class Version1Model(TransactionModel):
-    """An old client's repeat cannot be told from its next end, so nothing comes late here."""
+    """An old client's repeat looks like its next end, so nothing comes late here."""
 
     client_version = 1
 
@@ -373,7 +373,7 @@ class Version2Model(TransactionModel):
         if self.deliver_write(write):
             current = self.machine.transactions["tx"]
             assert (current.producer_id, current.epoch) == write.producer
-            assert write.work.told is None, "its transaction was over"
+            assert write.work.answered is None, "its transaction was over"
 
     @rule(data=st.data())
     def a_late_end_arrives(self, data: st.DataObject) -> None:

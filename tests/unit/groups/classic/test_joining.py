@@ -1,4 +1,4 @@
-"""What a classic group promises to those who join: ids, rounds, a leader, a protocol all know."""
+"""What a classic group guarantees to members that join: ids, rebalances, a leader, a common protocol."""
 
 import pytest
 from tests.support.group_story import Answer, GroupStory, subscription
@@ -24,7 +24,7 @@ def code(answer: Answer | None) -> int:
 
 
 @pytest.mark.parametrize("version", range(4, 10))
-def test_a_newcomer_is_given_its_id_first(version: int) -> None:
+def test_a_new_member_gets_its_id_first(version: int) -> None:
     story = GroupStory()
     answer = joined(story.join("a", version=version))
     assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
@@ -54,10 +54,10 @@ def test_without_a_second_step_the_id_is_forgotten() -> None:
     assert code(story.join("a")) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_round_waits_for_those_who_were_given_an_id() -> None:
+def test_a_rebalance_waits_for_members_that_were_given_an_id() -> None:
     story = GroupStory().stable("a")
     story.join("b")
-    assert story.heartbeat("a") is NONE, "an id alone is no reason for a round"
+    assert story.heartbeat("a") is NONE, "an id alone does not begin a rebalance"
     story.join("c", version=3)
     story.join("a")
     assert story.parked == {"a", "c"}
@@ -66,7 +66,7 @@ def test_a_round_waits_for_those_who_were_given_an_id() -> None:
     assert {story[name].generation for name in "abc"} == {2}
 
 
-def test_a_round_goes_on_once_a_pending_member_gives_up() -> None:
+def test_a_rebalance_continues_when_a_pending_member_leaves() -> None:
     story = GroupStory().stable("a")
     story.join("b")
     story.join("c", version=3)
@@ -75,7 +75,7 @@ def test_a_round_goes_on_once_a_pending_member_gives_up() -> None:
     assert story.parked == set()
 
 
-def test_an_id_of_nobody_is_unknown() -> None:
+def test_an_unknown_member_id_is_refused() -> None:
     story = GroupStory().stable("a")
     assert code(story.join("b", member_id="b-17")) == ErrorCode.UNKNOWN_MEMBER_ID
     assert code(GroupStory().join("b", member_id="b-17")) == ErrorCode.UNKNOWN_MEMBER_ID
@@ -92,7 +92,7 @@ def test_the_session_timeout_has_bounds(timeout_ms: int, expected: bool) -> None
     assert (code(answer) != ErrorCode.INVALID_SESSION_TIMEOUT) is expected
 
 
-def test_a_full_group_takes_nobody_else() -> None:
+def test_a_full_group_takes_no_more_members() -> None:
     story = GroupStory(max_size=2).stable("a", "b")
     answer = joined(story.join("c"))
     assert (answer.error_code, answer.member_id) == (ErrorCode.GROUP_MAX_SIZE_REACHED, "")
@@ -101,13 +101,13 @@ def test_a_full_group_takes_nobody_else() -> None:
     assert story.parked == {"a"}, "those who are in stay in"
 
 
-def test_in_a_round_the_places_go_to_those_who_joined_first() -> None:
+def test_in_a_rebalance_the_first_members_to_join_get_the_places() -> None:
     story = GroupStory(max_size=2).stable("a", "b")
     story.join("a", protocols={"range": subscription("more")})
     assert story.enter("c") is None
     assert code(story.join("b")) == ErrorCode.GROUP_MAX_SIZE_REACHED
     assert story.member_names == {"a", "c"}
-    assert story.parked == set(), "the round need not wait for the one that was turned away"
+    assert story.parked == set(), "the rebalance does not wait for a member that was refused"
 
 
 def test_a_pending_member_that_finds_no_place_is_forgotten() -> None:
@@ -132,7 +132,7 @@ def test_an_empty_group_waits_for_more_members() -> None:
     assert story.parked == set()
 
 
-def test_newcomers_prolong_the_first_wait() -> None:
+def test_new_members_extend_the_first_wait() -> None:
     story = GroupStory()
     story.enter("a")
     story.pass_time(2000)
@@ -169,7 +169,7 @@ def test_without_a_delay_the_first_wait_is_over_at_once() -> None:
 # Rebalancer
 
 
-def test_second_member_sends_the_first_back_to_rejoin() -> None:
+def test_a_second_member_makes_the_first_join_again() -> None:
     story = GroupStory().stable("a")
     story.enter("b")
     assert story.heartbeat("a") is ErrorCode.REBALANCE_IN_PROGRESS
@@ -179,7 +179,7 @@ def test_second_member_sends_the_first_back_to_rejoin() -> None:
     assert story["a"].generation == story["b"].generation == 2
 
 
-def test_the_first_to_join_leads_and_is_told_of_all() -> None:
+def test_the_first_member_to_join_leads_and_gets_the_list_of_members() -> None:
     story = GroupStory()
     story.enter("a", protocols={"range": subscription("x")})
     story.enter("b", protocols={"range": subscription("y")}, instance_id="bee")
@@ -194,7 +194,7 @@ def test_the_first_to_join_leads_and_is_told_of_all() -> None:
     assert (to_b.protocol_type, to_b.protocol_name, to_b.skip_assignment) == ("consumer", "range", False)
 
 
-def test_who_does_not_rejoin_in_time_is_out_and_another_leads() -> None:
+def test_a_member_that_does_not_rejoin_in_time_is_removed_and_another_leads() -> None:
     story = GroupStory().stable("a", "b", "c")
     assert story.leader == "a"
     story.join("b", protocols={"range": subscription("more")})
@@ -233,7 +233,7 @@ def test_version_0_has_one_timeout_for_both() -> None:
     assert story.time_left_ms("sync") == 12_000
 
 
-def test_a_newcomer_that_waits_too_long_is_asked_to_try_again() -> None:
+def test_a_new_member_that_waits_too_long_must_try_again() -> None:
     story = GroupStory().stable("a", rebalance_timeout_ms=900_000)
     story.enter("b")
     story.pass_time(299_000, heartbeats=["a"])
@@ -267,7 +267,7 @@ def test_a_join_that_is_sent_twice_ends_the_first_call() -> None:
 # Joining again in a generation
 
 
-def test_in_a_stable_group_a_follower_without_news_just_learns_the_generation() -> None:
+def test_in_a_stable_group_a_follower_that_joins_unchanged_gets_the_generation() -> None:
     story = GroupStory().stable("a", "b")
     answer = joined(story.join("b"))
     assert (answer.error_code, answer.generation_id, answer.members) == (NONE, 1, [])
@@ -275,13 +275,13 @@ def test_in_a_stable_group_a_follower_without_news_just_learns_the_generation() 
     assert story.time_left_ms("session", "b") == 10_000
 
 
-def test_in_a_stable_group_a_follower_with_news_begins_a_round() -> None:
+def test_in_a_stable_group_a_follower_with_other_protocols_begins_a_rebalance() -> None:
     story = GroupStory().stable("a", "b")
     assert story.join("b", protocols={"range": subscription("orders", "bills")}) is None
     assert story.heartbeat("a") is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_in_a_stable_group_the_leader_begins_a_round_by_joining() -> None:
+def test_in_a_stable_group_the_leader_begins_a_rebalance_by_joining() -> None:
     story = GroupStory().stable("a", "b")
     assert story.join("a") is None
     assert story.heartbeat("b") is ErrorCode.REBALANCE_IN_PROGRESS
@@ -299,7 +299,7 @@ def test_while_completing_a_lost_answer_is_given_again() -> None:
     assert story.group.state_name == "CompletingRebalance"
 
 
-def test_while_completing_news_begin_another_round() -> None:
+def test_while_completing_other_protocols_begin_another_rebalance() -> None:
     story = GroupStory()
     story.enter("a")
     story.enter("b")
@@ -341,7 +341,7 @@ def test_an_empty_group_may_change_its_protocol_type() -> None:
     assert story.group.protocol_type == "connect"
 
 
-def test_the_protocol_with_most_votes_of_those_all_know_is_chosen() -> None:
+def test_the_common_protocol_with_the_most_votes_is_chosen() -> None:
     story = GroupStory()
     story.enter("a", protocols={"sticky": b"", "range": b"ar", "robin": b"a"})
     story.enter("b", protocols={"robin": b"b", "range": b"br"})

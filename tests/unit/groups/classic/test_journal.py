@@ -1,4 +1,4 @@
-"""What of a classic group is in the journal, what comes back from it, and how a group changes its kind."""
+"""A classic group in the journal: what is written, what a replay gives back, and how it is converted."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from barnabas.groups.settings import GroupSettings
 NONE = ErrorCode.NONE
 
 
-def test_a_round_leaves_one_record() -> None:
+def test_a_rebalance_writes_one_record() -> None:
     story = GroupStory().stable("a", "b")
     (record,) = story.journal
     value = value_of(record)
@@ -30,7 +30,7 @@ def test_a_round_leaves_one_record() -> None:
     }
 
 
-def test_heartbeats_and_rounds_under_way_leave_nothing() -> None:
+def test_heartbeats_and_running_rebalances_write_nothing() -> None:
     story = GroupStory().stable("a")
     story.enter("b")
     story.heartbeat("a")
@@ -59,7 +59,7 @@ def test_a_replay_forgets_what_older_records_say() -> None:
     assert story.replayed().subscribed_topics() == frozenset({"bills"})
 
 
-def test_after_a_failover_everybody_has_a_session_to_come_back() -> None:
+def test_after_a_failover_every_member_has_a_session_timeout_to_come_back() -> None:
     story = GroupStory().stable("a", "b")
     story.fail_over()
     assert story.time_left_ms("session", "a") == story.time_left_ms("session", "b") == 10_000
@@ -67,7 +67,7 @@ def test_after_a_failover_everybody_has_a_session_to_come_back() -> None:
     assert story.member_names == {"b"}
 
 
-def test_a_round_under_way_is_forgotten_and_begins_again() -> None:
+def test_a_running_rebalance_is_lost_in_a_failover_and_begins_again() -> None:
     story = GroupStory().stable("a")
     story.enter("b")
     story.join("a")
@@ -83,7 +83,7 @@ def test_a_round_under_way_is_forgotten_and_begins_again() -> None:
     assert story.member_names == {"a", "b"}
 
 
-def test_a_group_that_became_too_large_makes_a_round_when_it_is_loaded() -> None:
+def test_a_group_that_became_too_large_is_rebalanced_when_it_is_loaded() -> None:
     story = GroupStory().stable("a", "b", "c")
     story.settings = GroupSettings(max_size=2)
     story.fail_over()
@@ -111,7 +111,7 @@ def test_records_of_version_0_have_one_timeout() -> None:
     assert group.state_name == "Stable"
 
 
-def test_a_group_of_which_nothing_is_on_record_can_be_dropped() -> None:
+def test_a_group_without_a_record_can_be_dropped() -> None:
     story = GroupStory()
     assert story.group.is_unused
     story.join("a")
@@ -151,7 +151,7 @@ def test_only_a_stable_group_shows_its_members_metadata() -> None:
 # Other kinds of groups
 
 
-def test_all_who_wait_are_told_when_the_group_goes_elsewhere() -> None:
+def test_parked_calls_are_refused_when_the_group_moves_away() -> None:
     story = GroupStory().stable("a", "b")
     story.join("b", protocols={"range": subscription("bills")})
     story.join("p")
@@ -196,7 +196,7 @@ def test_a_downgraded_group_goes_on_with_its_members() -> None:
     assert story.heartbeat("m1") is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_a_downgraded_group_begins_a_round() -> None:
+def test_a_downgraded_group_begins_a_rebalance() -> None:
     story = GroupStory()
     protocols = (Protocol("range", subscription("orders")),)
     one = Member("m1", None, ClientInfo("c1", "/h"), 10_000, 60_000, protocols, b"0")

@@ -1,4 +1,4 @@
-"""How members go: by leaving, by silence, by an administrator's hand; and what is left behind."""
+"""How members leave a group: by request, by a timeout, by an administrator; and what remains."""
 
 import pytest
 from tests.support.group_story import GroupStory, value_of
@@ -43,7 +43,7 @@ def test_the_answer_to_a_leave_names_the_member() -> None:
     assert (answer.member_id, answer.group_instance_id, answer.error_code) == (member_id, "one", 0)
 
 
-def test_a_static_member_is_removed_by_its_name() -> None:
+def test_a_static_member_is_removed_by_its_instance_id() -> None:
     story = GroupStory()
     story.stable("a", "b", instance_id=None)
     story.enter("s", instance_id="stat")
@@ -56,7 +56,7 @@ def test_a_static_member_is_removed_by_its_name() -> None:
     assert story.remove(fenced) == [UNKNOWN]
 
 
-def test_a_leave_under_a_name_that_another_holds_is_fenced() -> None:
+def test_a_leave_with_the_instance_id_of_another_member_is_fenced() -> None:
     story = GroupStory().stable("a", instance_id="one")
     assert story.remove(MemberIdentity(member_id="old", group_instance_id="one")) == [
         ErrorCode.FENCED_INSTANCE_ID
@@ -64,7 +64,7 @@ def test_a_leave_under_a_name_that_another_holds_is_fenced() -> None:
     assert story.member_names == {"a"}
 
 
-def test_who_is_removed_while_it_waits_to_join_is_told_so() -> None:
+def test_a_member_that_is_removed_while_its_join_is_parked_gets_an_answer() -> None:
     story = GroupStory().stable("a", "b")
     story.join("a")
     story.leave("a")
@@ -74,7 +74,7 @@ def test_who_is_removed_while_it_waits_to_join_is_told_so() -> None:
     assert story.parked == set()
 
 
-def test_who_is_removed_while_it_waits_to_sync_is_told_so() -> None:
+def test_a_member_that_is_removed_while_its_sync_is_parked_gets_an_answer() -> None:
     story = GroupStory()
     story.enter("a")
     story.enter("b")
@@ -84,7 +84,7 @@ def test_who_is_removed_while_it_waits_to_sync_is_told_so() -> None:
     assert story.last("b").error_code == UNKNOWN
 
 
-def test_a_round_need_not_wait_for_who_leaves() -> None:
+def test_a_rebalance_does_not_wait_for_a_member_that_leaves() -> None:
     story = GroupStory().stable("a", "b")
     story.join("a")
     story.leave("b")
@@ -100,7 +100,7 @@ def test_a_pending_member_may_leave() -> None:
     assert story.heartbeat("a") is NONE, "nobody who was in is gone"
 
 
-def test_the_last_to_leave_leaves_an_empty_group_on_record() -> None:
+def test_the_last_member_that_leaves_leaves_an_empty_group_record() -> None:
     story = GroupStory().stable("a", "b")
     story.leave("a", "b")
     assert story.group.is_empty
@@ -120,7 +120,7 @@ def test_the_generation_goes_on_after_the_group_was_empty() -> None:
     assert story.group.generation == 3
 
 
-def test_a_leave_that_cannot_be_recorded_did_not_happen() -> None:
+def test_a_leave_that_cannot_be_recorded_changes_nothing() -> None:
     story = GroupStory().stable("a")
     story.disk_fails = True
     with pytest.raises(KafkaError):
@@ -241,7 +241,7 @@ def test_from_when_offsets_are_kept() -> None:
     story = GroupStory()
     assert story.group.retention_start_ms(5) == 5, "nobody was ever in"
     story.enter("a")
-    assert story.group.retention_start_ms(5) is None, "a round is under way"
+    assert story.group.retention_start_ms(5) is None, "a rebalance is running"
     story.rejoin_all()
     story.sync_all()
     assert story.group.retention_start_ms(5) == 5

@@ -38,7 +38,7 @@ def test_a_route_is_made_of_moves(old: State, new: State, steps: list[State]) ->
     assert route(old, new) == steps
 
 
-def test_nothing_leads_back_from_death() -> None:
+def test_no_move_leads_back_from_dead() -> None:
     with pytest.raises(IllegalMove, match="Dead"):
         route(DEAD, STABLE)
 
@@ -115,7 +115,7 @@ def _pairs(old: State, end: State) -> list[tuple[State, State]]:
     return list(pairwise(stops))
 
 
-def test_the_dead_answer_nobody_but_to_look_elsewhere() -> None:
+def test_a_dead_group_answers_that_the_coordinator_is_not_available() -> None:
     story = _stable()
     story.group.apply(None)
     assert story.heartbeat("a") is ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -1,4 +1,4 @@
-"""Static members: a name that outlives the process, one holder at a time, and restarts without a round."""
+"""Static members: an instance id that survives a restart, one holder at a time, no rebalance."""
 
 import pytest
 from tests.support.group_story import Answer, GroupStory, subscription, value_of
@@ -38,7 +38,7 @@ def test_a_static_member_joins_in_one_step_and_its_id_begins_with_its_name() -> 
     assert joined(story.last("a")).member_id == "one-1"
 
 
-def test_a_follower_restarts_without_a_round() -> None:
+def test_a_static_follower_restarts_without_a_rebalance() -> None:
     story = family()
     answer = joined(restarted(story, "b", "b2"))
     assert (answer.error_code, answer.generation_id, answer.skip_assignment) == (NONE, 1, False)
@@ -50,7 +50,7 @@ def test_a_follower_restarts_without_a_round() -> None:
     assert isinstance(synced, SyncGroupResponse) and synced.assignment == b"b"
 
 
-def test_a_leader_that_restarts_leads_on_and_skips_the_assignment() -> None:
+def test_a_static_leader_that_restarts_stays_the_leader_and_skips_the_assignment() -> None:
     story = family()
     answer = joined(restarted(story, "a", "a2"))
     assert answer.leader == answer.member_id == story["a2"].member_id
@@ -60,7 +60,7 @@ def test_a_leader_that_restarts_leads_on_and_skips_the_assignment() -> None:
 
 
 @pytest.mark.parametrize("version", range(5, 9))
-def test_before_version_9_a_leader_that_restarts_must_not_know_that_it_leads(version: int) -> None:
+def test_before_version_9_a_leader_that_restarts_is_not_told_that_it_leads(version: int) -> None:
     story = family()
     old_id = story["a"].member_id
     answer = joined(restarted(story, "a", "a2", version=version))
@@ -82,20 +82,20 @@ def test_the_older_holder_is_fenced() -> None:
     assert story.heartbeat("b2") is NONE
 
 
-def test_without_its_name_the_older_holder_is_unknown() -> None:
+def test_without_its_instance_id_the_older_holder_is_unknown() -> None:
     story = family()
     restarted(story, "b", "b2")
     story["b"].instance_id = None
     assert story.heartbeat("b") is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_name_that_nobody_holds_is_unknown() -> None:
+def test_an_instance_id_that_no_member_has_is_unknown() -> None:
     story = family()
     story["b"].instance_id = "three"
     assert story.heartbeat("b") is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_replacement_is_on_record_before_it_is_answered() -> None:
+def test_a_replacement_is_recorded_before_it_is_answered() -> None:
     story = family()
     restarted(story, "b", "b2")
     value = value_of(story.journal[-1])
@@ -109,7 +109,7 @@ def test_a_replacement_is_on_record_before_it_is_answered() -> None:
     assert story.heartbeat("b2") is NONE
 
 
-def test_a_replacement_that_cannot_be_recorded_did_not_happen() -> None:
+def test_a_replacement_that_cannot_be_recorded_changes_nothing() -> None:
     story = family()
     story.disk_fails = True
     with pytest.raises(KafkaError):
@@ -127,7 +127,7 @@ def test_the_sessions_of_both_holders() -> None:
     assert story.time_left_ms("session", "b2") == 20_000
 
 
-def test_a_replacement_that_changes_the_protocol_begins_a_round() -> None:
+def test_a_replacement_that_changes_the_protocol_begins_a_rebalance() -> None:
     both = {"range": subscription("orders"), "robin": subscription("orders")}
     story = GroupStory()
     story.enter("a", instance_id="one", protocols=both)
@@ -141,7 +141,7 @@ def test_a_replacement_that_changes_the_protocol_begins_a_round() -> None:
     assert story.heartbeat("b") is FENCED
 
 
-def test_the_protocols_of_a_replacement_are_known_in_the_next_round() -> None:
+def test_the_protocols_of_a_replacement_are_known_in_the_next_rebalance() -> None:
     both = {"range": subscription("orders"), "robin": subscription("orders")}
     story = GroupStory()
     story.enter("a", instance_id="one", protocols=both)
@@ -153,7 +153,7 @@ def test_the_protocols_of_a_replacement_are_known_in_the_next_round() -> None:
     assert story.enter("c", protocols={"robin": subscription("orders")}) is None
 
 
-def test_a_replacement_while_preparing_takes_the_place_in_the_round() -> None:
+def test_a_replacement_while_preparing_takes_the_place_in_the_rebalance() -> None:
     story = family()
     story.join("b", protocols={"range": subscription("bills")})
     assert story.parked == {"b"}
@@ -165,7 +165,7 @@ def test_a_replacement_while_preparing_takes_the_place_in_the_round() -> None:
     assert joined(story.last("b2")).generation_id == 2
 
 
-def test_a_replacement_while_completing_begins_another_round() -> None:
+def test_a_replacement_while_completing_begins_another_rebalance() -> None:
     story = family()
     story.join("a")
     story.join("b")
@@ -178,7 +178,7 @@ def test_a_replacement_while_completing_begins_another_round() -> None:
     assert story.member_names == {"a", "b2"}
 
 
-def test_a_static_member_may_be_away_when_a_round_ends_but_not_for_longer_than_its_session() -> None:
+def test_a_static_member_may_miss_a_rebalance_but_not_its_session_timeout() -> None:
     story = family()
     story.person("b").session_timeout_ms = 90_000
     story.join("b", protocols={"range": subscription("bills")})
@@ -197,7 +197,7 @@ def test_a_static_member_may_be_away_when_a_round_ends_but_not_for_longer_than_i
     assert story.member_names == {"a", "c"}
 
 
-def test_who_leads_in_place_of_a_static_member_leads_on() -> None:
+def test_the_member_that_replaces_a_static_leader_stays_the_leader() -> None:
     story = family()
     story.join("b", protocols={"range": subscription("bills")})
     story.pass_time(60_000, heartbeats=["a"])
@@ -208,7 +208,7 @@ def test_who_leads_in_place_of_a_static_member_leads_on() -> None:
     assert story.replayed().leader == story["b"].member_id
 
 
-def test_when_all_are_static_and_away_their_sessions_decide() -> None:
+def test_when_all_members_are_static_and_away_their_session_timeouts_decide() -> None:
     story = GroupStory()
     story.enter("a", instance_id="one", session_timeout_ms=100_000, rebalance_timeout_ms=10_000)
     story.enter("b", instance_id="two", session_timeout_ms=6_000, rebalance_timeout_ms=10_000)
@@ -222,7 +222,7 @@ def test_when_all_are_static_and_away_their_sessions_decide() -> None:
     assert story.group.is_empty
 
 
-def test_a_static_member_finds_its_place_in_a_full_group() -> None:
+def test_a_static_member_keeps_its_place_in_a_full_group() -> None:
     story = GroupStory(max_size=1)
     story.enter("a", instance_id="one")
     story.rejoin_all()
@@ -231,7 +231,7 @@ def test_a_static_member_finds_its_place_in_a_full_group() -> None:
     assert joined(story.join("x", instance_id="other")).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
-def test_a_pending_id_cannot_be_used_under_a_static_name() -> None:
+def test_a_pending_id_cannot_be_used_with_an_instance_id() -> None:
     story = family()
     story.join("c")
     answer = joined(story.join("c", instance_id="three"))

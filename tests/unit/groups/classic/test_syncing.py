@@ -1,4 +1,5 @@
-"""What a classic group promises about assignments: on disk before anybody has one, and to each its own."""
+"""What a classic group guarantees about assignments: recorded before a member gets one, and to each its
+own."""
 
 import pytest
 from tests.support.group_story import Answer, GroupStory
@@ -24,7 +25,7 @@ def completing(*names: str, **traits: object) -> GroupStory:
     return story
 
 
-def test_all_get_their_part_when_the_leader_brings_it() -> None:
+def test_all_members_get_their_part_when_the_leader_sends_the_assignment() -> None:
     story = completing("a", "b", "c")
     assert story.sync("b") is None
     assert story.parked == {"b"}
@@ -44,7 +45,7 @@ def test_a_long_assignment_arrives_whole() -> None:
     assert synced(story.last("b")).assignment == bytes(range(256)) * 1000
 
 
-def test_nobody_is_answered_when_the_record_cannot_be_written() -> None:
+def test_no_member_gets_an_assignment_when_the_record_cannot_be_written() -> None:
     story = completing("a", "b")
     story.sync("b")
     story.disk_fails = True
@@ -74,7 +75,7 @@ def test_a_member_whose_sync_is_parked_needs_no_heartbeats() -> None:
     assert story.time_left_ms("session", "a") == 10_000
 
 
-def test_when_the_leader_falls_silent_those_who_wait_are_sent_to_join() -> None:
+def test_when_the_leader_is_lost_parked_members_are_told_to_join_again() -> None:
     story = completing("a", "b")
     story.sync("b")
     story.pass_time(10_000)
@@ -86,7 +87,7 @@ def test_when_the_leader_falls_silent_those_who_wait_are_sent_to_join() -> None:
     assert story.group.generation == 2
 
 
-def test_who_does_not_sync_in_time_is_out_and_a_round_begins() -> None:
+def test_a_member_that_does_not_sync_in_time_is_removed_and_a_rebalance_begins() -> None:
     story = completing("a", "b")
     story.sync("a", {"a": b"0", "b": b"1"})
     story.pass_time(59_000, heartbeats=["a", "b"])
@@ -97,7 +98,7 @@ def test_who_does_not_sync_in_time_is_out_and_a_round_begins() -> None:
     assert story.member_names == {"a"}
 
 
-def test_once_all_have_synced_nobody_waits_for_syncs() -> None:
+def test_when_all_have_synced_the_sync_timer_is_cancelled() -> None:
     story = completing("a", "b")
     assert story.time_left_ms("sync") == 60_000
     story.sync("b")
@@ -105,7 +106,7 @@ def test_once_all_have_synced_nobody_waits_for_syncs() -> None:
     assert story.time_left_ms("sync") is None
 
 
-def test_a_late_follower_ends_the_wait_for_syncs() -> None:
+def test_the_last_follower_to_sync_cancels_the_sync_timer() -> None:
     story = completing("a", "b")
     story.sync("a", {})
     assert story.time_left_ms("sync") is not None
@@ -113,7 +114,7 @@ def test_a_late_follower_ends_the_wait_for_syncs() -> None:
     assert story.time_left_ms("sync") is None
 
 
-def test_a_round_ends_the_wait_for_syncs() -> None:
+def test_a_rebalance_cancels_the_sync_timer() -> None:
     story = completing("a", "b")
     story.enter("c")
     assert story.time_left_ms("sync") is None
@@ -145,7 +146,7 @@ def test_only_members_of_the_generation_may_sync() -> None:
 
 
 @pytest.mark.parametrize("trait", [{"protocol_type": "connect"}, {"protocol_name": "sticky"}])
-def test_the_member_must_believe_in_the_groups_protocol(trait: dict[str, str]) -> None:
+def test_a_sync_must_name_the_protocol_of_the_group(trait: dict[str, str]) -> None:
     story = completing("a", "b")
     story.person("b", **trait)
     assert synced(story.sync("b")).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL

@@ -82,7 +82,7 @@ class ClassicStory(ConsumerGroupStory):
         return [each.error_code for each in self.take(self.group.leave(request, self.now_ms)).members]
 
 
-def story(**settings: Any) -> ClassicStory:
+def new_story(**settings: Any) -> ClassicStory:
     settings.setdefault("migration_policy", "bidirectional")
     return ClassicStory(FakeTopics(t=4), GroupSettings(**settings))
 
@@ -91,178 +91,178 @@ def story(**settings: Any) -> ClassicStory:
 
 
 def test_a_classic_member_follows_by_joining_again() -> None:
-    told = story()
-    told.join("new")
-    joined = told.classic_join("old")
+    story = new_story()
+    story.join("new")
+    joined = story.classic_join("old")
     assert (joined.member_id, joined.generation_id, joined.protocol_name) == ("old", 2, "range")
     assert not joined.members, "it does not lead: the coordinator assigns"
-    assert told.classic_sync("old", 2) == (0, [])
-    assert told.classic_beat("old", 2) == 0, "it waits for what the other still has"
+    assert story.classic_sync("old", 2) == (0, [])
+    assert story.classic_beat("old", 2) == 0, "it waits for what the other still has"
 
-    told.beat("new")
-    told.beat("new")
-    assert told.classic_beat("old", 2) == ErrorCode.REBALANCE_IN_PROGRESS
-    assert told.classic_join("old").generation_id == 2
-    assert told.classic_sync("old", 2) == (0, [2, 3])
-    assert told.group.state is State.STABLE
+    story.beat("new")
+    story.beat("new")
+    assert story.classic_beat("old", 2) == ErrorCode.REBALANCE_IN_PROGRESS
+    assert story.classic_join("old").generation_id == 2
+    assert story.classic_sync("old", 2) == (0, [2, 3])
+    assert story.group.state is State.STABLE
 
 
 def test_a_classic_member_gives_partitions_up_when_it_joins() -> None:
-    told = story()
-    told.join("new")
-    told.leave("new")
-    told.join("first")
-    told.classic_join("old")
-    told.leave("first")
-    assert told.classic_beat("old", 4) == ErrorCode.REBALANCE_IN_PROGRESS
-    generation = told.classic_join("old").generation_id
-    assert told.classic_sync("old", generation) == (0, [0, 1, 2, 3])
+    story = new_story()
+    story.join("new")
+    story.leave("new")
+    story.join("first")
+    story.classic_join("old")
+    story.leave("first")
+    assert story.classic_beat("old", 4) == ErrorCode.REBALANCE_IN_PROGRESS
+    generation = story.classic_join("old").generation_id
+    assert story.classic_sync("old", generation) == (0, [0, 1, 2, 3])
 
-    told.join("new")
-    assert told.classic_beat("old", generation) == ErrorCode.REBALANCE_IN_PROGRESS
-    joined = told.classic_join("old", {"t": [0, 1, 2, 3]})
+    story.join("new")
+    assert story.classic_beat("old", generation) == ErrorCode.REBALANCE_IN_PROGRESS
+    joined = story.classic_join("old", {"t": [0, 1, 2, 3]})
     assert joined.generation_id == generation, "it keeps its epoch while it has to give partitions up"
-    error, kept = told.classic_sync("old", generation)
+    error, kept = story.classic_sync("old", generation)
     assert (error, len(kept)) == (0, 2)
-    assert told.beat("new").assignment is None
-    told.classic_join("old", {"t": kept})
-    told.beat("new")
-    assert len(told.members["new"].owned) == 2
+    assert story.beat("new").assignment is None
+    story.classic_join("old", {"t": kept})
+    story.beat("new")
+    assert len(story.members["new"].owned) == 2
 
 
 def test_a_new_classic_member_must_come_with_the_id_it_is_given() -> None:
-    told = story()
-    told.join("new")
-    answer = told.classic_join("")
+    story = new_story()
+    story.join("new")
+    answer = story.classic_join("")
     assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
     assert answer.member_id
-    assert list(told.group.durable.members) == ["new"]
-    assert told.classic_join("", version=3).error_code == 0
+    assert list(story.group.durable.members) == ["new"]
+    assert story.classic_join("", version=3).error_code == 0
 
 
 def test_a_classic_member_must_share_a_protocol() -> None:
-    told = story()
-    told.join("new")
-    told.classic_join("old")
+    story = new_story()
+    story.join("new")
+    story.classic_join("old")
     for fields in ({"protocol": "other"}, {"protocol_type": "connect"}, {"metadata": b""}):
         with refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL):
-            told.classic_join("older", **fields)
+            story.classic_join("older", **fields)
     with refused(ErrorCode.INVALID_SESSION_TIMEOUT):
-        told.classic_join("older", session_timeout_ms=1)
+        story.classic_join("older", session_timeout_ms=1)
 
 
 def test_a_classic_member_speaks_for_its_generation_only() -> None:
-    told = story()
-    told.join("new")
-    told.classic_join("old")
+    story = new_story()
+    story.join("new")
+    story.classic_join("old")
     with refused(ErrorCode.ILLEGAL_GENERATION):
-        told.classic_beat("old", 1)
+        story.classic_beat("old", 1)
     with refused(ErrorCode.ILLEGAL_GENERATION):
-        told.classic_sync("old", 1)
+        story.classic_sync("old", 1)
     with refused(ErrorCode.UNKNOWN_MEMBER_ID):
-        told.classic_beat("new", 1)
+        story.classic_beat("new", 1)
     with refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL):
-        told.classic_sync("old", 2, protocol_name="other")
+        story.classic_sync("old", 2, protocol_name="other")
     with refused(ErrorCode.ILLEGAL_GENERATION):
-        told.group.check_commit(Committer("old", None, 3), transactional=False, version=8)
-    told.group.check_commit(Committer("old", None, 2), transactional=False, version=8)
+        story.group.check_commit(Committer("old", None, 3), transactional=False, version=8)
+    story.group.check_commit(Committer("old", None, 2), transactional=False, version=8)
 
 
 def test_a_sync_that_comes_too_late_is_sent_back() -> None:
-    told = story()
-    told.join("new")
-    told.classic_join("old")
-    told.join("newer")
-    assert told.classic_sync("old", 2) == (ErrorCode.REBALANCE_IN_PROGRESS, [])
+    story = new_story()
+    story.join("new")
+    story.classic_join("old")
+    story.join("newer")
+    assert story.classic_sync("old", 2) == (ErrorCode.REBALANCE_IN_PROGRESS, [])
 
 
 def test_a_classic_member_that_does_not_join_again_is_out() -> None:
-    told = story()
-    told.join("new")
-    told.classic_join("old")
-    told.classic_sync("old", 2)
-    told.join("newer")
+    story = new_story()
+    story.join("new")
+    story.classic_join("old")
+    story.classic_sync("old", 2)
+    story.join("newer")
     for _ in range(6):
-        assert "old" in told.group.durable.members
-        told.classic_beat("old", 2)
-        told.pass_time(REBALANCE_MS // 6)
-    assert "old" not in told.group.durable.members
+        assert "old" in story.group.durable.members
+        story.classic_beat("old", 2)
+        story.pass_time(REBALANCE_MS // 6)
+    assert "old" not in story.group.durable.members
 
 
 def test_a_silent_classic_member_is_out_after_its_own_session() -> None:
-    told = story()
-    told.join("new")
-    told.classic_join("old")
-    told.pass_time(SESSION_MS - 1)
-    assert "old" in told.group.durable.members
-    told.pass_time(1)
-    assert list(told.group.durable.members) == ["new"]
+    story = new_story()
+    story.join("new")
+    story.classic_join("old")
+    story.pass_time(SESSION_MS - 1)
+    assert "old" in story.group.durable.members
+    story.pass_time(1)
+    assert list(story.group.durable.members) == ["new"]
 
 
 def test_members_of_either_protocol_are_removed_by_an_admin() -> None:
-    told = story()
-    told.join("new", instance_id="one")
-    told.classic_join("old")
-    codes = told.classic_leave(
+    story = new_story()
+    story.join("new", instance_id="one")
+    story.classic_join("old")
+    codes = story.classic_leave(
         MemberIdentity(group_instance_id="one"),
         MemberIdentity(member_id="old"),
         MemberIdentity(member_id="stranger"),
         MemberIdentity(member_id="stranger", group_instance_id="one"),
     )
     assert codes == [0, 0, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID]
-    assert told.group.is_empty
+    assert story.group.is_empty
 
 
 def test_a_classic_member_becomes_a_consumer_member() -> None:
-    told = story()
-    told.join("new")
-    told.classic_join("old")
-    told.join("old")
-    assert told.group.durable.members["old"].classic is None
-    assert ("group", GROUP, "sync", "old") not in told.timers
-    told.settle()
-    assert len(told.members["old"].owned) == 2
+    story = new_story()
+    story.join("new")
+    story.classic_join("old")
+    story.join("old")
+    assert story.group.durable.members["old"].classic is None
+    assert ("group", GROUP, "sync", "old") not in story.timers
+    story.settle()
+    assert len(story.members["old"].owned) == 2
 
 
 # ---- down
 
 
 def test_a_group_with_classic_members_only_becomes_a_classic_group() -> None:
-    told = story()
-    told.join("new")
-    told.classic_join("old")
-    told.leave("new")
-    start = len(told.journal)
-    assert ("group", GROUP, "downgrade") in told.timers
-    told.take(told.group.lapse(("group", GROUP, "downgrade"), told.now_ms))
-    last = told.typed(start)[-1]
+    story = new_story()
+    story.join("new")
+    story.classic_join("old")
+    story.leave("new")
+    start = len(story.journal)
+    assert ("group", GROUP, "downgrade") in story.timers
+    story.take(story.group.lapse(("group", GROUP, "downgrade"), story.now_ms))
+    last = story.typed(start)[-1]
     assert isinstance(last.key, GroupMetadataKey)
     assert isinstance(last.value, GroupMetadataValue)
     assert (last.value.generation, last.value.protocol, last.value.leader) == (2, "range", None)
     assert [member.member_id for member in last.value.members] == ["old"]
-    assert told.group.state is State.DEAD
-    assert ("group", GROUP, "downgraded") in told.timers
+    assert story.group.state is State.DEAD
+    assert ("group", GROUP, "downgraded") in story.timers
 
 
 def test_a_group_stays_when_downgrades_are_off() -> None:
-    told = story(migration_policy="upgrade")
-    told.join("new")
-    told.classic_join("old")
-    told.leave("new")
-    assert ("group", GROUP, "downgrade") not in told.timers
-    generation = told.classic_join("old").generation_id
-    assert told.classic_sync("old", generation) == (0, [0, 1, 2, 3])
+    story = new_story(migration_policy="upgrade")
+    story.join("new")
+    story.classic_join("old")
+    story.leave("new")
+    assert ("group", GROUP, "downgrade") not in story.timers
+    generation = story.classic_join("old").generation_id
+    assert story.classic_sync("old", generation) == (0, [0, 1, 2, 3])
 
 
 def test_the_last_consumer_member_turned_classic_takes_the_group_along() -> None:
-    told = story()
-    told.join("new", instance_id="one")
-    owned = told.members["new"].owned
-    joined = told.classic_join("", group_instance_id="one")
+    story = new_story()
+    story.join("new", instance_id="one")
+    owned = story.members["new"].owned
+    joined = story.classic_join("", group_instance_id="one")
     assert joined.error_code == 0
-    member = told.group.durable.members[joined.member_id]
+    member = story.group.durable.members[joined.member_id]
     assert {number for numbers in member.assigned.values() for number in numbers} == {n for _, n in owned}
-    assert ("group", GROUP, "downgrade") in told.timers
+    assert ("group", GROUP, "downgrade") in story.timers
 
 
 # ---- up
@@ -282,22 +282,22 @@ def export(assigned: bytes, metadata: bytes, protocol_type: str = "consumer") ->
 
 
 def test_a_classic_group_goes_on_as_a_consumer_group() -> None:
-    told = story()
+    story = new_story()
     old = export(assignment({"t": [0, 1, 2, 3]}), subscription(["t"]))
-    told.group, step = ConsumerGroup.upgraded(GROUP, old, told.settings, told.topics, told.now_ms)
-    told.take(step)
-    assert told.group.state is State.STABLE
-    assert told.timers == {("group", GROUP, "session", "old"): told.now_ms + SESSION_MS}
+    story.group, step = ConsumerGroup.upgraded(GROUP, old, story.settings, story.topics, story.now_ms)
+    story.take(step)
+    assert story.group.state is State.STABLE
+    assert story.timers == {("group", GROUP, "session", "old"): story.now_ms + SESSION_MS}
 
-    assert told.join("new").member_epoch == 6
-    assert told.classic_beat("old", 5) == ErrorCode.REBALANCE_IN_PROGRESS
-    told.classic_join("old", {"t": [0, 1, 2, 3]})
-    error, kept = told.classic_sync("old", 5)
+    assert story.join("new").member_epoch == 6
+    assert story.classic_beat("old", 5) == ErrorCode.REBALANCE_IN_PROGRESS
+    story.classic_join("old", {"t": [0, 1, 2, 3]})
+    error, kept = story.classic_sync("old", 5)
     assert (error, len(kept)) == (0, 2)
-    told.classic_join("old", {"t": kept})
-    told.beat("new")
-    assert len(told.members["new"].owned) == 2
-    assert vars(told.replayed().durable) == vars(told.group.durable)
+    story.classic_join("old", {"t": kept})
+    story.beat("new")
+    assert len(story.members["new"].owned) == 2
+    assert vars(story.replayed().durable) == vars(story.group.durable)
 
 
 @pytest.mark.parametrize(
@@ -311,6 +311,6 @@ def test_a_classic_group_goes_on_as_a_consumer_group() -> None:
     ],
 )
 def test_what_cannot_be_upgraded_stays_a_classic_group(old: Export, policy: str) -> None:
-    told = story(migration_policy=policy)
+    story = new_story(migration_policy=policy)
     with refused(ErrorCode.GROUP_ID_NOT_FOUND):
-        ConsumerGroup.upgraded(GROUP, old, told.settings, told.topics, told.now_ms)
+        ConsumerGroup.upgraded(GROUP, old, story.settings, story.topics, story.now_ms)
