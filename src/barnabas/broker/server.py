@@ -150,7 +150,8 @@ class Server:
         self, listeners: Sequence[Listener], previous: asyncio.Task[None] | None
     ) -> None:
         if previous is not None:
-            await previous
+            # In order, and whatever became of it.
+            await asyncio.wait([previous])
         names = {listener.name for listener in listeners}
         for name in self._endpoints.keys() - names:
             self._endpoints.pop(name).close()

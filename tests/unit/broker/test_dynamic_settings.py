@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from tests.support.raw_calls import new_topic
+from tests.support.raw_calls import batch_of, new_topic, produce_batch
 from tests.support.raw_client import RawClient
 from tests.support.raw_transactions import OLD, RawTransactional
 from tests.support.visible_broker import VisibleBroker, visible_broker
@@ -170,6 +170,25 @@ def test_a_change_is_taken_and_taken_back(key: str, running: VisibleBroker, clie
     assert running.look(look) == expected
     assert alter(client, {key: None}, resource) == (0, None)
     until(lambda: running.look(look) == before)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "error"),
+    [
+        ("message.max.bytes", "100", ErrorCode.MESSAGE_TOO_LARGE),
+        ("min.insync.replicas", "2", ErrorCode.NOT_ENOUGH_REPLICAS),
+    ],
+)
+def test_a_default_of_topics_is_taken_by_a_connection_that_produces(
+    client: RawClient, key: str, value: str, error: ErrorCode
+) -> None:
+    """The short way of Produce remembers what a connection may write; a change makes it ask again."""
+    topic, batch = new_topic(client), batch_of(b"x" * 100)
+    for _ in range(2):
+        assert produce_batch(client, topic, batch).error_code == ErrorCode.NONE
+        assert alter(client, {key: value}) == (0, None)
+        assert produce_batch(client, topic, batch).error_code == error
+        assert alter(client, {key: None}) == (0, None)
 
 
 def test_transactions_are_verified_or_not(running: VisibleBroker, client: RawClient) -> None:
