@@ -1,181 +1,67 @@
 # cython: boundscheck=False, wraparound=False
-"""Records of a batch (magic 2) as the buffers of Arrow columns, with no Python object per record.
+"""Records of a batch (magic 2) as the buffers of Arrow columns, with no Python object for each record.
 
-The records are found first, some at a time, as a table of positions that is checked at every length; then
-each column is filled by a loop of its own. So nothing is allocated for what a lying length claims, and a
-record that is malformed leaves no half row behind."""
+Records are read in steps: first a table of the positions of their parts, where every length is checked, then
+each column in a loop of its own. So nothing is allocated for a length that is wrong, and a malformed record
+leaves no half row behind."""
 
 from array import array
 
 import cython
 
 if cython.compiled:
+    from cython.cimports.barnabas.kernels.shared import (
+        OpenBatch,
+        Record,
+        RecordHeader,
+        read_header,
+        read_headers,
+        read_record,
+        sum_overflows,
+    )
     from cython.cimports.cpython.array import array as c_array
     from cython.cimports.cpython.array import resize_smart
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_Resize
     from cython.cimports.libc.string import memcpy
+else:
+    from barnabas.kernels.shared import (
+        OpenBatch,
+        Record,
+        RecordHeader,
+        read_header,
+        read_headers,
+        read_record,
+        sum_overflows,
+    )
+
+from barnabas.kernels.shared import RECORD_ERRORS
 
 Size = cython.typedef(cython.Py_ssize_t)
 Long = cython.typedef(cython.longlong)
 Input = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 Output = cython.typedef(cython.pointer[cython.uchar])
-Table = cython.typedef(cython.pointer[cython.longlong])
 
 LONG_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 # The end offsets of Arrow's binary columns are 32 bits wide.
 INT_MAX = cython.declare(cython.longlong, 0x7FFFFFFF)
-# Records found at a time: few enough that they stay in the processor's cache.
+# Records in one step: few enough that they stay in the cache of the processor.
 STEP = cython.declare(cython.Py_ssize_t, 512)
-# The fields of a found record.
-OFFSET = cython.declare(cython.Py_ssize_t, 0)
-TIMESTAMP = cython.declare(cython.Py_ssize_t, 1)
-KEY = cython.declare(cython.Py_ssize_t, 2)  # start, then length
-VALUE = cython.declare(cython.Py_ssize_t, 4)  # start, then length
-HEADERS = cython.declare(cython.Py_ssize_t, 6)  # start, number, bytes of names and values
-FIELDS = cython.declare(cython.Py_ssize_t, 9)
-# Why no more records are found.
-MORE = cython.declare(cython.int, 0)
-ENDED = cython.declare(cython.int, 1)
-ERRORS = (
-    "",
-    "",
-    "a varint is malformed",
-    "a length is out of bounds",
-    "an offset or timestamp is out of range",
-    "bytes are left over in the record",
-    "bytes are left over after the last record",
+
+# A record that was found.
+Row = cython.struct(
+    offset=cython.longlong,
+    timestamp=cython.longlong,
+    headers_start=cython.Py_ssize_t,
+    header_count=cython.Py_ssize_t,
 )
+# The bytes of a key, a value, or a part of a header; the length is -1 for null.
+Cell = cython.struct(start=cython.Py_ssize_t, length=cython.Py_ssize_t)
 
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _varint(data: Input, position: Size, end: Size, bits: cython.int) -> tuple[Long, Size]:
-    """A zigzag varint of at most `bits` bits: (value, position after it), the position -1 where malformed."""
-    byte: cython.ulonglong
-    raw: cython.ulonglong = 0
-    shift: cython.int = 0
-    if position < end and data[position] < 0x80:
-        byte = data[position]
-        return cython.cast(cython.longlong, byte >> 1) ^ -cython.cast(cython.longlong, byte & 1), position + 1
-    while position < end and shift < bits:
-        byte = data[position]
-        position += 1
-        if shift + 7 > bits and (byte >> (bits - shift)) != 0:
-            break
-        raw |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if raw & 1:
-                return -cython.cast(cython.longlong, raw >> 1) - 1, position
-            return cython.cast(cython.longlong, raw >> 1), position
-        shift += 7
-    return 0, -1
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _length(data: Input, position: Size, end: Size, lowest: cython.int) -> tuple[Long, Size]:
-    """A length from `lowest` on that stays within `end`, and the position after it: below 0 where malformed,
-    the negative of the error's number."""
-    length: Long
-    length, position = _varint(data, position, end, 32)
-    if position < 0:
-        return 0, -2
-    if length < lowest or length > end - position:
-        return 0, -3
-    return length, position
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _overflows(base: Long, delta: Long) -> cython.bint:
-    if delta > 0:
-        return base > LONG_MAX - delta
-    return base < -LONG_MAX - 1 - delta
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _find_headers(data: Input, position: Size, end: Size, table: Table, row: Size) -> cython.int:
-    """Note the headers that lie between `position` and `end`, which they must reach; gives the error."""
-    _: Long
-    count: Long
-    length: Long
-    size: Long = 0
-    count, position = _length(data, position, end, 0)
-    if position < 0:
-        return cython.cast(cython.int, -position)
-    table[row + HEADERS] = position
-    table[row + HEADERS + 1] = count
-    for _ in range(count):
-        length, position = _length(data, position, end, 0)
-        if position < 0:
-            return cython.cast(cython.int, -position)
-        size += length
-        position += cython.cast(Size, length)
-        length, position = _length(data, position, end, -1)
-        if position < 0:
-            return cython.cast(cython.int, -position)
-        if length > 0:
-            size += length
-            position += cython.cast(Size, length)
-    table[row + HEADERS + 2] = size
-    return 0 if position == end else 5
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _find_body(data: Input, position: Size, end: Size, table: Table, row: Size) -> cython.int:
-    """Note the key, the value and the headers, which fill `position` to `end`; gives the error."""
-    field: Size
-    length: Long
-    for field in range(KEY, HEADERS, 2):
-        length, position = _length(data, position, end, -1)
-        if position < 0:
-            return cython.cast(cython.int, -position)
-        table[row + field] = position
-        table[row + field + 1] = length
-        if length > 0:
-            position += cython.cast(Size, length)
-    return _find_headers(data, position, end, table, row)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _find(
-    data: Input, place: tuple[Size, Size], table: Table, row: Size, bases: tuple[Long, Long, Long]
-) -> tuple[cython.int, Size]:
-    """Note the record that lies between the two of `place`: (error, position after it). `bases` are offset,
-    timestamp, and the lowest offset that is noted."""
-    length: Long
-    delta: Long
-    end: Size
-    position: Size
-    length, position = _length(data, place[0], place[1], 6)
-    if position < 0:
-        return cython.cast(cython.int, -position), 0
-    end = position + cython.cast(Size, length)
-    delta, position = _varint(data, position + 1, end, 64)
-    if position < 0:
-        return 2, 0
-    if _overflows(bases[1], delta):
-        return 4, 0
-    table[row + TIMESTAMP] = bases[1] + delta
-    delta, position = _varint(data, position, end, 32)
-    if position < 0:
-        return 2, 0
-    # One below the highest, so that the offset after it is one as well.
-    if _overflows(bases[0], delta) or bases[0] + delta == LONG_MAX:
-        return 4, 0
-    table[row + OFFSET] = bases[0] + delta
-    if table[row + OFFSET] < bases[2]:
-        return 0, end
-    return _find_body(data, position, end, table, row), end
+# Why a step ended, beside the errors of the shared kernel, which are above 0.
+FULL_STEP = cython.declare(cython.int, 0)
+ENDED = cython.declare(cython.int, -1)
+OUT_OF_RANGE = cython.declare(cython.int, -2)
+LEFT_OVER = cython.declare(cython.int, -3)
 
 
 @cython.cclass
@@ -220,14 +106,24 @@ class ColumnBuffers:
     header_values = cython.declare(BinaryColumn, visibility="readonly")
     offsets = cython.declare(object, visibility="readonly")
     timestamps = cython.declare(object, visibility="readonly")
-    table_memory: object
-    table: Table
-    header_table: Table
+    table_memory: bytearray
+    rows_found: cython.pointer[Row]
+    key_cells: cython.pointer[Cell]
+    value_cells: cython.pointer[Cell]
+    header_name_cells: cython.pointer[Cell]
+    header_value_cells: cython.pointer[Cell]
+    record: Record
+    header: RecordHeader
     owner: object
     view: cython.const[cython.uchar][::1]
     data: Input
     end: Size
-    # How much more of the data is still to come, as a multiple of what is being appended.
+    base_offset: Long
+    base_timestamp: Long
+    last_offset: Long
+    rows_max: Long
+    bytes_max: Long
+    # How much more data is still to come, as a multiple of what is being appended.
     ahead: cython.double
 
     def __init__(self, wanted: frozenset) -> None:
@@ -239,44 +135,62 @@ class ColumnBuffers:
         self.header_values = BinaryColumn()
         self.offsets = array("q") if "offset" in wanted else None
         self.timestamps = array("q") if "timestamp" in wanted else None
-        self.table_memory = (array("q", bytes(8 * FIELDS * STEP)), array("q", bytes(8 * 4 * STEP)))
-        self.table = _longs_of(self.table_memory[0])
-        self.header_table = _longs_of(self.table_memory[1])
+        self.record = Record()
+        self.header = RecordHeader()
         self.owner = None
+        if cython.compiled:
+            row_bytes: Size = STEP * cython.sizeof(Row)
+            cell_bytes: Size = STEP * cython.sizeof(Cell)
+            self.table_memory = bytearray(row_bytes + 4 * cell_bytes)
+            memory: Output = _bytes_of(self.table_memory)
+            self.rows_found = cython.cast(cython.pointer[Row], memory)
+            self.key_cells = cython.cast(cython.pointer[Cell], memory + row_bytes)
+            self.value_cells = self.key_cells + STEP
+            self.header_name_cells = self.value_cells + STEP
+            self.header_value_cells = self.header_name_cells + STEP
+        else:
+            self.rows_found = [Row() for _ in range(STEP)]
+            self.key_cells = [Cell() for _ in range(STEP)]
+            self.value_cells = [Cell() for _ in range(STEP)]
+            self.header_name_cells = [Cell() for _ in range(STEP)]
+            self.header_value_cells = [Cell() for _ in range(STEP)]
 
     def append_batch(
-        self, data: object, place: tuple, count: Size, facts: tuple, bounds: tuple, limits: tuple
+        self, batch: OpenBatch, first_offset: Long, last_offset: Long, rows_max: Long, bytes_max: Long
     ) -> int:
-        """Append the records of a batch whose offsets are within `bounds`; gives the offset to go on at."""
-        state: cython.int = MORE
+        """Append the records of a batch from `first_offset` to `last_offset`; see the .pyi."""
+        state: cython.int = FULL_STEP
         rows: Size
-        bases: tuple[Long, Long] = (facts[0], facts[1])
-        last_offset: Long = bounds[1]
-        rows_max: Long = min(limits[0], INT_MAX - 1)
-        bytes_max: Long = min(limits[1], INT_MAX)
-        if data is not self.owner:
-            # Batches that lie in the same memory follow each other.
-            self.view = data if cython.compiled else memoryview(data)
-            self.owner = data
-        self.left = 0
-        self.position, self.end = place
-        if not 0 <= self.position <= self.end <= len(data) or count < 0 or bases[0] < 0:
-            raise ValueError("a position, count or base offset is out of bounds")
+        start: Size
+        if batch.base_offset < 0:
+            raise ValueError(f"the base offset is out of bounds: {batch.base_offset}")
+        if batch.data is not self.owner:
+            # Consecutive batches are often in the same memory.
+            self.view = batch.data if cython.compiled else memoryview(batch.data)
+            self.owner = batch.data
         if cython.compiled:
             self.data = cython.address(self.view[0])
         else:
             self.data = self.view
-        self.left = count
-        self.next_offset = bounds[0]
-        while state == MORE:
-            start: Size = self.position
-            state, rows = _find_some(self, bases, last_offset, (rows_max, bytes_max))
+        self.position = batch.position
+        self.end = batch.end
+        self.left = batch.left
+        self.base_offset = batch.base_offset
+        self.base_timestamp = batch.base_timestamp
+        self.next_offset = first_offset
+        self.last_offset = last_offset
+        self.rows_max = min(rows_max, INT_MAX - 1)
+        self.bytes_max = min(bytes_max, INT_MAX)
+        while state == FULL_STEP:
+            start = self.position
+            state, rows = _find_rows(self)
             if rows > 0:
-                self.ahead = min(len(data) / (self.position - start), (rows_max - self.count) / rows)
-                _append(self, rows, facts[2])
+                data_ahead: cython.double = len(batch.data) / (self.position - start)
+                self.ahead = min(data_ahead, (self.rows_max - self.count) / rows)
+                _append_rows(self, rows, batch.append_time)
         if state != ENDED:
-            where = max(self.next_offset, bases[0])
-            raise ValueError(f"the record at or after offset {where}: {ERRORS[state]}")
+            where = max(self.next_offset, self.base_offset)
+            raise ValueError(f"the record at or after offset {where}: {_error_text(state)}")
         return self.next_offset
 
     def trim(self) -> None:
@@ -289,84 +203,136 @@ class ColumnBuffers:
                 del numbers[self.count + more :]
 
 
+def _error_text(state: cython.int) -> str:
+    if state == OUT_OF_RANGE:
+        return "an offset or timestamp is out of range"
+    if state == LEFT_OVER:
+        return "bytes are left over after the last record"
+    return RECORD_ERRORS[state]
+
+
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _cost(columns: ColumnBuffers, row: Size) -> Long:
-    """The bytes that a found record would add; a header counts as one more, so that they can be numbered."""
+def _cost(columns: ColumnBuffers, record: Record) -> Long:
+    """The bytes that the record would add. A header counts as one more, so that headers can be numbered."""
     cost: Long = 0
-    if columns.keys is not None and columns.table[row + KEY + 1] > 0:
-        cost += columns.table[row + KEY + 1]
-    if columns.values is not None and columns.table[row + VALUE + 1] > 0:
-        cost += columns.table[row + VALUE + 1]
+    if columns.keys is not None and record.key_length > 0:
+        cost += record.key_length
+    if columns.values is not None and record.value_length > 0:
+        cost += record.value_length
     if columns.header_ends is not None:
-        cost += columns.table[row + HEADERS + 1] + columns.table[row + HEADERS + 2]
+        cost += record.header_count + record.header_bytes
     return cost
 
 
 @cython.cfunc
+@cython.inline
 @cython.exceptval(check=False)
-def _find_some(
-    columns: ColumnBuffers, bases: tuple[Long, Long], last_offset: Long, limits: tuple[Long, Long]
-) -> tuple[cython.int, Size]:
-    """Find the next records, at most STEP, and stand behind them: (MORE, ENDED or error, rows found)."""
-    error: cython.int
-    position: Size
-    cost: Long
-    rows: Size = 0
-    row: Size = 0
-    while rows < STEP:
-        if columns.left == 0:
-            return ENDED if columns.position == columns.end else 6, rows
-        if columns.count + rows >= limits[0]:
-            return ENDED, rows
-        place: tuple[Size, Size] = (columns.position, columns.end)
-        error, position = _find(
-            columns.data, place, columns.table, row, (bases[0], bases[1], columns.next_offset)
-        )
-        if error != 0:
-            return error, rows
-        if columns.table[row + OFFSET] > last_offset:
-            if columns.next_offset <= last_offset:
-                columns.next_offset = last_offset + 1
-            return ENDED, rows
-        if columns.table[row + OFFSET] >= columns.next_offset:
-            cost = _cost(columns, row)
-            if columns.size + cost > limits[1] and columns.count + rows > 0:
-                return ENDED, rows
-            columns.size += cost
-            columns.next_offset = columns.table[row + OFFSET] + 1
-            rows += 1
-            row += FIELDS
-        columns.position = position
-        columns.left -= 1
-    return MORE, rows
+def _is_out_of_range(columns: ColumnBuffers, record: Record) -> cython.bint:
+    if sum_overflows(columns.base_timestamp, record.timestamp_delta):
+        return True
+    # The offset after this one must be in range, too.
+    return (
+        sum_overflows(columns.base_offset, record.offset_delta)
+        or columns.base_offset + record.offset_delta == LONG_MAX
+    )
 
 
 @cython.cfunc
-def _append(columns: ColumnBuffers, rows: Size, append_time: object) -> object:
-    """Append the records that were found."""
-    index: Size
+@cython.exceptval(check=False)
+def _find_rows(columns: ColumnBuffers) -> tuple[cython.int, cython.Py_ssize_t]:
+    """Find the next records, at most STEP, and move behind them: (why it ended, rows found)."""
+    error: cython.int
+    cost: Long
+    offset: Long
+    rows: Size = 0
+    record: Record = columns.record
+    while rows < STEP:
+        if columns.left == 0:
+            return ENDED if columns.position == columns.end else LEFT_OVER, rows
+        if columns.count + rows >= columns.rows_max:
+            return ENDED, rows
+        error = _read_next(columns, record)
+        if error != 0:
+            return error, rows
+        offset = columns.base_offset + record.offset_delta
+        if offset > columns.last_offset:
+            if columns.next_offset <= columns.last_offset:
+                columns.next_offset = columns.last_offset + 1
+            return ENDED, rows
+        if offset >= columns.next_offset:
+            cost = _cost(columns, record)
+            if columns.size + cost > columns.bytes_max and columns.count + rows > 0:
+                return ENDED, rows
+            columns.size += cost
+            columns.next_offset = offset + 1
+            _note_row(columns, record, rows)
+            rows += 1
+        columns.position = record.end
+        columns.left -= 1
+    return FULL_STEP, rows
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _read_next(columns: ColumnBuffers, record: Record) -> cython.int:
+    """Read the next record; returns 0 or the error."""
+    error: cython.int = read_record(columns.data, columns.position, columns.end, record)
+    if error == 0:
+        error = read_headers(columns.data, record)
+    if error == 0 and _is_out_of_range(columns, record):
+        return OUT_OF_RANGE
+    return error
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _note_row(columns: ColumnBuffers, record: Record, row: Size) -> cython.void:
+    columns.rows_found[row].offset = columns.base_offset + record.offset_delta
+    columns.rows_found[row].timestamp = columns.base_timestamp + record.timestamp_delta
+    columns.rows_found[row].headers_start = record.headers_start
+    columns.rows_found[row].header_count = record.header_count
+    columns.key_cells[row].start = record.key_start
+    columns.key_cells[row].length = record.key_length
+    columns.value_cells[row].start = record.value_start
+    columns.value_cells[row].length = record.value_length
+
+
+@cython.cfunc
+def _append_rows(columns: ColumnBuffers, rows: Size, append_time: object) -> object:
+    """Append the records that were found to the columns."""
+    row: Size
+    timestamp: Long
+    numbers: cython.pointer[cython.longlong]
     if columns.keys is not None:
-        _fill(columns, columns.keys, columns.table, (KEY, FIELDS), rows)
+        _fill(columns, columns.keys, columns.key_cells, rows)
     if columns.values is not None:
-        _fill(columns, columns.values, columns.table, (VALUE, FIELDS), rows)
+        _fill(columns, columns.values, columns.value_cells, rows)
     if columns.header_ends is not None:
         _fill_headers(columns, rows)
     if columns.offsets is not None:
-        _fill_numbers(columns, columns.offsets, OFFSET, rows)
-    if append_time is not None:
-        for index in range(rows):
-            columns.table[index * FIELDS + TIMESTAMP] = append_time
+        _lengthen(columns, columns.offsets, columns.count + rows, rows)
+        numbers = _longs_of(columns.offsets)
+        for row in range(rows):
+            numbers[columns.count + row] = columns.rows_found[row].offset
     if columns.timestamps is not None:
-        _fill_numbers(columns, columns.timestamps, TIMESTAMP, rows)
+        _lengthen(columns, columns.timestamps, columns.count + rows, rows)
+        numbers = _longs_of(columns.timestamps)
+        timestamp = 0 if append_time is None else append_time
+        for row in range(rows):
+            if append_time is None:
+                timestamp = columns.rows_found[row].timestamp
+            numbers[columns.count + row] = timestamp
     columns.count += rows
 
 
 @cython.cfunc
 def _grow(columns: ColumnBuffers, buffer: bytearray, needed: Size, added: Size) -> object:
-    """Have room for `needed` bytes, of which `added` are new. What is to come is reckoned with, so that
-    little is moved; the new part is not cleared: the first touch of its pages is what is dear."""
+    """Make room for `needed` bytes, of which `added` are new, and for what is still to come, so that little
+    is moved. The new part is not cleared: the first access to its pages is what costs time."""
     if needed > len(buffer):
         needed += max(needed // 2, cython.cast(Size, added * columns.ahead))
         if cython.compiled:
@@ -403,24 +369,21 @@ def _ints_of(numbers: object) -> cython.pointer[cython.int]:
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _longs_of(numbers: object) -> Table:
+def _longs_of(numbers: object) -> cython.pointer[cython.longlong]:
     return cython.cast(c_array, numbers).data.as_longlongs if cython.compiled else numbers
 
 
 @cython.cfunc
-def _fill(
-    columns: ColumnBuffers, column: BinaryColumn, table: Table, field: tuple[Size, Size], rows: Size
-) -> object:
-    """Append a row for each of `rows` starts and lengths in the table, from field[0] on at every field[1]."""
+def _fill(columns: ColumnBuffers, column: BinaryColumn, cells: cython.pointer[Cell], rows: Size) -> object:
+    """Append these cells to the column."""
     index: Size
-    start: Size
     length: Size
     data: Input = columns.data
     row: Size = column.rows
     position: Size = 0
     for index in range(rows):
-        if table[field[0] + index * field[1] + 1] > 0:
-            position += cython.cast(Size, table[field[0] + index * field[1] + 1])
+        if cells[index].length > 0:
+            position += cells[index].length
     _lengthen(columns, column.ends, row + rows + 1, rows)
     _grow(columns, column.bits, (row + rows + 7) // 8, (rows + 7) // 8)
     _grow(columns, column.data, column.size + position, position)
@@ -429,15 +392,15 @@ def _fill(
     target: Output = _bytes_of(column.data)
     position = column.size
     for index in range(rows):
-        length = cython.cast(Size, table[field[0] + index * field[1] + 1])
+        length = cells[index].length
         if row & 7 == 0:
             bits[row >> 3] = 0
         if length >= 0:
             bits[row >> 3] |= 1 << (row & 7)
-            start = cython.cast(Size, table[field[0] + index * field[1]])
             if cython.compiled:
-                memcpy(target + position, data + start, length)
+                memcpy(target + position, data + cells[index].start, length)
             else:
+                start = cells[index].start
                 target[position : position + length] = data[start : start + length]
             position += length
         else:
@@ -449,44 +412,31 @@ def _fill(
 
 
 @cython.cfunc
-def _fill_numbers(columns: ColumnBuffers, numbers: object, field: Size, rows: Size) -> object:
-    index: Size
-    _lengthen(columns, numbers, columns.count + rows, rows)
-    target: Table = _longs_of(numbers)
-    for index in range(rows):
-        target[columns.count + index] = columns.table[index * FIELDS + field]
-
-
-@cython.cfunc
 def _fill_headers(columns: ColumnBuffers, rows: Size) -> object:
-    """Append the headers of the found records, whose lengths were checked when they were found."""
-    _: Long
-    index: Size
+    """Append the headers of the records that were found; read_headers has checked them."""
+    _: Size
     row: Size
-    field: Size
     position: Size
-    length: Long
+    header: RecordHeader = columns.header
     noted: Size = 0
     place: Size = columns.count + 1
     _lengthen(columns, columns.header_ends, place + rows, rows)
     ends: cython.pointer[cython.int] = _ints_of(columns.header_ends)
-    for index in range(rows):
-        row = index * FIELDS
-        position = cython.cast(Size, columns.table[row + HEADERS])
-        for _ in range(columns.table[row + HEADERS + 1]):
-            for field in range(0, 4, 2):
-                length, position = _varint(columns.data, position, columns.end, 32)
-                columns.header_table[4 * noted + field] = position
-                columns.header_table[4 * noted + field + 1] = length
-                if length > 0:
-                    position += cython.cast(Size, length)
+    for row in range(rows):
+        position = columns.rows_found[row].headers_start
+        for _ in range(columns.rows_found[row].header_count):
+            position = read_header(columns.data, position, columns.end, header)
+            columns.header_name_cells[noted].start = header.name_start
+            columns.header_name_cells[noted].length = header.name_length
+            columns.header_value_cells[noted].start = header.value_start
+            columns.header_value_cells[noted].length = header.value_length
             noted += 1
             if noted == STEP:
-                _fill(columns, columns.header_names, columns.header_table, (0, 4), noted)
-                _fill(columns, columns.header_values, columns.header_table, (2, 4), noted)
+                _fill(columns, columns.header_names, columns.header_name_cells, noted)
+                _fill(columns, columns.header_values, columns.header_value_cells, noted)
                 noted = 0
         ends[place] = cython.cast(cython.int, columns.header_names.rows + noted)
         place += 1
     if noted > 0:
-        _fill(columns, columns.header_names, columns.header_table, (0, 4), noted)
-        _fill(columns, columns.header_values, columns.header_table, (2, 4), noted)
+        _fill(columns, columns.header_names, columns.header_name_cells, noted)
+        _fill(columns, columns.header_values, columns.header_value_cells, noted)

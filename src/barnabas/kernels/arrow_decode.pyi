@@ -1,5 +1,7 @@
 from array import array
 
+from barnabas.kernels.shared import OpenBatch
+
 class BinaryColumn:
     rows: int
     nulls: int
@@ -11,12 +13,12 @@ class BinaryColumn:
 class ColumnBuffers:
     """Rows of records as the growing buffers of Arrow columns.
 
-    Of `wanted`, any of key, value, headers, offset and timestamp are filled; other names (topic, partition,
-    timestampType) are the same for a whole batch, and the caller's affair."""
+    `wanted` may have key, value, headers, offset and timestamp; other names are ignored: the caller fills
+    topic, partition and timestampType, which are the same for a whole batch."""
 
     count: int  # rows
     size: int  # bytes of keys, values and headers
-    # Where the last append_batch stopped in its batch: to go on, call it again with these two.
+    # Where the last append_batch stopped in its batch, and how many records are left there.
     position: int
     left: int
     next_offset: int
@@ -31,20 +33,12 @@ class ColumnBuffers:
 
     def __init__(self, wanted: frozenset[str]) -> None: ...
     def append_batch(
-        self,
-        data: bytes | bytearray | memoryview,
-        place: tuple[int, int],
-        count: int,
-        facts: tuple[int, int, int | None, int],
-        bounds: tuple[int, int],
-        limits: tuple[int, int],
+        self, batch: OpenBatch, first_offset: int, last_offset: int, rows_max: int, bytes_max: int
     ) -> int:
-        """Append the records of one batch, decompressed already; gives the offset to go on at.
+        """Append the records of one batch from `first_offset` to `last_offset`, both included; returns the
+        offset to continue at.
 
-        `count` records lie in `data` between the two positions of `place`. `facts` are the batch's base
-        offset, base timestamp, append time (None where the records have their own) and leader epoch. `bounds`
-        are the first and the last offset wanted, both included. `limits` are the rows and the bytes that the
-        columns may hold in all; one row fits always, and no column grows beyond Arrow's 32-bit offsets.
-        ValueError where a record is malformed: the rows before it are appended then, and next_offset says
-        where."""
+        `rows_max` and `bytes_max` are what the columns may hold in all; one row always fits, and no column
+        grows beyond Arrow's 32-bit offsets. Raises ValueError if a record is malformed: the rows before it
+        have been appended then, and next_offset says where it is."""
     def trim(self) -> None: ...

@@ -7,11 +7,13 @@ checked against the bytes it points into."""
 import cython
 
 if cython.compiled:
-    from cython.cimports.barnabas.kernels.shared import hash_of_key, uncleared, varint_size, write_varint
+    from cython.cimports.barnabas.kernels.hashing import hash_of_key
+    from cython.cimports.barnabas.kernels.shared import uncleared, varint_size, write_varint
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_Resize
     from cython.cimports.libc.string import memcpy, memset
 else:
-    from barnabas.kernels.shared import hash_of_key, uncleared, varint_size, write_varint
+    from barnabas.kernels.hashing import hash_of_key
+    from barnabas.kernels.shared import uncleared, varint_size, write_varint
 
 Size = cython.typedef(cython.Py_ssize_t)
 Long = cython.typedef(cython.longlong)

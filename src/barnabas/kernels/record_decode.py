@@ -12,15 +12,25 @@ import cython
 
 if cython.compiled:
     from cython.cimports.barnabas.kernels.shared import (
+        OpenBatch,
         Record,
+        RecordHeader,
+        read_header,
         read_headers,
-        read_length,
         read_record,
         sum_overflows,
     )
     from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
 else:
-    from barnabas.kernels.shared import Record, read_headers, read_length, read_record, sum_overflows
+    from barnabas.kernels.shared import (
+        OpenBatch,
+        Record,
+        RecordHeader,
+        read_header,
+        read_headers,
+        read_record,
+        sum_overflows,
+    )
 
 from barnabas.kernels.shared import RECORD_ERRORS
 
@@ -93,10 +103,9 @@ def _cut(data: Input, start: cython.Py_ssize_t, length: cython.Py_ssize_t) -> ob
 
 @cython.cclass
 class BatchCursor:
-    """The records of a batch, and then of the next.
+    """Reads the records of a batch, and then of the next.
 
-    `source` is (topic, partition, key deserializer, value deserializer): callables of topic and bytes, or
-    None to keep the bytes."""
+    Deserializers are called with topic and bytes; without one, keys or values stay bytes."""
 
     topic: object
     key_deserializer: object
@@ -115,8 +124,13 @@ class BatchCursor:
     leader_epoch: cython.int
     parts: Record
 
-    def __init__(self, source: tuple) -> None:
-        self.topic, self.partition, self.key_deserializer, self.value_deserializer = source
+    def __init__(
+        self, topic: str, partition: int, key_deserializer: object = None, value_deserializer: object = None
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.key_deserializer = key_deserializer
+        self.value_deserializer = value_deserializer
         self.owner = None
         self.position = self.end = self.left = 0
         self.next_offset = 0
@@ -124,29 +138,24 @@ class BatchCursor:
 
     @cython.boundscheck(False)
     @cython.wraparound(False)
-    def open(self, data: object, place: tuple, count: int, facts: tuple, first_offset: int) -> None:
-        """Go on with a batch: `count` records lie in `data` between the two positions of `place`, and those
-        below `first_offset` are passed over. `facts` is (base offset, base timestamp, append time or None,
-        leader epoch)."""
-        base_offset, base_timestamp, append_time, leader_epoch = facts
-        if data is not self.owner:
-            # Batches that lie in the same memory follow each other.
-            self.view = data if cython.compiled else memoryview(data)
-            self.owner = data
-        self.left = 0
-        self.position, self.end = place
-        if self.position < 0 or self.end < self.position or self.end > len(data) or count < 0:
-            raise ValueError("a position or count is out of bounds")
+    def open(self, batch: OpenBatch, first_offset: cython.longlong) -> None:
+        """Continue with this batch; records below `first_offset` are skipped."""
+        if batch.data is not self.owner:
+            # Consecutive batches are often in the same memory.
+            self.view = batch.data if cython.compiled else memoryview(batch.data)
+            self.owner = batch.data
         if cython.compiled:
             self.data = cython.address(self.view[0])
         else:
             self.data = self.view
-        self.base_offset = base_offset
-        self.timestamp_type = 0 if append_time is None else 1
-        self.base_timestamp = base_timestamp if append_time is None else append_time
-        self.leader_epoch = leader_epoch
+        self.position = batch.position
+        self.end = batch.end
+        self.left = batch.left
+        self.base_offset = batch.base_offset
+        self.timestamp_type = 0 if batch.append_time is None else 1
+        self.base_timestamp = batch.base_timestamp if batch.append_time is None else batch.append_time
+        self.leader_epoch = batch.leader_epoch
         self.next_offset = first_offset
-        self.left = count
 
     def take(self, out: list, room: cython.Py_ssize_t) -> None:
         """Append as many records as there are, at most `room`."""
@@ -220,26 +229,23 @@ def _is_out_of_range(cursor: BatchCursor, parts: Record) -> cython.bint:
 def _headers(data: Input, parts: Record) -> tuple:
     """The headers as (name, value); read_headers has checked them."""
     position: cython.Py_ssize_t = parts.headers_start
-    length: cython.Py_ssize_t
     _: cython.Py_ssize_t
+    header: RecordHeader = RecordHeader()
     headers: list = []
     for _ in range(parts.header_count):
-        length, position = read_length(data, position, parts.end, 0)
-        name: bytes = _cut(data, position, length)
-        position += length
-        length, position = read_length(data, position, parts.end, -1)
-        headers.append((name.decode("utf-8", "surrogateescape"), _cut(data, position, length)))
-        if length > 0:
-            position += length
+        position = read_header(data, position, parts.end, header)
+        name: bytes = _cut(data, header.name_start, header.name_length)
+        value: object = _cut(data, header.value_start, header.value_length)
+        headers.append((name.decode("utf-8", "surrogateescape"), value))
     return tuple(headers)
 
 
 def decode_records(data: bytes, position: int, count: int, base_timestamp: int, base_offset: int) -> list:
     """Rows of (key, value, headers, timestamp, offset): the `count` records from `position` to the end of
     `data`, which they must reach exactly."""
-    cursor: BatchCursor = BatchCursor(("", 0, None, None))
+    cursor: BatchCursor = BatchCursor("", 0)
     out: list = []
-    cursor.open(data, (position, len(data)), count, (base_offset, base_timestamp, None, -1), -LONG_MAX)
+    cursor.open(OpenBatch(data, position, len(data), count, base_offset, base_timestamp), -LONG_MAX)
     cursor.take(out, count + 1)
     return [
         (record.key, record.value, list(record.headers), record.timestamp, record.offset) for record in out

@@ -1,11 +1,9 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-_Deserializer = Callable[[str, bytes | None], Any] | None
-_Source = tuple[str, int, _Deserializer, _Deserializer]
-_Buffer = bytes | bytearray | memoryview
-_Facts = tuple[int, int, int | None, int]
+from barnabas.kernels.shared import OpenBatch
 
+_Deserializer = Callable[[str, bytes | None], Any] | None
 _Row = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], int, int]
 
 class ConsumerRecord:
@@ -51,10 +49,14 @@ class BatchCursor:
     position: int
     left: int
     next_offset: int
-    def __init__(self, source: _Source) -> None: ...
-    def open(
-        self, data: _Buffer, place: tuple[int, int], count: int, facts: _Facts, first_offset: int
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        key_deserializer: _Deserializer = None,
+        value_deserializer: _Deserializer = None,
     ) -> None: ...
+    def open(self, batch: OpenBatch, first_offset: int) -> None: ...
     def take(self, out: list[ConsumerRecord], room: int) -> None: ...
 
 def decode_records(

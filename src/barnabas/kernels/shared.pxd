@@ -17,6 +17,17 @@ cdef Py_ssize_t HEADER_SIZE
 cdef Py_ssize_t LENGTH_OVERHEAD
 cdef int MAGIC
 
+cdef class OpenBatch:
+    cdef readonly object data
+    cdef public Py_ssize_t position
+    cdef readonly Py_ssize_t end
+    cdef public Py_ssize_t left
+    cdef readonly long long base_offset
+    cdef readonly long long base_timestamp
+    cdef readonly object append_time
+    cdef readonly int leader_epoch
+    cdef readonly long long next_offset
+
 cdef class Record:
     cdef Py_ssize_t end
     cdef long long timestamp_delta
@@ -29,6 +40,12 @@ cdef class Record:
     cdef Py_ssize_t headers_start
     cdef Py_ssize_t header_count
     cdef Py_ssize_t header_bytes
+
+cdef class RecordHeader:
+    cdef Py_ssize_t name_start
+    cdef Py_ssize_t name_length
+    cdef Py_ssize_t value_start
+    cdef Py_ssize_t value_length
 
 cdef long long read_number(const unsigned char* data, Py_ssize_t position, int width) noexcept nogil
 cdef Py_ssize_t write_number(
@@ -55,8 +72,8 @@ cdef int append_unsigned_varint(bytearray out, unsigned long long value) except 
 cdef int read_record(
     const unsigned char* data, Py_ssize_t position, Py_ssize_t end, Record record
 ) noexcept nogil
-cdef int read_headers(const unsigned char* data, Record record) noexcept nogil
-cdef unsigned long long hash_of_key(
-    const unsigned char* data, Py_ssize_t position, Py_ssize_t length
+cdef Py_ssize_t read_header(
+    const unsigned char* data, Py_ssize_t position, Py_ssize_t end, RecordHeader header
 ) noexcept nogil
+cdef int read_headers(const unsigned char* data, Record record) noexcept nogil
 cpdef bytearray uncleared(Py_ssize_t size)

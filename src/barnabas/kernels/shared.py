@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False
-"""What several kernels need: big-endian numbers, varints, the layout of a record, Kafka's hash of keys.
+"""What several kernels need: big-endian numbers, varints, the layout of batches and records.
 
 These are the lines that decide whether bytes from a peer are read safely, so they are written once. Other
 kernels reach them through shared.pxd with C calls. A call costs about a nanosecond and is not inlined, so a
@@ -108,8 +108,18 @@ def read_varint(
     data: Input, position: Size, end: Size, bits: cython.int
 ) -> tuple[cython.longlong, cython.Py_ssize_t]:
     """A zigzag varint of at most `bits` bits: (value, position after it), the position -1 if malformed."""
+    return _varint(data, position, end, bits)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _varint(
+    data: Input, position: Size, end: Size, bits: cython.int
+) -> tuple[cython.longlong, cython.Py_ssize_t]:
+    """As read_varint. Nearly all varints have one byte, and the compiler inlines what they need."""
     byte: cython.ulonglong
-    # Nearly all of them have one byte; the compiler puts this part into the code around a call.
     if position < end and data[position] < 0x80:
         byte = data[position]
         return cython.cast(cython.longlong, byte >> 1) ^ -cython.cast(cython.longlong, byte & 1), position + 1
@@ -148,8 +158,18 @@ def read_length(
     """A length of at least `lowest` and at most the number of bytes after it: (length, position after it).
 
     The position is -1 if the length is malformed or out of these bounds."""
+    return _length(data, position, end, lowest)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _length(
+    data: Input, position: Size, end: Size, lowest: Long
+) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
     length: Long
-    length, position = read_varint(data, position, end, 32)
+    length, position = _varint(data, position, end, 32)
     if position < 0 or length < lowest or length > end - position:
         return 0, -1
     return cython.cast(cython.Py_ssize_t, length), position
@@ -281,6 +301,38 @@ def _cut(out: bytearray, size: Size) -> cython.int:
 
 
 @cython.cclass
+class OpenBatch:
+    """A batch whose `left` records are in `data`, decompressed, from `position` to `end`.
+
+    `append_time` is the time of all records if the broker sets it, otherwise None. `next_offset` is the
+    offset after the batch, which compaction may have left behind the last record."""
+
+    def __init__(
+        self,
+        data: object,
+        position: Size,
+        end: Size,
+        left: Size,
+        base_offset: Long,
+        base_timestamp: Long,
+        append_time: object = None,
+        leader_epoch: cython.int = -1,
+        next_offset: Long = 0,
+    ) -> None:
+        if position < 0 or end < position or end > len(data) or left < 0:
+            raise ValueError(f"{left} records from {position} to {end} are out of bounds: {len(data)} bytes")
+        self.data = data
+        self.position = position
+        self.end = end
+        self.left = left
+        self.base_offset = base_offset
+        self.base_timestamp = base_timestamp
+        self.append_time = append_time
+        self.leader_epoch = leader_epoch
+        self.next_offset = next_offset
+
+
+@cython.cclass
 class Record:
     """Where the parts of one record are, as read_record and read_headers found them."""
 
@@ -300,28 +352,28 @@ def read_record(data: Input, position: Size, end: Size, record: Record) -> cytho
     A key or value has the length -1 if it is null. Offsets are relative to those of the batch."""
     length: Size
     value: Long
-    length, position = read_length(data, position, end, RECORD_BYTES_MIN)
+    length, position = _length(data, position, end, RECORD_BYTES_MIN)
     if position < 0:
         return RECORD_LENGTH
     end = position + length
     record.end = end
-    value, position = read_varint(data, position + 1, end, 64)
+    value, position = _varint(data, position + 1, end, 64)
     if position < 0:
         return TIMESTAMP_DELTA
     record.timestamp_delta = value
     record.offset_start = position
-    value, position = read_varint(data, position, end, 32)
+    value, position = _varint(data, position, end, 32)
     if position < 0:
         return OFFSET_DELTA
     record.offset_delta = value
-    length, position = read_length(data, position, end, -1)
+    length, position = _length(data, position, end, -1)
     if position < 0:
         return KEY_LENGTH
     record.key_start = position
     record.key_length = length
     if length > 0:
         position += length
-    length, position = read_length(data, position, end, -1)
+    length, position = _length(data, position, end, -1)
     if position < 0:
         return VALUE_LENGTH
     record.value_start = position
@@ -330,11 +382,36 @@ def read_record(data: Input, position: Size, end: Size, record: Record) -> cytho
     return 0
 
 
+@cython.cclass
+class RecordHeader:
+    """Where the name and the value of one header are; the length of a value is -1 if it is null."""
+
+    def __init__(self) -> None:
+        self.name_start = self.name_length = self.value_start = self.value_length = 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def read_header(data: Input, position: Size, end: Size, header: RecordHeader) -> Size:
+    """Note the parts of the header at `position`; returns the position after it, -1 if it is malformed."""
+    length: Size
+    length, position = _length(data, position, end, 0)
+    if position < 0:
+        return -1
+    header.name_start = position
+    header.name_length = length
+    length, position = _length(data, position + length, end, -1)
+    header.value_start = position
+    header.value_length = length
+    return position + length if length > 0 else position
+
+
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def read_headers(data: Input, record: Record) -> cython.int:
-    """Count the headers of a record that read_record has read; returns 0 or the error.
+    """Check and count the headers of a record that read_record has read; returns 0 or the error.
 
     `headers_start` becomes the position of the first header, after their number. `header_bytes` is the size
     of all names and values. The headers must end where the record does."""
@@ -347,66 +424,25 @@ def read_headers(data: Input, record: Record) -> cython.int:
     if position + 1 == end and data[position] == 0:
         record.headers_start = end
         return 0
-    count, position = read_length(data, position, end, 0)
+    count, position = _length(data, position, end, 0)
     # Each header has two lengths of at least one byte.
     if position < 0 or count > (end - position) // 2:
         return HEADER_COUNT
     record.headers_start = position
     record.header_count = count
     for _ in range(count):
-        length, position = read_length(data, position, end, 0)
+        length, position = _length(data, position, end, 0)
         if position < 0:
             return HEADER
         position += length
         record.header_bytes += length
-        length, position = read_length(data, position, end, -1)
+        length, position = _length(data, position, end, -1)
         if position < 0:
             return HEADER
         if length > 0:
             position += length
             record.header_bytes += length
     return 0 if position == end else RECORD_END
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def hash_of_key(data: Input, position: Size, length: Size) -> cython.ulonglong:
-    """See murmur2."""
-    mixer: cython.ulonglong = 0x5BD1E995
-    mask: cython.ulonglong = 0xFFFFFFFF
-    end: Size = position + length
-    part: cython.ulonglong
-    byte: cython.ulonglong
-    index: Size
-    seed: cython.ulonglong = 0x9747B28C
-    hashed: cython.ulonglong = (seed ^ cython.cast(cython.ulonglong, length)) & mask
-    while end - position >= 4:
-        part = 0
-        for index in range(4):
-            byte = data[position + index]
-            part |= byte << (8 * index)
-        part = (part * mixer) & mask
-        part ^= part >> 24
-        part = (part * mixer) & mask
-        hashed = ((hashed * mixer) & mask) ^ part
-        position += 4
-    if position < end:
-        for index in range(end - position):
-            byte = data[position + index]
-            hashed ^= byte << (8 * index)
-        hashed = (hashed * mixer) & mask
-    hashed ^= hashed >> 13
-    hashed = (hashed * mixer) & mask
-    hashed ^= hashed >> 15
-    return hashed & 0x7FFFFFFF
-
-
-def murmur2(key: bytes) -> int:
-    """The 32-bit murmur2 hash by which Kafka's clients choose a partition for a key, without its sign bit."""
-    if cython.compiled:
-        return hash_of_key(cython.cast(Input, cython.cast(cython.p_const_char, key)), 0, len(key))
-    return hash_of_key(key, 0, len(key))
 
 
 @cython.ccall

@@ -119,14 +119,7 @@ class RecordColumns:
         if not self._types or self._types[-1][0] != kind:
             self._types.append((kind, buffers.count))
         try:
-            buffers.append_batch(
-                batch.data,
-                (batch.position, batch.end),
-                batch.left,
-                batch.facts,
-                (records.next_offset, last_offset),
-                (self.rows_max, self.bytes_max),
-            )
+            buffers.append_batch(batch, records.next_offset, last_offset, self.rows_max, self.bytes_max)
         except ValueError as error:
             records.stopped(buffers.next_offset)
             raise KafkaError(

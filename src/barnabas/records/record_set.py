@@ -10,6 +10,7 @@ from crc32c import crc32c
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.kernels.batches import next_batch, scan_batches
+from barnabas.kernels.shared import OpenBatch
 from barnabas.records.batch import (
     ATTRIBUTES_POSITION,
     COMPRESSION_MASK,
@@ -24,24 +25,7 @@ from barnabas.records.batch import (
 from barnabas.records.builder import ABORT_MARKER, DECOMPRESSED_BYTES_MAX, read_marker
 from barnabas.records.compression import decompress
 
-
-class OpenBatch:
-    """A batch whose `left` records lie decompressed in `data`, from `position` to `end`."""
-
-    __slots__ = ("append_time", "data", "end", "facts", "left", "next_offset", "position")
-
-    def __init__(self, header: tuple[int, ...], data: Buffer, position: int, end: int) -> None:
-        """`header` has the fields of a BatchHeader."""
-        base_offset, _, leader_epoch, _, _, attributes, delta, base_time, max_time, _, _, _, count = header
-        self.data = data
-        self.position = position
-        self.end = end
-        self.left = count
-        self.next_offset = base_offset + delta + 1
-        # The time of all records, where the broker gave them one.
-        self.append_time = max_time if attributes & LOG_APPEND_TIME_FLAG else None
-        # What a kernel wants to know of a batch.
-        self.facts = (base_offset, base_time, self.append_time, leader_epoch)
+__all__ = ["OpenBatch", "RecordSet"]
 
 
 class RecordSet:
@@ -122,26 +106,35 @@ class RecordSet:
         # A marker counts also where it was passed: a set that is read again must find the same.
         if is_passed and not self._read_committed:
             return None
-        # Not as a BatchHeader, unless it is needed: this is done for every batch that anybody reads.
-        header = HEADER.unpack_from(self._records, position)
-        attributes = header[5]
+        # Not as a BatchHeader, unless it is needed: making one would cost as much as the rest of this method.
+        fields = HEADER.unpack_from(self._records, position)
+        _, _, epoch, _, crc, attributes, _, base_timestamp, max_timestamp, _, _, _, count = fields
         is_control = attributes & CONTROL_FLAG
         if is_passed and not is_control:
             return None
         end = position + size
-        if self._check_crcs and crc32c(self._records[position + ATTRIBUTES_POSITION : end]) != header[4]:
-            raise KafkaError(
-                ErrorCode.CORRUPT_MESSAGE,
-                f"The batch of {self.source} at offset {base_offset} does not match its checksum.",
-            )
-        self.leader_epoch = header[2]
-        if is_control or (self._read_committed and self._is_aborted(BatchHeader(*header))):
-            self._pass(BatchHeader(*header), self._records[position:end])
+        if self._check_crcs and crc32c(self._records[position + ATTRIBUTES_POSITION : end]) != crc:
+            raise self._corrupt(base_offset, "does not match its checksum")
+        self.leader_epoch = epoch
+        if is_control or (self._read_committed and self._is_aborted(BatchHeader(*fields))):
+            self._skip(BatchHeader(*fields), self._records[position:end])
             return None
+        if count < 0:
+            raise self._corrupt(base_offset, f"has a record count of {count}")
+        data, start = self._records, position + HEADER_SIZE
         if codec := attributes & COMPRESSION_MASK:
-            payload = decompress(codec, self._records[position + HEADER_SIZE : end], DECOMPRESSED_BYTES_MAX)
-            return OpenBatch(header, payload, 0, len(payload))
-        return OpenBatch(header, self._records, position + HEADER_SIZE, end)
+            data = memoryview(decompress(codec, self._records[start:end], DECOMPRESSED_BYTES_MAX))
+            start, end = 0, len(data)
+        append_time = max_timestamp if attributes & LOG_APPEND_TIME_FLAG else None
+        next_offset = base_offset + last_offset_delta + 1
+        return OpenBatch(
+            data, start, end, count, base_offset, base_timestamp, append_time, epoch, next_offset
+        )
+
+    def _corrupt(self, base_offset: int, problem: str) -> KafkaError:
+        return KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"The batch of {self.source} at offset {base_offset} {problem}."
+        )
 
     def _is_aborted(self, header: BatchHeader) -> bool:
         if not header.attributes & TRANSACTIONAL_FLAG:
@@ -149,7 +142,7 @@ class RecordSet:
         self._note_aborted(header)
         return header.producer_id in self._aborted_producers
 
-    def _pass(self, header: BatchHeader, batch: memoryview) -> None:
+    def _skip(self, header: BatchHeader, batch: memoryview) -> None:
         """Pass over a batch; the marker that ends an aborted transaction frees its producer."""
         self.next_offset = max(self.next_offset, header.next_offset)
         if header.is_control and self._read_committed:

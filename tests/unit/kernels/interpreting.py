@@ -13,7 +13,7 @@ import pytest
 import barnabas.kernels
 
 # Kernels that other kernels use, in the order in which they use each other.
-SHARED = ("barnabas.kernels.shared", "barnabas.kernels.plans")
+SHARED = ("barnabas.kernels.shared", "barnabas.kernels.hashing", "barnabas.kernels.plans")
 
 
 def interpreted(compiled: ModuleType) -> Any:

@@ -9,6 +9,7 @@ from tests.unit.kernels.interpreting import interpreted
 
 from barnabas.kernels import arrow_decode as compiled
 from barnabas.kernels.record_append import encode_records
+from barnabas.kernels.shared import OpenBatch
 
 EVERYTHING = frozenset({"key", "value", "headers", "offset", "timestamp"})
 NO_BOUNDS = (0, (1 << 63) - 2)
@@ -57,11 +58,15 @@ def contents(columns: Any) -> dict[str, Any]:
 
 
 def append(columns: Any, data: bytes, count: int, **options: Any) -> Any:
-    facts = options.get("facts", (100, 5, None))
-    bounds, limits = options.get("bounds", NO_BOUNDS), options.get("limits", NO_LIMITS)
+    base_offset, base_timestamp, append_time = options.get("header", (100, 5, None))
+    first_offset, last_offset = options.get("bounds", NO_BOUNDS)
+    rows_max, bytes_max = options.get("limits", NO_LIMITS)
+    position = options.get("position", 0)
     try:
-        place = (options.get("position", 0), len(data))
-        return columns.append_batch(memoryview(data), place, count, facts, bounds, limits)
+        batch = OpenBatch(
+            memoryview(data), position, len(data), count, base_offset, base_timestamp, append_time
+        )
+        return columns.append_batch(batch, first_offset, last_offset, rows_max, bytes_max)
     except ValueError as error:
         return str(error)
 
@@ -77,7 +82,7 @@ def test_columns_hold_what_was_written(kernel: Any, rows: Any) -> None:
     columns = kernel.ColumnBuffers(EVERYTHING)
     data = bytes(encode_records(rows, 5))
     for base in (100, 1000):
-        assert append(columns, data, len(rows), facts=(base, 5, None)) == base + len(rows)
+        assert append(columns, data, len(rows), header=(base, 5, None)) == base + len(rows)
     found = contents(columns)
     twice = rows + rows
     pairs = [pair for row in twice for pair in row[3]]
@@ -166,31 +171,36 @@ def test_only_wanted_columns_are_filled_and_counted(kernel: Any) -> None:
 @BOTH
 def test_append_time_is_the_time_of_every_record(kernel: Any) -> None:
     data = bytes(encode_records([(5, b"k", b"v", ()), (9, None, None, ())], 5))
-    assert outcome(kernel, data, 2, facts=(0, 5, 77))[1]["timestamps"] == [77, 77]
+    assert outcome(kernel, data, 2, header=(0, 5, 77))[1]["timestamps"] == [77, 77]
 
 
 @BOTH
 @pytest.mark.parametrize(
-    ("data", "count", "facts", "complaint"),
+    ("data", "count", "header", "complaint"),
     [
-        (b"\xff\xff\xff\xff\xff\x01", 1, (7, 0, None), "offset 7: a varint is malformed"),
-        (b"\x7e\x00\x00\x00\x01\x01\x00", 1, (7, 0, None), "offset 7: a length is out of bounds"),
-        (b"\x0c\x00\x00\x00\x7e\x01\x00", 1, (7, 0, None), "offset 7: a length is out of bounds"),
-        (b"\x0c\x00\x00\x00\x01\x7e\x00", 1, (7, 0, None), "offset 7: a length is out of bounds"),
-        (b"\x0c\x00\x00\x00\x01\x01\x7e", 1, (7, 0, None), "offset 7: a length is out of bounds"),
-        (b"\x0e\x00\x00\x00\x01\x01\x00\x00", 1, (7, 0, None), "offset 7: bytes are left over in the record"),
+        (b"\xff\xff\xff\xff\xff\x01", 1, (7, 0, None), "offset 7: the length of the record"),
+        (b"\x7e\x00\x00\x00\x01\x01\x00", 1, (7, 0, None), "offset 7: the length of the record"),
+        (b"\x0c\x00\x00\x00\x7e\x01\x00", 1, (7, 0, None), "offset 7: the length of the key"),
+        (b"\x0c\x00\x00\x00\x01\x7e\x00", 1, (7, 0, None), "offset 7: the length of the value"),
+        (b"\x0c\x00\x00\x00\x01\x01\x7e", 1, (7, 0, None), "offset 7: the number of headers"),
+        (
+            b"\x0e\x00\x00\x00\x01\x01\x00\x00",
+            1,
+            (7, 0, None),
+            "offset 7: bytes are left over at the end of the record",
+        ),
         (b"\x0c\x00\x00\x00\x01\x01\x00\x00", 1, (7, 0, None), "offset 8: bytes are left over after"),
         (b"\x0c\x00\x02\x00\x01\x01\x00", 1, (7, (1 << 63) - 1, None), "is out of range"),
         (b"\x0c\x00\x00\x02\x01\x01\x00", 1, ((1 << 63) - 1, 0, None), "is out of range"),
-        (b"", 1 << 62, (7, 0, None), "offset 7: a varint is malformed"),
+        (b"", 1 << 62, (7, 0, None), "offset 7: the length of the record"),
         (b"", -1, (7, 0, None), "out of bounds"),
         (b"", 1, (-1, 0, None), "out of bounds"),
     ],
 )
-def test_lies_are_refused_with_their_place(
-    kernel: Any, data: bytes, count: int, facts: Any, complaint: str
+def test_malformed_records_are_refused_with_their_offset(
+    kernel: Any, data: bytes, count: int, header: Any, complaint: str
 ) -> None:
-    result, _ = outcome(kernel, data, count, facts=facts)
+    result, _ = outcome(kernel, data, count, header=header)
     assert complaint in str(result)
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.unit.kernels.interpreting import interpreted
 
 from barnabas.kernels import arrow_encode as compiled
+from barnabas.kernels.hashing import murmur2
 from barnabas.kernels.record_append import HEADER_SIZE, encode_records
-from barnabas.kernels.shared import murmur2
 
 plain = interpreted(compiled)
 BOTH = pytest.mark.parametrize("kernel", [compiled, plain], ids=["compiled", "interpreted"])

@@ -9,6 +9,7 @@ from tests.unit.kernels.interpreting import interpreted
 
 from barnabas.kernels import record_decode as compiled
 from barnabas.kernels.record_append import encode_records
+from barnabas.kernels.shared import OpenBatch
 
 plain = interpreted(compiled)
 BOTH = pytest.mark.parametrize("kernel", [compiled, plain], ids=["compiled", "interpreted"])
@@ -33,10 +34,13 @@ FIELDS = (
 )
 
 
-def cursor(kernel: Any, data: bytes, count: int, *, facts: Any = (100, 5, None, 7), first: int = 0) -> Any:
-    found = kernel.BatchCursor(("topic", 3, None, None))
-    found.open(data, (0, len(data)), count, facts, first)
-    return found
+def cursor(
+    kernel: Any, data: bytes, count: int, *, header: Any = (100, 5, None, 7), first_offset: int = 0
+) -> Any:
+    """`header`: base offset, base timestamp, append time or None, leader epoch."""
+    reading = kernel.BatchCursor("topic", 3)
+    reading.open(OpenBatch(data, 0, len(data), count, *header), first_offset)
+    return reading
 
 
 def fields(record: Any) -> tuple[Any, ...]:
@@ -47,7 +51,7 @@ def taken(kernel: Any, data: bytes, count: int, step: int, first: int = 0) -> An
     """What comes out, in calls of at most `step` records; or what is wrong."""
     out: list[Any] = []
     try:
-        reading = cursor(kernel, data, count, first=first)
+        reading = cursor(kernel, data, count, first_offset=first)
         for _ in range(count + 1):
             reading.take(out, step)
     except ValueError as error:
@@ -89,15 +93,15 @@ def test_both_forms_agree_on_damaged_records(rows: Any, position: int, byte: int
 def test_append_time_is_the_time_of_every_record(kernel: Any) -> None:
     data = bytes(encode_records([(5, b"k", b"v", ()), (9, None, None, ())], 5))
     out: list[Any] = []
-    cursor(kernel, data, 2, facts=(0, 5, 77, -1)).take(out, 2)
+    cursor(kernel, data, 2, header=(0, 5, 77, -1)).take(out, 2)
     assert [(record.timestamp, record.timestamp_type) for record in out] == [(77, 1), (77, 1)]
 
 
 @BOTH
 def test_a_deserializer_that_fails_leaves_the_cursor_before_the_record(kernel: Any) -> None:
     data = bytes(encode_records([(5, b"1", b"v", ()), (5, b"x", b"v", ()), (5, b"3", b"v", ())], 5))
-    reading = kernel.BatchCursor(("t", 0, lambda _, key: int(key), None))
-    reading.open(data, (0, len(data)), 3, (0, 5, None, -1), 0)
+    reading = kernel.BatchCursor("t", 0, lambda _, key: int(key))
+    reading.open(OpenBatch(data, 0, len(data), 3, 0, 5), 0)
     out: list[Any] = []
     for _ in range(2):
         with pytest.raises(ValueError, match="invalid literal"):
@@ -110,10 +114,10 @@ def test_a_deserializer_that_fails_leaves_the_cursor_before_the_record(kernel: A
 def test_timestamps_and_offsets_out_of_range_are_refused(kernel: Any) -> None:
     data = bytes(encode_records([(6, b"", b"", ())], 5))
     with pytest.raises(ValueError, match="out of range"):
-        cursor(kernel, data, 1, facts=(0, (1 << 63) - 1, None, -1)).take([], 1)
+        cursor(kernel, data, 1, header=(0, (1 << 63) - 1, None, -1)).take([], 1)
     data = bytes(encode_records([(6, b"", b"", ())], 5, [5]))
     with pytest.raises(ValueError, match="out of range"):
-        cursor(kernel, data, 1, facts=((1 << 63) - 1, 0, None, -1)).take([], 1)
+        cursor(kernel, data, 1, header=((1 << 63) - 1, 0, None, -1)).take([], 1)
 
 
 @BOTH

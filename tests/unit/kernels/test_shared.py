@@ -98,28 +98,6 @@ def test_what_is_wrong_in_a_record_is_named(data: bytes, error: str) -> None:
 
 
 @BOTH
-@pytest.mark.parametrize(
-    ("key", "hashed"),
-    [
-        # From Kafka's own test of its hash.
-        (b"21", -973932308),
-        (b"foobar", -790332482),
-        (b"a-little-bit-long-string", -985981536),
-        (b"a-little-bit-longer-string", -1486304829),
-        (b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
-        (b"abc", 479470107),
-    ],
-)
-def test_keys_hash_as_in_java(kernel: Any, key: bytes, hashed: int) -> None:
-    assert kernel.murmur2(key) == hashed & 0x7FFFFFFF
-
-
-@given(st.binary(max_size=300))
-def test_the_hash_is_the_same_interpreted(key: bytes) -> None:
-    assert compiled.murmur2(key) == plain.murmur2(key)
-
-
-@BOTH
 @pytest.mark.parametrize("size", [0, 1, 4096, 1 << 20])
 def test_a_buffer_has_the_requested_size_and_can_be_filled(kernel: Any, size: int) -> None:
     buffer = kernel.uncleared(size)

@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from barnabas.kernels.shared import murmur2
+from barnabas.kernels.hashing import murmur2
 from barnabas.records.arrow import RecordColumns, append_fetched, encode_batches
 from barnabas.records.batch import read_header
 from barnabas.records.tables import Encoding, encoded, record_batches

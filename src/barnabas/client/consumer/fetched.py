@@ -1,6 +1,7 @@
 """The fetched batches of one partition; records are decoded as they are taken."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from barnabas.client.errors import ErrorCode, KafkaError, SerializationError
 from barnabas.client.types import TopicPartition
@@ -9,12 +10,14 @@ from barnabas.records.arrow import RecordColumns, append_records
 from barnabas.records.record_set import OpenBatch, RecordSet
 from barnabas.wire.messages.fetch import AbortedTransaction
 
+Deserializer = Callable[[str, bytes | None], Any]
+
 
 class Reading(NamedTuple):
     """How records are read: the two deserializers, and the consumer's settings."""
 
-    key_deserializer: object
-    value_deserializer: object
+    key_deserializer: Deserializer | None
+    value_deserializer: Deserializer | None
     check_crcs: bool = True
     read_committed: bool = False
 
@@ -40,8 +43,9 @@ class Fetched:
             check_crcs=reading.check_crcs,
             source=str(partition),
         )
-        deserializers = (reading.key_deserializer, reading.value_deserializer)
-        self._cursor = BatchCursor((*partition, *deserializers))  # type: ignore[arg-type]
+        self._cursor = BatchCursor(
+            partition.topic, partition.partition, reading.key_deserializer, reading.value_deserializer
+        )
         self.size = len(data)
 
     @property
@@ -82,8 +86,7 @@ class Fetched:
 
     def _take_from(self, batch: OpenBatch, out: list[ConsumerRecord], room: int) -> None:
         records, cursor = self._records, self._cursor
-        span = (batch.position, batch.end)
-        cursor.open(batch.data, span, batch.left, batch.facts, records.next_offset)
+        cursor.open(batch, records.next_offset)
         try:
             cursor.take(out, room)
         except Exception:

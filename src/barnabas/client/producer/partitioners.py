@@ -11,7 +11,7 @@ from collections.abc import Callable
 from threading import Lock
 
 from barnabas.client.errors import ConfigError
-from barnabas.kernels.shared import murmur2
+from barnabas.kernels.hashing import murmur2
 
 __all__ = ["Partitioner", "key_partition", "partitioner_of", "random_partitioner", "round_robin_partitioner"]
 

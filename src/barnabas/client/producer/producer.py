@@ -28,8 +28,8 @@ from barnabas.client.producer.tables import (
 )
 from barnabas.client.producer.transactions import State
 from barnabas.client.types import OffsetAndMetadata, PartitionInfo, TopicPartition
+from barnabas.kernels.hashing import murmur2
 from barnabas.kernels.record_append import RecordFuture
-from barnabas.kernels.shared import murmur2
 
 _log = logging.getLogger(__name__)
 
