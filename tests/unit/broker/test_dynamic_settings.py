@@ -1,6 +1,7 @@
 """Every dynamic setting that has an effect is changed on a running broker, and the component that should take
 the change is looked at. A dynamic key that is new needs an observation here."""
 
+import logging
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -233,6 +234,26 @@ def test_a_listener_is_opened_and_closed(running: VisibleBroker, client: RawClie
         assert inside.is_closed_by_peer()
     until(lambda: not answers(port))
     assert answers(running.port)
+
+
+def test_a_listener_whose_port_is_taken_stays_closed_and_the_others_serve(
+    running: VisibleBroker, client: RawClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        changes = {
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INSIDE:PLAINTEXT",
+            "listeners": f"PLAINTEXT://127.0.0.1:0,INSIDE://127.0.0.1:{port}",
+        }
+        with caplog.at_level(logging.ERROR):
+            assert alter(client, changes, "1") == (0, None)
+            until(lambda: "the listener INSIDE stays closed: cannot listen on" in caplog.text)
+    # The next change of settings tries it again.
+    assert alter(client, {"max.connections": "777"}) == (0, None)
+    until(lambda: answers(port))
+    assert alter(client, dict.fromkeys(changes), "1") == (0, None)
+    assert alter(client, {"max.connections": None}) == (0, None)
+    until(lambda: not answers(port))
 
 
 @pytest.mark.parametrize(
