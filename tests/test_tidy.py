@@ -1,4 +1,4 @@
-"""Rules of CONTRIBUTING.md that a machine can check: sizes, loose ends, tests of kernels, documents that are true."""
+"""Checks of CONTRIBUTING.md's rules: sizes, loose ends, tests of kernels, plain English, true documents."""
 
 import ast
 import itertools
