@@ -1,5 +1,7 @@
 # The C classes of batches.py for other kernels; what they are is described there.
 
+from barnabas.kernels.shared cimport Record
+
 cdef class RecordWalk:
     cdef readonly Py_ssize_t count
     cdef readonly long long base_timestamp
@@ -10,6 +12,7 @@ cdef class RecordWalk:
     cdef readonly Py_ssize_t position
     cdef readonly long long timestamp
     cdef readonly Py_ssize_t timestamp_index
+    cdef Record record
 
 cdef class PlainRules:
     cdef readonly long long timestamp_before_max_ms
@@ -29,4 +32,4 @@ cdef class CheckedBatch:
     cdef readonly long long producer_epoch
     cdef readonly long long base_sequence
 
-cpdef CheckedBatch check_plain(object data, PlainRules rules, long long now_ms)
+cpdef CheckedBatch check_plain(object batch_bytes, PlainRules rules, long long now_ms)

@@ -1,3 +1,4 @@
+# cython: boundscheck=False, wraparound=False
 """Walks over record batches (magic 2) and the records in them: bytes and ints, no object made per record.
 
 Every read is checked against the buffer's end, so hostile bytes give an error number, never a wild read.
@@ -11,142 +12,79 @@ The fields of the C classes are declared in batches.pxd, so that other kernels r
 import cython
 from crc32c import crc32c
 
+if cython.compiled:
+    from cython.cimports.barnabas.kernels.shared import (
+        ATTRIBUTES_AT,
+        BASE_OFFSET_AT,
+        BASE_SEQUENCE_AT,
+        BASE_TIMESTAMP_AT,
+        BATCH_LENGTH_AT,
+        CRC_AT,
+        HEADER_SIZE,
+        LAST_OFFSET_DELTA_AT,
+        LENGTH_OVERHEAD,
+        MAGIC,
+        MAGIC_AT,
+        MAX_TIMESTAMP_AT,
+        PRODUCER_EPOCH_AT,
+        PRODUCER_ID_AT,
+        RECORD_COUNT_AT,
+        Record,
+        read_headers,
+        read_number,
+        read_record,
+        sum_overflows,
+    )
+else:
+    from barnabas.kernels.shared import (
+        ATTRIBUTES_AT,
+        BASE_OFFSET_AT,
+        BASE_SEQUENCE_AT,
+        BASE_TIMESTAMP_AT,
+        BATCH_LENGTH_AT,
+        CRC_AT,
+        HEADER_SIZE,
+        LAST_OFFSET_DELTA_AT,
+        LENGTH_OVERHEAD,
+        MAGIC,
+        MAGIC_AT,
+        MAX_TIMESTAMP_AT,
+        PRODUCER_EPOCH_AT,
+        PRODUCER_ID_AT,
+        RECORD_COUNT_AT,
+        Record,
+        read_headers,
+        read_number,
+        read_record,
+        sum_overflows,
+    )
+
+Input = cython.typedef(cython.pointer[cython.const[cython.uchar]])
+
 LONG_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 TRANSACTIONAL_FLAG = cython.declare(cython.int, 0x10)
-# Position of the first byte that the CRC of a batch covers.
-CRC_START = cython.declare(cython.int, 21)
+# The length of a record and the six bytes that it has at least.
+RECORD_SIZE_MIN = cython.declare(cython.int, 7)
+
+OFFSET_DELTA = cython.declare(cython.int, 3)
+BYTES_LEFT = cython.declare(cython.int, 9)
+TIMESTAMP_OVERFLOW = cython.declare(cython.int, 10)
+NO_KEY = cython.declare(cython.int, 11)
+TIMESTAMP_OUT_OF_RANGE = cython.declare(cython.int, 12)
 
 
 @cython.cfunc
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-@cython.boundscheck(False)
-@cython.wraparound(False)
-def _varint(
-    buffer: cython.const[cython.uchar][::1],
-    position: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    bits: cython.int,
-) -> tuple[cython.longlong, cython.Py_ssize_t]:
-    """A zigzag varint of at most `bits` bits: (value, position after it), the position -1 where malformed."""
-    byte: cython.ulonglong
-    raw: cython.ulonglong = 0
-    shift: cython.int = 0
-    if position < end and buffer[position] < 0x80:  # nearly all of them are one byte long
-        byte = buffer[position]
-        return cython.cast(cython.longlong, byte >> 1) ^ -cython.cast(cython.longlong, byte & 1), position + 1
-    while position < end and shift < bits:
-        byte = buffer[position]
-        position += 1
-        if shift + 7 > bits and (byte >> (bits - shift)) != 0:
-            break
-        raw |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if raw & 1:
-                return -cython.cast(cython.longlong, raw >> 1) - 1, position
-            return cython.cast(cython.longlong, raw >> 1), position
-        shift += 7
-    return 0, -1
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _skip_bytes(
-    buffer: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t
-) -> tuple[cython.longlong, cython.Py_ssize_t]:
-    """Step over a length, -1 for null, and so many bytes: (length, position after), -1 where malformed."""
-    length: cython.longlong
-    length, position = _varint(buffer, position, end, 32)
-    if position < 0 or length < -1 or length > end - position:
-        return 0, -1
-    if length > 0:
-        position += cython.cast(cython.Py_ssize_t, length)
-    return length, position
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _skip_headers(
-    buffer: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t
-) -> cython.int:
-    """Step over a record's headers, which must end where the record does; gives the error."""
-    count: cython.longlong
-    length: cython.longlong
-    _: cython.longlong
-    count, position = _varint(buffer, position, end, 32)
-    if position < 0 or count < 0 or count > (end - position) // 2:
-        return 6
-    for _ in range(count):
-        length, position = _skip_bytes(buffer, position, end)
-        if position < 0 or length < 0:
-            return 7
-        length, position = _skip_bytes(buffer, position, end)
-        if position < 0:
-            return 7
-    return 0 if position == end else 8
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _check_body(
-    buffer: cython.const[cython.uchar][::1],
-    position: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    index: cython.Py_ssize_t,
-) -> tuple[cython.int, cython.longlong, cython.longlong]:
-    """Check a record's body, which fills `position` to `end`: (error, timestamp delta, key length)."""
-    timestamp_delta: cython.longlong
-    length: cython.longlong
-    key_length: cython.longlong
-    timestamp_delta, position = _varint(buffer, position + 1, end, 64)
-    if position < 0:
-        return 2, 0, 0
-    length, position = _varint(buffer, position, end, 32)
-    if position < 0 or length != index:
-        return 3, 0, 0
-    key_length, position = _skip_bytes(buffer, position, end)
-    if position < 0:
-        return 4, 0, 0
-    length, position = _skip_bytes(buffer, position, end)
-    if position < 0:
-        return 5, 0, 0
-    return _skip_headers(buffer, position, end), timestamp_delta, key_length
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _overflows(left: cython.longlong, right: cython.longlong) -> cython.bint:
-    """Whether the sum may be beyond 64 bits, where C would wrap; a few outermost values are given up."""
-    half: cython.longlong = (left >> 1) + (right >> 1)
-    limit: cython.longlong = (cython.cast(cython.longlong, 1) << 62) - 1
-    return half >= limit or half < -limit
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.boundscheck(False)
-@cython.wraparound(False)
-def _short(
-    buffer: cython.const[cython.uchar][::1], position: cython.Py_ssize_t
-) -> tuple[cython.longlong, cython.Py_ssize_t]:
+def _short(data: Input, position: cython.Py_ssize_t) -> tuple[cython.longlong, cython.Py_ssize_t]:
     """A varint of one or two bytes, its zigzag still in it: (raw value, position after it), -1 for a longer
     one. The caller has checked that two bytes are there."""
-    raw: cython.longlong = buffer[position]
+    raw: cython.longlong = data[position]
     if raw < 0x80:
         return raw, position + 1
-    if buffer[position + 1] < 0x80:
-        return (raw & 0x7F) | (cython.cast(cython.longlong, buffer[position + 1]) << 7), position + 2
+    if data[position + 1] < 0x80:
+        return (raw & 0x7F) | (cython.cast(cython.longlong, data[position + 1]) << 7), position + 2
     return -1, position
 
 
@@ -154,31 +92,26 @@ def _short(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-@cython.boundscheck(False)
-@cython.wraparound(False)
 def _short_record(
-    buffer: cython.const[cython.uchar][::1],
-    position: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    index: cython.Py_ssize_t,
+    data: Input, position: cython.Py_ssize_t, end: cython.Py_ssize_t, index: cython.Py_ssize_t
 ) -> tuple[cython.Py_ssize_t, cython.longlong, cython.longlong]:
     """Check a record without headers whose numbers have one or two bytes each, as nearly all have: (position
-    after it, timestamp delta, key length). The position is 0 for any other, to be looked at closely."""
+    after it, timestamp delta, key length). The position is 0 for any other, which needs a closer look."""
     raw: cython.longlong
     timestamp: cython.longlong
     key_length: cython.longlong
     # Four numbers and the attributes are read before it is known what is in the record.
     if end - position < 16:
         return 0, 0, 0
-    raw, position = _short(buffer, position)
+    raw, position = _short(data, position)
     if raw < 14 or raw & 1 or (raw >> 1) > end - position:
         return 0, 0, 0
     end = position + cython.cast(cython.Py_ssize_t, raw >> 1)
-    timestamp, position = _short(buffer, position + 1)
-    raw, position = _short(buffer, position)
+    timestamp, position = _short(data, position + 1)
+    raw, position = _short(data, position)
     if timestamp < 0 or raw != index << 1:
         return 0, 0, 0
-    raw, position = _short(buffer, position)
+    raw, position = _short(data, position)
     key_length = (raw >> 1) ^ -(raw & 1)
     if raw < 0 or key_length < -1 or key_length > end - position:
         return 0, 0, 0
@@ -186,9 +119,9 @@ def _short_record(
         position += cython.cast(cython.Py_ssize_t, key_length)
     if end - position < 2:
         return 0, 0, 0
-    raw, position = _short(buffer, position)
-    # Behind the value comes the number of headers, none, and nothing else.
-    if raw < 0 or raw & 1 or (raw >> 1) != end - position - 1 or buffer[end - 1] != 0:
+    raw, position = _short(data, position)
+    # After the value comes the number of headers, which is 0, and nothing else.
+    if raw < 0 or raw & 1 or (raw >> 1) != end - position - 1 or data[end - 1] != 0:
         return 0, 0, 0
     return end, (timestamp >> 1) ^ -(timestamp & 1), key_length
 
@@ -221,6 +154,7 @@ class RecordWalk:
         self.position = position
         self.timestamp = -1
         self.timestamp_index = count - 1
+        self.record = Record()
 
     def run(self, buffer: cython.const[cython.uchar][::1]) -> int:
         """Check the records from the next one on, which must fill the buffer; return 0 or the error."""
@@ -229,55 +163,70 @@ class RecordWalk:
 
 @cython.cfunc
 def _run(buffer: cython.const[cython.uchar][::1], walk: RecordWalk) -> cython.int:
+    data: Input = cython.address(buffer[0]) if cython.compiled else buffer
+    end: cython.Py_ssize_t = buffer.shape[0]
     error: cython.int
     # Below this size a walk takes microseconds, less than handing the interpreter lock over and back.
-    if buffer.shape[0] - walk.position > 65536:
+    if end - walk.position > 65536:
         with cython.nogil:
-            error = _walk(buffer, walk)
+            error = _walk(data, end, walk, walk.record)
     else:
-        error = _walk(buffer, walk)
+        error = _walk(data, end, walk, walk.record)
     return error
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _walk(buffer: cython.const[cython.uchar][::1], walk: RecordWalk) -> cython.int:
+def _walk(data: Input, end: cython.Py_ssize_t, walk: RecordWalk, record: Record) -> cython.int:
     index: cython.Py_ssize_t
     position: cython.Py_ssize_t = walk.position
     after: cython.Py_ssize_t
-    end: cython.Py_ssize_t = buffer.shape[0]
     error: cython.int
-    length: cython.longlong
     key_length: cython.longlong
     timestamp: cython.longlong
     max_timestamp: cython.longlong = -1
     for index in range(walk.index, walk.count):
         walk.index = index
-        after, timestamp, key_length = _short_record(buffer, position, end, index)
+        after, timestamp, key_length = _short_record(data, position, end, index)
         if after == 0:
-            length, position = _varint(buffer, position, end, 32)
-            if position < 0 or length < 6 or length > end - position:
-                return 1
-            after = position + cython.cast(cython.Py_ssize_t, length)
-            error, timestamp, key_length = _check_body(buffer, position, after, index)
+            error = _look_closely(data, position, end, index, record)
             if error != 0:
                 return error
+            after = record.end
+            timestamp = record.timestamp_delta
+            key_length = record.key_length
         position = after
-        if _overflows(walk.base_timestamp, timestamp):
-            return 10
+        if sum_overflows(walk.base_timestamp, timestamp):
+            return TIMESTAMP_OVERFLOW
         timestamp += walk.base_timestamp
         if key_length < 0 and walk.needs_key:
-            return _refused(walk, position, timestamp, 11)
+            return _refused(walk, position, timestamp, NO_KEY)
         if (timestamp < walk.timestamp_min or timestamp > walk.timestamp_max) and timestamp != -1:
-            return _refused(walk, position, timestamp, 12)
+            return _refused(walk, position, timestamp, TIMESTAMP_OUT_OF_RANGE)
         if timestamp > max_timestamp:
             max_timestamp = timestamp
             walk.timestamp_index = index
     walk.index = walk.count
     walk.position = position
     walk.timestamp = max_timestamp
-    return 0 if position == end else 9
+    return 0 if position == end else BYTES_LEFT
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _look_closely(
+    data: Input, position: cython.Py_ssize_t, end: cython.Py_ssize_t, index: cython.Py_ssize_t, record: Record
+) -> cython.int:
+    """Read any record and check it, its headers too; 0 or the error."""
+    error: cython.int = read_record(data, position, end, record)
+    if error != 0:
+        return error
+    if record.offset_delta != index:
+        return OFFSET_DELTA
+    return read_headers(data, record)
 
 
 @cython.cfunc
@@ -294,8 +243,6 @@ def _refused(
     return error
 
 
-@cython.boundscheck(False)
-@cython.wraparound(False)
 def find_timestamp(
     buffer: cython.const[cython.uchar][::1],
     position: cython.Py_ssize_t,
@@ -305,80 +252,55 @@ def find_timestamp(
 ) -> tuple:
     """(offset delta, timestamp) of the first of `count` records at `position` that is not before `target`.
 
-    (-1, -1) where there is none, and (-2, -1) where the bytes are malformed."""
-    _: cython.Py_ssize_t
-    record_end: cython.Py_ssize_t
+    (-1, -1) if there is none, and (-2, -1) if the bytes are malformed."""
+    data: Input = cython.address(buffer[0]) if cython.compiled else buffer
     end: cython.Py_ssize_t = buffer.shape[0]
-    length: cython.longlong
-    timestamp: cython.longlong
+    record: Record = Record()
+    _: cython.Py_ssize_t
     if position < 0:
         return -2, -1
     for _ in range(count):
-        length, position = _varint(buffer, position, end, 32)
-        if position < 0 or length < 6 or length > end - position:
+        if read_record(data, position, end, record) != 0:
             return -2, -1
-        record_end = position + cython.cast(cython.Py_ssize_t, length)
-        timestamp, position = _varint(buffer, position + 1, record_end, 64)
-        if position < 0 or _overflows(base_timestamp, timestamp):
+        if sum_overflows(base_timestamp, record.timestamp_delta) or record.offset_delta < 0:
             return -2, -1
-        if base_timestamp + timestamp >= target:
-            length, position = _varint(buffer, position, record_end, 32)
-            if position < 0 or length < 0:
-                return -2, -1
-            return length, base_timestamp + timestamp
-        position = record_end
+        if base_timestamp + record.timestamp_delta >= target:
+            return record.offset_delta, base_timestamp + record.timestamp_delta
+        position = record.end
     return -1, -1
 
 
 @cython.cfunc
 @cython.inline
-@cython.nogil
 @cython.exceptval(check=False)
-@cython.boundscheck(False)
-@cython.wraparound(False)
-def _big_endian(
-    buffer: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, width: cython.int
-) -> cython.longlong:
-    """The signed integer of `width` bytes at `position`; the caller has checked that they are there."""
-    index: cython.Py_ssize_t
-    value: cython.longlong = buffer[position]
-    if value >= 0x80:
-        value -= 0x100
-    for index in range(position + 1, position + width):
-        value = value * 256 + buffer[index]
-    return value
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.boundscheck(False)
-@cython.wraparound(False)
-def _batch_size(buffer: cython.const[cython.uchar][::1], position: cython.Py_ssize_t) -> cython.longlong:
-    """Size of the whole batch at `position`; 0 where it is not all there, -1 where no batch can start so."""
+def _batch_size(data: Input, position: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.longlong:
+    """Size of the complete batch at `position`; 0 if it is not all there, -1 if no batch can start so."""
     size: cython.longlong
-    if position < 0 or buffer.shape[0] - position < 17:
+    if position < 0 or end - position <= MAGIC_AT:
         return 0
-    size = _big_endian(buffer, position + 8, 4) + 12
-    if size < 61 or buffer[position + 16] != 2 or buffer[position] >= 0x80:
+    size = read_number(data, position + BATCH_LENGTH_AT, 4) + LENGTH_OVERHEAD
+    if size < HEADER_SIZE or data[position + MAGIC_AT] != MAGIC or data[position] >= 0x80:
         return -1
-    return size if size <= buffer.shape[0] - position else 0
+    return size if size <= end - position else 0
 
 
 def find_offset(buffer: cython.const[cython.uchar][::1], target: cython.longlong) -> tuple:
-    """(position, size) of the first whole batch whose last offset is not below `target`.
+    """(position, size) of the first complete batch whose last offset is not below `target`.
 
-    Where there is none: (-1, position where the whole batches end), for the caller to read on from there."""
+    If there is none: (-1, position where the complete batches end), for the caller to read on from there."""
+    data: Input = cython.address(buffer[0]) if cython.compiled else buffer
+    end: cython.Py_ssize_t = buffer.shape[0]
     position: cython.Py_ssize_t = 0
     size: cython.longlong
+    delta: cython.longlong
     if target < 0:
         target = 0
     while True:
-        size = _batch_size(buffer, position)
+        size = _batch_size(data, position, end)
         if size <= 0:
             return -1, position
-        if _big_endian(buffer, position, 8) - target >= -_big_endian(buffer, position + 23, 4):
+        delta = read_number(data, position + LAST_OFFSET_DELTA_AT, 4)
+        if read_number(data, position + BASE_OFFSET_AT, 8) - target >= -delta:
             return position, size
         position += cython.cast(cython.Py_ssize_t, size)
 
@@ -386,37 +308,29 @@ def find_offset(buffer: cython.const[cython.uchar][::1], target: cython.longlong
 def next_batch(buffer: cython.const[cython.uchar][::1], position: cython.Py_ssize_t) -> tuple:
     """(size, base offset, last offset delta, max timestamp) of the batch at `position`.
 
-    The size is 0 where the batch is not all in the buffer, and -1 where no batch of magic 2 can start so."""
-    size: cython.longlong = _batch_size(buffer, position)
+    The size is 0 if the batch is not all in the buffer, and -1 if no batch of magic 2 can start so."""
+    data: Input = cython.address(buffer[0]) if cython.compiled else buffer
+    size: cython.longlong = _batch_size(data, position, buffer.shape[0])
     if size <= 0:
         return size, -1, -1, -1
     return (
         size,
-        _big_endian(buffer, position, 8),
-        _big_endian(buffer, position + 23, 4),
-        _big_endian(buffer, position + 35, 8),
+        read_number(data, position + BASE_OFFSET_AT, 8),
+        read_number(data, position + LAST_OFFSET_DELTA_AT, 4),
+        read_number(data, position + MAX_TIMESTAMP_AT, 8),
     )
 
 
 def scan_batches(buffer: cython.const[cython.uchar][::1], position: cython.Py_ssize_t) -> list:
-    """(position, size, base offset, last offset delta, max timestamp) of each whole batch from `position` on.
-
-    It stops at the first batch that is cut off or malformed; next_batch tells which."""
-    found: list = []
-    size: cython.longlong = _batch_size(buffer, position)
-    while size > 0:
-        found.append(
-            (
-                position,
-                size,
-                _big_endian(buffer, position, 8),
-                _big_endian(buffer, position + 23, 4),
-                _big_endian(buffer, position + 35, 8),
-            )
-        )
+    """(position, size, base offset, last offset delta, max timestamp) of each complete batch from `position`
+    on. It stops at the first batch that is cut off or malformed; next_batch tells which."""
+    batches: list = []
+    while True:
+        size, base_offset, delta, max_timestamp = next_batch(buffer, position)
+        if size <= 0:
+            return batches
+        batches.append((position, size, base_offset, delta, max_timestamp))
         position += cython.cast(cython.Py_ssize_t, size)
-        size = _batch_size(buffer, position)
-    return found
 
 
 @cython.cclass
@@ -465,36 +379,39 @@ class CheckedBatch:
 
 
 @cython.ccall
-def check_plain(data: object, rules: PlainRules, now_ms: cython.longlong) -> CheckedBatch:
-    """The one batch that fills `data`, if there is nothing to refuse, decompress or change in it; None for
+def check_plain(batch_bytes: object, rules: PlainRules, now_ms: cython.longlong) -> CheckedBatch:
+    """The one batch that fills the bytes, if there is nothing to refuse, decompress or change in it; None for
     every other batch, about which this says nothing."""
-    buffer: cython.const[cython.uchar][::1] = data
+    buffer: cython.const[cython.uchar][::1] = batch_bytes
+    data: Input = cython.address(buffer[0]) if cython.compiled else buffer
     size: cython.Py_ssize_t = buffer.shape[0]
-    if size < 61 or size > rules.batch_bytes_max:
+    if size < HEADER_SIZE or size > rules.batch_bytes_max:
         return None
-    if _big_endian(buffer, 0, 8) != 0 or _batch_size(buffer, 0) != size:
+    if read_number(data, BASE_OFFSET_AT, 8) != 0 or _batch_size(data, 0, size) != size:
         return None
     batch: CheckedBatch = CheckedBatch.__new__(CheckedBatch)
-    batch.data = data
+    batch.data = batch_bytes
     batch.size = size
-    batch.attributes = _big_endian(buffer, 21, 2)
-    batch.last_offset_delta = _big_endian(buffer, 23, 4)
-    batch.max_timestamp = _big_endian(buffer, 35, 8)
-    batch.producer_id = _big_endian(buffer, 43, 8)
-    batch.producer_epoch = _big_endian(buffer, 51, 2)
-    batch.base_sequence = _big_endian(buffer, 53, 4)
-    batch.count = _big_endian(buffer, 57, 4)
+    batch.attributes = read_number(data, ATTRIBUTES_AT, 2)
+    batch.last_offset_delta = read_number(data, LAST_OFFSET_DELTA_AT, 4)
+    batch.max_timestamp = read_number(data, MAX_TIMESTAMP_AT, 8)
+    batch.producer_id = read_number(data, PRODUCER_ID_AT, 8)
+    batch.producer_epoch = read_number(data, PRODUCER_EPOCH_AT, 2)
+    batch.base_sequence = read_number(data, BASE_SEQUENCE_AT, 4)
+    batch.count = read_number(data, RECORD_COUNT_AT, 4)
     # Any other bit means: compressed, timestamps set by a broker, or a marker.
     if (batch.attributes | TRANSACTIONAL_FLAG) != TRANSACTIONAL_FLAG:
         return None
-    if batch.count <= 0 or batch.count > (size - 61) // 7 or batch.last_offset_delta != batch.count - 1:
+    if batch.count <= 0 or batch.last_offset_delta != batch.count - 1:
+        return None
+    if batch.count > (size - HEADER_SIZE) // RECORD_SIZE_MIN:
         return None
     if batch.producer_id >= 0 and (batch.producer_epoch < 0 or batch.base_sequence < 0):
         return None
     if not _records_are_plain(buffer, batch, rules, now_ms):
         return None
-    crc: cython.longlong = _big_endian(buffer, 17, 4) & 0xFFFFFFFF
-    return batch if crc32c(data[CRC_START:]) == crc else None
+    crc: cython.longlong = read_number(data, CRC_AT, 4) & 0xFFFFFFFF
+    return batch if crc32c(batch_bytes[ATTRIBUTES_AT:]) == crc else None
 
 
 @cython.cfunc
@@ -504,11 +421,13 @@ def _records_are_plain(
     rules: PlainRules,
     now_ms: cython.longlong,
 ) -> cython.bint:
+    data: Input = cython.address(buffer[0]) if cython.compiled else buffer
     walk: RecordWalk = RecordWalk.__new__(RecordWalk)
+    walk.record = Record()
     walk.index = 0
-    walk.position = 61
+    walk.position = HEADER_SIZE
     walk.count = batch.count
-    walk.base_timestamp = _big_endian(buffer, 27, 8)
+    walk.base_timestamp = read_number(data, BASE_TIMESTAMP_AT, 8)
     walk.timestamp_min = now_ms - rules.timestamp_before_max_ms
     walk.timestamp_max = LONG_MAX
     if rules.timestamp_after_max_ms <= LONG_MAX - now_ms:

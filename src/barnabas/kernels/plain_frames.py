@@ -1,3 +1,4 @@
+# cython: boundscheck=False, wraparound=False
 """The commonest frames: a Produce of one batch to one partition, outside transactions, how it is carried out
 and answered; and the answer to a Fetch with the records of one partition, without an error.
 
@@ -10,9 +11,24 @@ import cython
 if cython.compiled:
     from cython.cimports.barnabas.kernels.batches import CheckedBatch, check_plain
     from cython.cimports.barnabas.kernels.log_end import AppendResult, LogEnd, PartitionEnd, Permit
+    from cython.cimports.barnabas.kernels.shared import (
+        read_number,
+        read_unsigned_varint,
+        write_number,
+        write_unsigned_varint,
+    )
 else:
     from barnabas.kernels.batches import CheckedBatch, check_plain
     from barnabas.kernels.log_end import AppendResult, LogEnd, PartitionEnd, Permit
+    from barnabas.kernels.shared import (
+        read_number,
+        read_unsigned_varint,
+        write_number,
+        write_unsigned_varint,
+    )
+
+Input = cython.typedef(cython.pointer[cython.const[cython.uchar]])
+Output = cython.typedef(cython.pointer[cython.uchar])
 
 PRODUCE_MIN = cython.declare(cython.int, 3)
 PRODUCE_MAX = cython.declare(cython.int, 13)
@@ -35,46 +51,6 @@ PERMITS_MAX = cython.declare(cython.int, 1000)
 FETCHED_TAIL = b"\0\0\0"
 
 
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-@cython.boundscheck(False)
-@cython.wraparound(False)
-def _number(
-    frame: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, width: cython.int
-) -> cython.longlong:
-    """The signed integer at `position`; the caller has checked that it is there."""
-    index: cython.Py_ssize_t
-    value: cython.longlong = frame[position]
-    if value >= 0x80:
-        value -= 0x100
-    for index in range(position + 1, position + width):
-        value = value * 256 + frame[index]
-    return value
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-@cython.boundscheck(False)
-@cython.wraparound(False)
-def _length(
-    frame: cython.const[cython.uchar][::1], position: cython.Py_ssize_t
-) -> tuple[cython.longlong, cython.Py_ssize_t]:
-    """The length of something compact and the position after it; -1 if it is null or malformed."""
-    raw: cython.longlong = 0
-    byte: cython.longlong
-    shift: cython.int = 0
-    while position < frame.shape[0] and shift < 35:
-        byte = frame[position]
-        position += 1
-        raw |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return raw - 1, position
-        shift += 7
-    return -1, position
-
-
 @cython.cclass
 class ProduceFrame:
     """A Produce request of one batch for one partition, outside transactions. `topic` is the topic's name or
@@ -90,117 +66,87 @@ class ProduceFrame:
     size = cython.declare(cython.Py_ssize_t, visibility="readonly")
 
     @cython.ccall
-    @cython.boundscheck(False)
-    @cython.wraparound(False)
-    def read(self, frame: cython.const[cython.uchar][::1]) -> cython.bint:
-        """Read the request; False if the frame is anything else."""
-        end: cython.Py_ssize_t = frame.shape[0]
-        if end < 36 or _number(frame, 0, 2) != 0:
+    def read(self, buffer: cython.const[cython.uchar][::1]) -> cython.bint:
+        """Read the request; False if the frame in the buffer is anything else."""
+        frame: Input = cython.address(buffer[0]) if cython.compiled else buffer
+        end: cython.Py_ssize_t = buffer.shape[0]
+        if end < 36 or read_number(frame, 0, 2) != 0:
             return False
-        self.version = _number(frame, 2, 2)
+        self.version = read_number(frame, 2, 2)
         if self.version < PRODUCE_MIN or self.version > PRODUCE_MAX:
             return False
-        self.correlation_id = _number(frame, 4, 4)
-        length: cython.longlong = _number(frame, 8, 2)
+        self.correlation_id = read_number(frame, 4, 4)
+        length: cython.longlong = read_number(frame, 8, 2)
         position: cython.Py_ssize_t = 10 + (cython.cast(cython.Py_ssize_t, length) if length > 0 else 0)
         if length < -1 or position > end - 25:
             return False
-        self.client_id = bytes(frame[10:position]) if length >= 0 else None
+        self.client_id = bytes(buffer[10:position]) if length >= 0 else None
         if self.version < PRODUCE_FLEXIBLE_FROM:
-            return self._read_old(frame, position)
+            return self._read_old(buffer, position)
         # No tags of the header, and no transactional id.
         if frame[position] != 0 or frame[position + 1] != 0:
             return False
-        return self._read_flexible(frame, position + 2)
+        return self._read_flexible(buffer, position + 2)
 
     @cython.cfunc
-    @cython.boundscheck(False)
-    @cython.wraparound(False)
-    def _read_old(self, frame: cython.const[cython.uchar][::1], position: cython.Py_ssize_t) -> cython.bint:
-        end: cython.Py_ssize_t = frame.shape[0]
+    def _read_old(self, buffer: cython.const[cython.uchar][::1], position: cython.Py_ssize_t) -> cython.bint:
+        frame: Input = cython.address(buffer[0]) if cython.compiled else buffer
+        end: cython.Py_ssize_t = buffer.shape[0]
         # No transactional id, acks, a timeout, one topic, the length of its name.
-        if end - position < 14 or _number(frame, position, 2) != -1 or _number(frame, position + 8, 4) != 1:
+        if (
+            end - position < 14
+            or read_number(frame, position, 2) != -1
+            or read_number(frame, position + 8, 4) != 1
+        ):
             return False
-        self.acks = _number(frame, position + 2, 2)
-        length: cython.longlong = _number(frame, position + 12, 2)
+        self.acks = read_number(frame, position + 2, 2)
+        length: cython.longlong = read_number(frame, position + 12, 2)
         name: cython.Py_ssize_t = position + 14
         # After the name: one partition, its number, the length of the records, which end the frame.
         if length < 1 or length > end - name - 12:
             return False
         position = name + cython.cast(cython.Py_ssize_t, length)
-        self.topic = bytes(frame[name:position])
-        self.partition = _number(frame, position + 4, 4)
+        self.topic = bytes(buffer[name:position])
+        self.partition = read_number(frame, position + 4, 4)
         self.start = position + 12
-        self.size = _number(frame, position + 8, 4)
-        return _number(frame, position, 4) == 1 and self.size == end - self.start
+        self.size = read_number(frame, position + 8, 4)
+        return read_number(frame, position, 4) == 1 and self.size == end - self.start
 
     @cython.cfunc
-    @cython.boundscheck(False)
-    @cython.wraparound(False)
     def _read_flexible(
-        self, frame: cython.const[cython.uchar][::1], position: cython.Py_ssize_t
+        self, buffer: cython.const[cython.uchar][::1], position: cython.Py_ssize_t
     ) -> cython.bint:
-        end: cython.Py_ssize_t = frame.shape[0]
-        self.acks = _number(frame, position, 2)
+        frame: Input = cython.address(buffer[0]) if cython.compiled else buffer
+        end: cython.Py_ssize_t = buffer.shape[0]
+        self.acks = read_number(frame, position, 2)
         # After acks and a timeout: one topic.
         if end - position < 23 or frame[position + 6] != 2:
             return False
-        length: cython.longlong = 16
+        length: cython.longlong = 17
         name: cython.Py_ssize_t = position + 7
         if self.version < TOPIC_ID_FROM:
-            length, name = _length(frame, name)
+            length, name = read_unsigned_varint(frame, name, end)
+        # Lengths of this kind are written as one more.
+        length -= 1
         # After the name: one partition, its number, the length of the records; three times no tags.
-        if length < 1 or length > end - name - 9:
+        if name < 0 or length < 1 or length > end - name - 9:
             return False
         position = name + cython.cast(cython.Py_ssize_t, length)
         if frame[position] != 2:
             return False
-        self.topic = bytes(frame[name:position])
-        self.partition = _number(frame, position + 1, 4)
-        length, self.start = _length(frame, position + 5)
-        self.size = length
-        if length < 0 or length != end - self.start - 3:
+        self.topic = bytes(buffer[name:position])
+        self.partition = read_number(frame, position + 1, 4)
+        length, position = read_unsigned_varint(frame, position + 5, end)
+        self.start = position
+        self.size = length - 1
+        if position < 0 or length < 1 or self.size != end - position - 3:
             return False
         return frame[end - 3] == 0 and frame[end - 2] == 0 and frame[end - 1] == 0
 
 
 @cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-@cython.boundscheck(False)
-@cython.wraparound(False)
-def _put(
-    frame: cython.uchar[::1], position: cython.Py_ssize_t, width: cython.int, value: cython.longlong
-) -> cython.Py_ssize_t:
-    """Write a number, give the position after it; the caller has made room."""
-    index: cython.Py_ssize_t
-    for index in range(position + width - 1, position - 1, -1):
-        frame[index] = value & 0xFF
-        value >>= 8
-    return position + width
-
-
-@cython.cfunc
-@cython.boundscheck(False)
-@cython.wraparound(False)
-def _put_length(
-    frame: cython.uchar[::1], position: cython.Py_ssize_t, value: cython.longlong
-) -> cython.Py_ssize_t:
-    """The length of something compact, which is written as one more."""
-    value += 1
-    while value >= 0x80:
-        frame[position] = (value & 0x7F) | 0x80
-        value >>= 7
-        position += 1
-    frame[position] = value
-    return position + 1
-
-
-@cython.cfunc
-@cython.boundscheck(False)
-@cython.wraparound(False)
 def _put_partition(
-    frame: cython.uchar[::1],
+    frame: Output,
     position: cython.Py_ssize_t,
     version: cython.int,
     flexible: cython.bint,
@@ -211,17 +157,15 @@ def _put_partition(
 ) -> cython.Py_ssize_t:
     """What both answers say in the same way: one partition, its number, no error, two offsets or times, and
     from version 5 on the log's start."""
-    position = _put(frame, position, 1, 2) if flexible else _put(frame, position, 4, 1)
-    position = _put(frame, position, 4, partition)
-    position = _put(frame, position, 2, 0)
-    position = _put(frame, position, 8, first_number)
-    position = _put(frame, position, 8, second_number)
-    return _put(frame, position, 8, log_start_offset) if version >= LOG_START_FROM else position
+    position = write_number(frame, position, 1, 2) if flexible else write_number(frame, position, 4, 1)
+    position = write_number(frame, position, 4, partition)
+    position = write_number(frame, position, 2, 0)
+    position = write_number(frame, position, 8, first_number)
+    position = write_number(frame, position, 8, second_number)
+    return write_number(frame, position, 8, log_start_offset) if version >= LOG_START_FROM else position
 
 
 @cython.ccall
-@cython.boundscheck(False)
-@cython.wraparound(False)
 def write_produced(
     version: cython.int,
     correlation_id: cython.longlong,
@@ -235,16 +179,17 @@ def write_produced(
     length: cython.Py_ssize_t = len(topic)
     flexible: cython.bint = version >= PRODUCE_FLEXIBLE_FROM
     reply: bytearray = bytearray(length + 72)
-    frame: cython.uchar[::1] = reply
-    position: cython.Py_ssize_t = _put(frame, 4, 4, correlation_id)
+    memory: cython.uchar[::1] = reply
+    frame: Output = cython.address(memory[0]) if cython.compiled else memory
+    position: cython.Py_ssize_t = write_number(frame, 4, 4, correlation_id)
     if flexible:
         # No tags of the header; one topic.
-        position = _put(frame, position, 2, 2)
+        position = write_number(frame, position, 2, 2)
         if version < TOPIC_ID_FROM:
-            position = _put_length(frame, position, length)
+            position = write_unsigned_varint(frame, position, length + 1)
     else:
-        position = _put(frame, position, 4, 1)
-        position = _put(frame, position, 2, length)
+        position = write_number(frame, position, 4, 1)
+        position = write_number(frame, position, 2, length)
     reply[position : position + length] = topic
     position = _put_partition(
         frame,
@@ -258,16 +203,16 @@ def write_produced(
     )
     if flexible:
         # No record errors, no message, no tags of partition and topic; then the throttle time and no tags.
-        position = _put(frame, position, 1, 1)
-        position = _put(frame, position, 3, 0)
-        position = _put(frame, position, 5, 0)
+        position = write_number(frame, position, 1, 1)
+        position = write_number(frame, position, 3, 0)
+        position = write_number(frame, position, 5, 0)
     else:
         if version >= 8:
-            position = _put(frame, position, 4, 0)
-            position = _put(frame, position, 2, -1)
-        position = _put(frame, position, 4, 0)
-    _put(frame, 0, 4, position - 4)
-    frame = None
+            position = write_number(frame, position, 4, 0)
+            position = write_number(frame, position, 2, -1)
+        position = write_number(frame, position, 4, 0)
+    write_number(frame, 0, 4, position - 4)
+    memory = None
     del reply[position:]
     return reply
 
@@ -303,18 +248,19 @@ class PlainProduces:
         """Append the batches of the frames at the beginning of `arrived`, each with its size in front, and
         return their answers. It ends at the first frame that is not plain or that would be refused, which is
         left as it came."""
-        frames: cython.const[cython.uchar][::1] = arrived
-        end: cython.Py_ssize_t = frames.shape[0]
+        buffer: cython.const[cython.uchar][::1] = arrived
+        frames: Input = cython.address(buffer[0]) if cython.compiled else buffer
+        end: cython.Py_ssize_t = buffer.shape[0]
         position: cython.Py_ssize_t = 0
         size: cython.longlong
         frame: ProduceFrame = self.frame
         replies: bytearray = bytearray()
         self.answered = 0
         while self.answered < ANSWERS_MAX and end - position >= 4:
-            size = _number(frames, position, 4)
+            size = read_number(frames, position, 4)
             if size < 0 or size > self.frame_bytes_max or size > end - position - 4:
                 break
-            if not frame.read(frames[position + 4 : position + 4 + size]):
+            if not frame.read(buffer[position + 4 : position + 4 + size]):
                 break
             frame.start += position + 4
             try:
@@ -378,8 +324,6 @@ class PlainProduces:
         return permit
 
 
-@cython.boundscheck(False)
-@cython.wraparound(False)
 def write_fetched(
     version: cython.int,
     correlation_id: cython.longlong,
@@ -396,18 +340,19 @@ def write_fetched(
     length: cython.Py_ssize_t = len(topic)
     flexible: cython.bint = version >= FETCH_FLEXIBLE_FROM
     reply: bytearray = bytearray(length + 100)
-    frame: cython.uchar[::1] = reply
-    position: cython.Py_ssize_t = _put(frame, 4, 4, correlation_id)
+    memory: cython.uchar[::1] = reply
+    frame: Output = cython.address(memory[0]) if cython.compiled else memory
+    position: cython.Py_ssize_t = write_number(frame, 4, 4, correlation_id)
     # From version 12 on the header has tags, none here; then the throttle time.
-    position = _put(frame, position, 5 if flexible else 4, 0)
+    position = write_number(frame, position, 5 if flexible else 4, 0)
     if version >= FETCH_SESSIONS_FROM:
-        position = _put(frame, position, 2, 0)
-        position = _put(frame, position, 4, session_id)
-    position = _put(frame, position, 1, 2) if flexible else _put(frame, position, 4, 1)
+        position = write_number(frame, position, 2, 0)
+        position = write_number(frame, position, 4, session_id)
+    position = write_number(frame, position, 1, 2) if flexible else write_number(frame, position, 4, 1)
     if not flexible:
-        position = _put(frame, position, 2, length)
+        position = write_number(frame, position, 2, length)
     elif version < TOPIC_ID_FROM:
-        position = _put_length(frame, position, length)
+        position = write_unsigned_varint(frame, position, length + 1)
     reply[position : position + length] = topic
     position = _put_partition(
         frame,
@@ -420,11 +365,15 @@ def write_fetched(
         log_start_offset,
     )
     # No list of aborted transactions, and from version 11 on no other replica to read from.
-    position = _put(frame, position, 1, 0) if flexible else _put(frame, position, 4, -1)
+    position = write_number(frame, position, 1, 0) if flexible else write_number(frame, position, 4, -1)
     if version >= 11:
-        position = _put(frame, position, 4, -1)
-    position = _put_length(frame, position, size) if flexible else _put(frame, position, 4, size)
-    _put(frame, 0, 4, position + size + (3 if flexible else 0) - 4)
-    frame = None
+        position = write_number(frame, position, 4, -1)
+    position = (
+        write_unsigned_varint(frame, position, size + 1)
+        if flexible
+        else write_number(frame, position, 4, size)
+    )
+    write_number(frame, 0, 4, position + size + (3 if flexible else 0) - 4)
+    memory = None
     del reply[position:]
     return reply
