@@ -8,21 +8,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Mapping
-from types import CoroutineType
+from collections.abc import Awaitable, Callable, Mapping
+from types import CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.broker.call import Api, Call, Encoded
 from barnabas.broker.handlers.api_versions import unsupported_version
 from barnabas.broker.later import Later
 from barnabas.broker.plain_produces import plain_produces
+from barnabas.broker.turns import Work, in_turns, run_in_turns
 from barnabas.net.connection import Chunk, Connection
 from barnabas.wire.codec import (
+    Reader,
     RequestHeader,
     WireError,
     decode_request_body,
+    decode_request_body_in_portions,
     decode_request_header,
     encode_response,
+    encode_response_in_portions,
 )
 from barnabas.wire.message import Message
 
@@ -32,6 +36,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# A request may have this many array elements, all its arrays together. As objects they take about 30 MB, and
+# their answer as much again, whatever the size of the frame: an element can be as short as two bytes. A
+# consumer of tens of thousands of partitions stays below it; a frame above it is refused as a broken one is.
+ELEMENTS_MAX = 100_000
+# Shorter frames are decoded at once: so few elements take less than the turn that they could be spread over.
+LONG_FRAME_BYTES = 32 * 1024
 PRODUCE_KEY = 0
 API_VERSIONS_KEY = 18
 
@@ -71,6 +81,8 @@ class Dispatcher:
         self._tasks: set[asyncio.Task[None]] = set()
         self.traffic = {key: Traffic() for key in rows}
         self.failures = 0
+        # Set by the server: counts and logs what a peer did wrong.
+        self.refused: Callable[[Connection, str, int | None], None]
 
     def answer_first(
         self, connection: Connection, listener: Listener, arrived: memoryview
@@ -95,7 +107,7 @@ class Dispatcher:
         started = time.perf_counter_ns()
         header = None
         try:
-            header, reader = decode_request_header(frame)
+            header, reader = decode_request_header(frame, ELEMENTS_MAX)
             row = self._rows.get(header.api_key)
             if row is None:
                 raise Refusal(f"API key {header.api_key} is not served", header.api_key)
@@ -103,17 +115,22 @@ class Dispatcher:
             if not low <= header.api_version <= high:
                 self._refuse_version(connection, header, row)
                 return
-            request = decode_request_body(header, reader)
+            is_long = len(frame) > LONG_FRAME_BYTES
+            request = None if is_long else decode_request_body(header, reader)
         except WireError as error:
             raise Refusal(str(error), None if header is None else header.api_key) from error
         call = Call(self._broker, connection, listener, header)
         try:
-            answer = row.handler(call, request)
+            answer = _decoded_and_handled(call, row, reader) if is_long else row.handler(call, request)
             self._deliver(call, row, answer, started)
+        except Refusal:
+            raise
         except Exception:
             self._failed(call, row)
 
     def _deliver(self, call: Call, row: Api, answer: Any, started: int) -> None:
+        if isinstance(answer, GeneratorType):
+            answer = in_turns(answer)
         if isinstance(answer, Later):
             answer.then(lambda response: self._reply_guarded(call, row, response, started))
         elif isinstance(answer, CoroutineType):
@@ -137,7 +154,16 @@ class Dispatcher:
 
     async def _serve_later(self, call: Call, row: Api, answer: Awaitable[Any], started: int) -> None:
         try:
-            self._reply(call, row, await answer, started)
+            response = await answer
+            if isinstance(response, Message):
+                # What was not answered at once may be long.
+                key, version, correlation_id, _ = call.header
+                encoding = encode_response_in_portions(key, version, correlation_id, response)
+                response = Encoded(await run_in_turns(encoding))
+            self._reply(call, row, response, started)
+        except Refusal as refusal:
+            self.refused(call.connection, str(refusal), refusal.api_key)
+            call.connection.close()
         except Exception:
             self._failed(call, row)
 
@@ -165,6 +191,17 @@ class Dispatcher:
         self.failures += 1
         logger.exception("%s v%d from %s failed", row.name, call.version, call.connection.peer_host)
         call.connection.close()
+
+
+def _decoded_and_handled(call: Call, row: Api, reader: Reader) -> Work[Any]:
+    """Read a long frame in turns, and answer it."""
+    try:
+        request = yield from decode_request_body_in_portions(call.header, reader)
+    except WireError as error:
+        raise Refusal(str(error), row.key) from error
+    answer = row.handler(call, request)
+    del request
+    return (yield from answer) if isinstance(answer, GeneratorType) else answer
 
 
 def _encode(key: int, version: int, correlation_id: int, response: Message) -> list[Chunk]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.metadata.parts import CLUSTER_DEFAULT
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from barnabas.broker.call import Call
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+# The controller checks the configs of so many resources at a time, which takes some milliseconds.
+RESOURCES_PER_PORTION = 20
 
 
 class Resource(Protocol):
@@ -20,6 +23,9 @@ class Resource(Protocol):
     def resource_type(self) -> int: ...
     @property
     def resource_name(self) -> str: ...
+
+
+AnyResource = TypeVar("AnyResource", bound=Resource)
 
 
 def dynamic_configs(call: Call) -> tuple[Mapping[str, str], Mapping[str, str]]:
@@ -32,20 +38,28 @@ def check_this_broker(call: Call, name: str) -> None:
     """Brokers answer for themselves only: a client sends a broker's configs to that broker."""
     if name != str(call.broker.id):
         raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"this is broker {call.broker.id}; {name!r} cannot be asked of it"
+            ErrorCode.INVALID_REQUEST,
+            f"broker {call.broker.id} cannot answer for broker {name}: send the request to that broker",
         )
 
 
-def repeated(resources: Iterable[Resource]) -> set[tuple[int, str]]:
-    """The resources that one request names more than once."""
-    counts = Counter((resource.resource_type, resource.resource_name) for resource in resources)
-    return {resource for resource, count in counts.items() if count > 1}
+def once_each(resources: Iterable[AnyResource]) -> Work[dict[tuple[int, str], AnyResource | None]]:
+    """The resources by type and name; None where a request has one more than once, which is refused."""
+    by_name: dict[tuple[int, str], AnyResource | None] = {}
+    for resource in resources:
+        key = (resource.resource_type, resource.resource_name)
+        by_name[key] = None if key in by_name else resource
+        yield
+    return by_name
 
 
-def check_once(resource: Resource, twice: set[tuple[int, str]], config_names: Iterable[str]) -> None:
+def check_once(
+    resource: AnyResource | None, config_names: Callable[[AnyResource], Iterable[str]]
+) -> AnyResource:
     """A resource may be in a request only once, and so may each config of it."""
-    if (resource.resource_type, resource.resource_name) in twice:
+    if resource is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "the resource is in the request more than once")
-    for name, count in Counter(config_names).items():
+    for name, count in Counter(config_names(resource)).items():
         if count > 1:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"config {name} is in the request {count} times")
+    return resource

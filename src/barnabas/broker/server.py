@@ -75,6 +75,7 @@ class Endpoint:
 class Server:
     def __init__(self, config: BrokerConfig, dispatcher: Dispatcher) -> None:
         self.dispatcher = dispatcher
+        dispatcher.refused = self.refused
         self._frame_bytes_max: int = config["socket.request.max.bytes"]
         self._idle_seconds: float = config["connections.max.idle.ms"] / 1000
         self._set_limits(config)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from barnabas.broker.later import Later
+from barnabas.broker.turns import Work, run_in_turns
 from barnabas.coordination.runtime import Shard
 from barnabas.coordination.step import Machine, Step
 from barnabas.errors import ErrorCode, KafkaError
@@ -47,21 +50,51 @@ class ShardCall(NamedTuple):
     refuse: Callable[[ErrorCode], Any]
 
 
-def call_shards(calls: Sequence[ShardCall], combine: Callable[[list[Any]], Any]) -> Later:
-    """Call several shards, and combine their replies, which are in the order of the calls."""
-    whole = Later()
-    answers: list[Any] = [None] * len(calls)
-    missing = len(calls)
-
-    def answered(place: int, answer: Any) -> None:
-        nonlocal missing
-        answers[place] = answer
-        missing -= 1
-        if not missing:
-            whole.resolve(combine(answers))
-
-    if not calls:
-        whole.resolve(combine([]))
+def call_shards(calls: Iterable[ShardCall], combine: Callable[[list[Any]], Work[Any]]) -> Work[Any]:
+    """Make several calls, in turns; one answer from all of theirs, in the order of the calls."""
+    answers: list[Any] = []
+    waiting: dict[int, ShardReply] = {}
     for place, call in enumerate(calls):
-        call_shard(*call).then(lambda answer, place=place: answered(place, answer))  # type: ignore[misc]
-    return whole
+        answers.append(waiting)
+        reply = call_shard(*call)
+        reply.then(partial(answers.__setitem__, place))
+        if answers[place] is waiting:
+            waiting[place] = reply
+        yield
+    if not waiting:
+        return (yield from combine(answers))
+    return _wait(answers, waiting, combine)
+
+
+def at_once(combine: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Work[Any]]:
+    """For answers that are quickly combined, however many they are."""
+
+    def work(answers: list[Any]) -> Work[Any]:
+        yield
+        return combine(answers)
+
+    return work
+
+
+async def _wait(
+    answers: list[Any], waiting: dict[int, ShardReply], combine: Callable[[list[Any]], Work[Any]]
+) -> Any:
+    """Wait for the answers that are not there yet, because replicas are behind."""
+    arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    missing = set(waiting)
+
+    def take(place: int, answer: Any) -> None:
+        answers[place] = answer
+        missing.discard(place)
+        if not missing and not arrived.done():
+            arrived.set_result(None)
+
+    for place, reply in waiting.items():
+        # Nothing was resolved since the calls were made, unless it is in its place already.
+        if answers[place] is waiting:
+            reply.then(partial(take, place))
+        else:
+            missing.discard(place)
+    if missing:
+        await arrived
+    return await run_in_turns(combine(answers))

@@ -2,7 +2,10 @@
 
 The work is a generator. It yields None wherever it can pause, or a function that has to run in a thread; what
 that function returns (or raises) comes back from the yield. Work that is done within its first turn is
-answered at once, without a task. Its result may be something to await, such as a Later."""
+answered at once, without a task. Its result may be something to await, such as a Later.
+
+All work of one event loop shares its turns: however many peers send long requests, one of them runs in each
+turn of the loop, so that a short request never waits for more than one."""
 
 from __future__ import annotations
 
@@ -11,13 +14,17 @@ from collections.abc import Callable, Coroutine, Generator
 from time import monotonic
 from types import CoroutineType
 from typing import Any, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary
 
 # Others wait about this long for one turn of one request.
 TURN_SECONDS = 0.004
 
 Result = TypeVar("Result")
 Pause: TypeAlias = Callable[[], Any] | None
-Work: TypeAlias = Generator[Pause, Any, Result]
+# It yields a Pause; said as Any, a bare `yield` will do for None.
+Work: TypeAlias = Generator[Any, Any, Result]
+
+_TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
 
 def in_turns(work: Work[Result]) -> Result | Coroutine[Any, Any, Any]:
@@ -32,17 +39,19 @@ def _turn(work: Work[Any]) -> Pause:
     """Run until the time is over or the work has something for a thread. StopIteration has the result."""
     end = monotonic() + TURN_SECONDS
     while True:
-        pause = next(work)
+        pause: Pause = next(work)
         if pause is not None or monotonic() > end:
             return pause
 
 
 async def _go_on(work: Work[Any], pause: Pause) -> Any:
+    turns = _TURNS.setdefault(asyncio.get_running_loop(), asyncio.Lock())
     try:
         while True:
             if pause is None:
-                await asyncio.sleep(0)
-                pause = _turn(work)
+                async with turns:
+                    await asyncio.sleep(0)
+                    pause = _turn(work)
                 continue
             try:
                 value = await asyncio.to_thread(pause)

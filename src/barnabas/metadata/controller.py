@@ -14,6 +14,7 @@ import logging
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from barnabas.errors import ErrorCode, KafkaError
@@ -39,6 +40,7 @@ logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 CONFLICTS_MAX = 10
+TOPICS_DELETED_AT_ONCE = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +90,35 @@ class Controller:
     async def create_topics(
         self, new_topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> topics.CreateResults:
-        return await self._commit(
-            lambda image: topics.create_topics(image, new_topics, self._topic_rules), validate_only
-        )
+        """Create topics, some at a time: thousands at once would keep this broker from everything else."""
+        results: topics.CreateResults = {}
+        taken: dict[str, str] = {}
+        try:
+            portions = list(topics.portions_to_create(new_topics, self._topic_rules))
+        except KafkaError as error:
+            return {topic.name: error for topic in new_topics}
+        for portion in portions:
+            decide = partial(
+                topics.create_topics,
+                topics=portion,
+                rules=self._topic_rules,
+                taken=taken if validate_only else None,
+            )
+            created: topics.CreateResults = await self._commit(decide, validate_only)
+            results |= created
+            await asyncio.sleep(0)
+        return results
 
     async def delete_topics(self, references: Sequence[TopicReference]) -> list[TopicImage | KafkaError]:
-        return await self._commit(lambda image: topics.delete_topics(image, references))
+        """Delete topics, some at a time, as they are created."""
+        results: list[TopicImage | KafkaError] = []
+        for start in range(0, len(references), TOPICS_DELETED_AT_ONCE):
+            portion = references[start : start + TOPICS_DELETED_AT_ONCE]
+            decide = partial(topics.delete_topics, references=portion)
+            deleted: list[TopicImage | KafkaError] = await self._commit(decide)
+            results += deleted
+            await asyncio.sleep(0)
+        return results
 
     async def create_partitions(
         self, requests: Sequence[NewPartitions], *, validate_only: bool = False

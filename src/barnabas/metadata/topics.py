@@ -4,7 +4,7 @@ Each item of a request gets its own answer, a value or a KafkaError. Items that 
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -20,6 +20,8 @@ from barnabas.metadata.records import ConfigRecord, MetadataRecord, RemoveTopicR
 DEFAULT = -1
 # As in Kafka: one request becomes one atomic append, so its size has a limit.
 PARTITIONS_PER_REQUEST_MAX = 10_000
+# One change of the metadata creates about so many partitions, so that none keeps the broker for long.
+PARTITIONS_PER_PORTION = 50
 RESERVED_NAMES = frozenset({"__cluster_metadata"})
 
 
@@ -72,19 +74,35 @@ class TopicRules:
 CreateResults: TypeAlias = dict[str, CreatedTopic | KafkaError]
 
 
+def portions_to_create(topics: Sequence[NewTopic], rules: TopicRules) -> Iterator[Sequence[NewTopic]]:
+    """The topics in portions that are created quickly; POLICY_VIOLATION if they are too many in all."""
+    _check_request_size(sum(_wanted_partitions(topic, rules) for topic in topics))
+    portion: list[NewTopic] = []
+    room = PARTITIONS_PER_PORTION
+    for topic in topics:
+        portion.append(topic)
+        room -= max(1, _wanted_partitions(topic, rules))
+        if room <= 0:
+            yield portion
+            portion, room = [], PARTITIONS_PER_PORTION
+    if portion:
+        yield portion
+
+
 def create_topics(
-    image: MetadataImage, topics: Sequence[NewTopic], rules: TopicRules
+    image: MetadataImage, topics: Sequence[NewTopic], rules: TopicRules, taken: dict[str, str] | None = None
 ) -> Decision[CreateResults]:
-    """One answer per name; a name given more than once fails."""
+    """One answer per name; a name given more than once fails. `taken` has names of the same request that are
+    not in the image, by the key under which others collide with them; this adds its own."""
     results: CreateResults = {}
     records: list[MetadataRecord] = []
-    taken: dict[str, str] = {}
-    repeated = _repeated(topic.name for topic in topics)
+    taken = {} if taken is None else taken
+    repeated = repeated_items(topic.name for topic in topics)
     total = sum(_wanted_partitions(topic, rules) for topic in topics)
     for topic in topics:
         try:
             if topic.name in repeated:
-                raise invalid_request(f"topic {topic.name!r} is in the request more than once")
+                raise repeated_topic(topic.name)
             _check_request_size(total)
             _check_name(image, topic.name, taken)
             created, new_records = _create_topic(image, topic, rules)
@@ -99,8 +117,12 @@ def create_topics(
     return Decision(tuple(records), results)
 
 
-def _repeated(items: Iterable[object]) -> set[object]:
+def repeated_items(items: Iterable[object]) -> set[object]:
     return {item for item, count in Counter(items).items() if count > 1}
+
+
+def repeated_topic(name: str) -> KafkaError:
+    return invalid_request(f"topic {name!r} is in the request more than once")
 
 
 def _wanted_partitions(topic: NewTopic, rules: TopicRules) -> int:
@@ -194,12 +216,12 @@ def delete_topics(
 ) -> Decision[list[TopicImage | KafkaError]]:
     """One answer per reference, in order: the deleted topic, or an error."""
     referenced = [_find(image, reference) for reference in references]
-    repeated = _repeated(topic.id for topic in referenced if isinstance(topic, TopicImage))
+    repeated = repeated_items(topic.id for topic in referenced if isinstance(topic, TopicImage))
     results: list[TopicImage | KafkaError] = []
     records: list[MetadataRecord] = []
     for topic in referenced:
         if isinstance(topic, TopicImage) and topic.id in repeated:
-            results.append(invalid_request(f"topic {topic.name!r} is in the request more than once"))
+            results.append(repeated_topic(topic.name))
             continue
         results.append(topic)
         if isinstance(topic, TopicImage):
@@ -231,12 +253,12 @@ def create_partitions(
     """One answer per topic name: its new number of partitions, or an error."""
     results: PartitionsResults = {}
     records: list[MetadataRecord] = []
-    repeated = _repeated(request.name for request in requests)
+    repeated = repeated_items(request.name for request in requests)
     total = sum(_added(image, request) for request in requests)
     for request in requests:
         try:
             if request.name in repeated:
-                raise invalid_request(f"topic {request.name!r} is in the request more than once")
+                raise repeated_topic(request.name)
             _check_request_size(total)
             records.extend(_add_partitions(image, request, rules))
         except KafkaError as error:

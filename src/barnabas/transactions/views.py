@@ -37,6 +37,7 @@ def listed(
     transactions: Mapping[str, Transaction], request: ListTransactionsRequest, now_ms: int
 ) -> ListTransactionsResponse:
     states = {BY_NAME[name] for name in request.state_filters if name in BY_NAME}
+    producer_ids = set(request.producer_id_filters)
     try:
         expression = request.transactional_id_pattern
         pattern = Pattern(expression) if expression else None
@@ -44,7 +45,7 @@ def listed(
         return ListTransactionsResponse(error_code=error.code)
 
     def is_wanted(transactional_id: str, transaction: Transaction) -> bool:
-        if request.producer_id_filters and transaction.producer_id not in request.producer_id_filters:
+        if producer_ids and transaction.producer_id not in producer_ids:
             return False
         if request.state_filters and transaction.state not in states:
             return False

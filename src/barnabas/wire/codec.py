@@ -39,6 +39,7 @@ from barnabas.wire.reshape import (
 __all__ = [
     "ELEMENTS_MAX",
     "Chunk",
+    "Reader",
     "Request",
     "RequestHeader",
     "UnsupportedApi",

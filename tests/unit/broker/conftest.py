@@ -6,7 +6,7 @@ cannot carry fails here and not at a client's."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from barnabas.broker.group_coordinator import GroupCoordinator
 from barnabas.broker.later import Later
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.transaction_coordinator import TransactionCoordinator
+from barnabas.broker.turns import in_turns
 from barnabas.clock import FakeClock
 from barnabas.config.topic import TopicConfig
 from barnabas.config.values import BrokerConfig
@@ -154,6 +155,8 @@ class Stage:
         frame = b"".join(bytes(chunk) for chunk in encode_request(header, request))
         call = Call(self, None, self.config.listeners[0], header)  # type: ignore[arg-type]
         answer = ROWS[key].handler(call, decode_request(frame[4:]).message)
+        if isinstance(answer, Generator):
+            answer = in_turns(answer)
         if isinstance(answer, Coroutine | Later):
             answer = await answer
         reply = b"".join(bytes(chunk) for chunk in encode_response(key, version, 7, answer))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from barnabas.broker.call import Call
 from barnabas.broker.shard_calls import ShardReply, call_shard
-from barnabas.errors import ErrorCode
+from barnabas.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
 
 async def add_offsets_to_txn(call: Call, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
     if not request.group_id:
         return AddOffsetsToTxnResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    await call.broker.groups.ensure_topic()
+    try:
+        await call.broker.groups.ensure_topic()
+    except KafkaError as error:
+        return AddOffsetsToTxnResponse(error_code=error.code)
     response: AddOffsetsToTxnResponse = await _call_coordinator(call, request)
     return response
 

@@ -5,63 +5,107 @@ Versions:  up to v3 from clients, one transaction · from v4 from brokers, many,
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from barnabas.broker.call import Call
-from barnabas.broker.later import Later
-from barnabas.broker.shard_calls import ShardCall, call_shards
+from barnabas.broker.shard_calls import ShardCall, at_once, call_shards
+from barnabas.broker.turns import Work
 from barnabas.coordination.step import Step
-from barnabas.errors import ErrorCode
+from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import INTERNAL_TOPICS, TopicPartition
 from barnabas.transactions.batches import (
     FIRST_BATCHED_VERSION,
-    partitions_of,
     response_of,
     result_of,
     transactions_of,
 )
 from barnabas.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
 
+CodeOf: TypeAlias = Callable[[TopicPartition], ErrorCode]
 
-def add_partitions_to_txn(call: Call, request: AddPartitionsToTxnRequest) -> Later:
-    return call_shards(
-        [_shard_call(call, transaction) for transaction in transactions_of(request, call.version)],
-        lambda results: response_of(results, call.version),
+
+def add_partitions_to_txn(call: Call, request: AddPartitionsToTxnRequest) -> Work[Any]:
+    by_id: dict[str, AddPartitionsToTxnTransaction] = {}
+    for transaction in transactions_of(request, call.version):
+        by_id[transaction.transactional_id] = transaction
+        yield
+    calls = []
+    for transaction in by_id.values():
+        calls.append((yield from _shard_call(call, transaction)))
+        yield
+    return (yield from call_shards(calls, at_once(lambda results: response_of(results, call.version))))
+
+
+def _shard_call(call: Call, transaction: AddPartitionsToTxnTransaction) -> Work[ShardCall]:
+    refused = yield from _refused(call, transaction)
+    if not refused:
+        return ShardCall(
+            lambda: _shard(call, transaction),
+            lambda machine, waiter, now_ms: machine.add_partitions(transaction, call.version, now_ms),
+            lambda code: result_of(transaction, lambda partition: code),
+        )
+    # Whether the coordinator is here is said first, as for a request that it takes.
+    try:
+        _shard(call, transaction)
+        code_of: CodeOf = lambda place: refused.get(place, ErrorCode.OPERATION_NOT_ATTEMPTED)  # noqa: E731
+    except KafkaError as error:
+        code = error.code
+        code_of = lambda place: code  # noqa: E731
+    result = yield from _result_in_turns(transaction, code_of)
+    return ShardCall(
+        lambda: _shard(call, transaction),
+        lambda machine, waiter, now_ms: Step(result),
+        lambda code: result,
     )
 
 
-def _shard_call(call: Call, transaction: AddPartitionsToTxnTransaction) -> ShardCall:
-    def decide(machine: Any, waiter: Any, now_ms: int) -> Any:
-        return machine.add_partitions(transaction, call.version, now_ms)
+def _refused(call: Call, transaction: AddPartitionsToTxnTransaction) -> Work[dict[TopicPartition, ErrorCode]]:
+    """Partitions that cannot be added, whatever the transaction: absent, or for coordinators only.
 
-    def refuse(code: ErrorCode) -> Any:
-        return result_of(transaction, lambda partition: code)
-
-    refused = _refused(call, transaction)
-    if refused:
-
-        def code_of(place: TopicPartition) -> ErrorCode:
-            return refused.get(place, ErrorCode.OPERATION_NOT_ATTEMPTED)
-
-        def decide_refused(machine: Any, waiter: Any, now_ms: int) -> Any:
-            return Step(result_of(transaction, code_of))
-
-        return ShardCall(lambda: _shard(call, transaction), decide_refused, refuse)
-    return ShardCall(lambda: _shard(call, transaction), decide, refuse)
-
-
-def _refused(call: Call, transaction: AddPartitionsToTxnTransaction) -> dict[TopicPartition, ErrorCode]:
-    """Partitions that cannot be added, whatever the transaction: absent, or for coordinators only."""
+    Topics and partitions that are repeated become one, on the way."""
     refused = {}
-    for place in partitions_of(transaction):
-        if call.version < FIRST_BATCHED_VERSION and place.topic in INTERNAL_TOPICS:
-            refused[place] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        elif call.broker.image.partition(*place) is None:
-            refused[place] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    topics: dict[str, dict[int, None]] = {}
+    for topic in transaction.topics:
+        topics.setdefault(topic.name, {}).update(dict.fromkeys(topic.partitions))
+        yield
+    for name, indexes in topics.items():
+        is_internal = call.version < FIRST_BATCHED_VERSION and name in INTERNAL_TOPICS
+        for index in indexes:
+            if is_internal:
+                refused[TopicPartition(name, index)] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif call.broker.image.partition(name, index) is None:
+                refused[TopicPartition(name, index)] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            yield
+        yield
+    transaction.topics = [
+        AddPartitionsToTxnTopic(name=name, partitions=list(indexes)) for name, indexes in topics.items()
+    ]
     return refused
+
+
+def _result_in_turns(
+    transaction: AddPartitionsToTxnTransaction, code_of: CodeOf
+) -> Work[AddPartitionsToTxnResult]:
+    result = AddPartitionsToTxnResult(transactional_id=transaction.transactional_id)
+    for topic in transaction.topics:
+        answer = AddPartitionsToTxnTopicResult(name=topic.name)
+        for index in topic.partitions:
+            code = code_of(TopicPartition(topic.name, index))
+            answer.results_by_partition.append(
+                AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
+            )
+            yield
+        result.topic_results.append(answer)
+        yield
+    return result
 
 
 def _shard(call: Call, transaction: AddPartitionsToTxnTransaction) -> Any:

@@ -6,8 +6,17 @@ Not done:  client metrics subscriptions."""
 
 from __future__ import annotations
 
+import asyncio
+
 from barnabas.broker.call import Call
-from barnabas.broker.resources import BROKER, check_once, check_this_broker, repeated
+from barnabas.broker.resources import (
+    BROKER,
+    RESOURCES_PER_PORTION,
+    check_once,
+    check_this_broker,
+    once_each,
+)
+from barnabas.broker.turns import Work, run_in_turns
 from barnabas.errors import KafkaError
 from barnabas.wire.messages.alter_configs import (
     AlterConfigsRequest,
@@ -19,25 +28,34 @@ from barnabas.wire.messages.alter_configs import (
 
 async def alter_configs(call: Call, request: AlterConfigsRequest) -> AlterConfigsResponse:
     response = AlterConfigsResponse()
-    pending: list[tuple[AlterConfigsResource, AlterConfigsResourceResponse]] = []
-    twice = repeated(request.resources)
-    for resource in request.resources:
-        answer = AlterConfigsResourceResponse(
-            resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
-        )
+    pending = await run_in_turns(_checked(call, request, response))
+    for start in range(0, len(pending), RESOURCES_PER_PORTION):
+        portion = pending[start : start + RESOURCES_PER_PORTION]
+        results = await _replace(call, [resource for resource, _ in portion], request.validate_only)
+        for (_, answer), refusal in zip(portion, results, strict=True):
+            if refusal is not None:
+                answer.error_code, answer.error_message = refusal.code, refusal.message
+        await asyncio.sleep(0)
+    return response
+
+
+def _checked(
+    call: Call, request: AlterConfigsRequest, response: AlterConfigsResponse
+) -> Work[list[tuple[AlterConfigsResource, AlterConfigsResourceResponse]]]:
+    """The resources that the controller is to change, each with its answer."""
+    pending = []
+    for (kind, name), once in (yield from once_each(request.resources)).items():
+        answer = AlterConfigsResourceResponse(resource_type=kind, resource_name=name, error_message=None)
         response.responses.append(answer)
         try:
-            check_once(resource, twice, (config.name for config in resource.configs))
-            if resource.resource_type == BROKER and resource.resource_name:
-                check_this_broker(call, resource.resource_name)
+            resource = check_once(once, lambda each: (config.name for config in each.configs))
+            if kind == BROKER and name:
+                check_this_broker(call, name)
             pending.append((resource, answer))
         except KafkaError as error:
             answer.error_code, answer.error_message = error.code, error.message
-    results = await _replace(call, [resource for resource, _ in pending], request.validate_only)
-    for (_, answer), refusal in zip(pending, results, strict=True):
-        if refusal is not None:
-            answer.error_code, answer.error_message = refusal.code, refusal.message
-    return response
+        yield
+    return pending
 
 
 async def _replace(

@@ -8,8 +8,8 @@ from typing import Any
 
 from barnabas.broker.authorized import GROUP_OPERATIONS
 from barnabas.broker.call import Call
-from barnabas.broker.later import Later
 from barnabas.broker.shard_calls import ShardCall, call_shards
+from barnabas.broker.turns import Work
 from barnabas.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -17,9 +17,9 @@ from barnabas.wire.messages.consumer_group_describe import (
 )
 
 
-def consumer_group_describe(call: Call, request: ConsumerGroupDescribeRequest) -> Later:
+def consumer_group_describe(call: Call, request: ConsumerGroupDescribeRequest) -> Work[Any]:
     return call_shards(
-        [_shard_call(call, group_id) for group_id in request.group_ids],
+        (_shard_call(call, group_id) for group_id in dict.fromkeys(request.group_ids)),
         lambda answers: _response(request, answers),
     )
 
@@ -32,8 +32,11 @@ def _shard_call(call: Call, group_id: str) -> ShardCall:
     )
 
 
-def _response(request: ConsumerGroupDescribeRequest, groups: list[Any]) -> ConsumerGroupDescribeResponse:
+def _response(
+    request: ConsumerGroupDescribeRequest, groups: list[Any]
+) -> Work[ConsumerGroupDescribeResponse]:
     for group in groups:
         if request.include_authorized_operations and not group.error_code:
             group.authorized_operations = GROUP_OPERATIONS
+        yield
     return ConsumerGroupDescribeResponse(groups=groups)

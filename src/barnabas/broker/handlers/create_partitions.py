@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from barnabas.broker.call import Call
 from barnabas.broker.deadline import within
+from barnabas.broker.turns import Work, run_in_turns
 from barnabas.errors import KafkaError
-from barnabas.metadata.topics import NewPartitions, PartitionsResults
+from barnabas.metadata.topics import NewPartitions, PartitionsResults, repeated_topic
 from barnabas.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -18,14 +19,39 @@ from barnabas.wire.messages.create_partitions import (
 
 
 async def create_partitions(call: Call, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
-    wanted = [_new_partitions(topic) for topic in request.topics]
-    results: PartitionsResults
+    results: PartitionsResults = {}
+    wanted = await run_in_turns(_wanted(request, results))
     try:
         work = call.broker.controller.create_partitions(wanted, validate_only=request.validate_only)
-        results = await within(request.timeout_ms, work)
+        results |= await within(request.timeout_ms, work)
     except KafkaError as error:
-        results = {topic.name: error for topic in wanted}
-    return CreatePartitionsResponse(results=[_result(name, result) for name, result in results.items()])
+        results |= {topic.name: error for topic in wanted}
+    return await run_in_turns(_response(results))
+
+
+def _wanted(request: CreatePartitionsRequest, results: PartitionsResults) -> Work[list[NewPartitions]]:
+    """What the controller is to create; the results of what it need not see are added."""
+    by_name: dict[str, CreatePartitionsTopic | None] = {}
+    for topic in request.topics:
+        # None where a name is repeated.
+        by_name[topic.name] = None if topic.name in by_name else topic
+        yield
+    wanted = []
+    for name, once in by_name.items():
+        if once is None:
+            results[name] = repeated_topic(name)
+        else:
+            wanted.append(_new_partitions(once))
+        yield
+    return wanted
+
+
+def _response(results: PartitionsResults) -> Work[CreatePartitionsResponse]:
+    response = CreatePartitionsResponse()
+    for name, result in results.items():
+        response.results.append(_result(name, result))
+        yield
+    return response
 
 
 def _new_partitions(topic: CreatePartitionsTopic) -> NewPartitions:

@@ -6,15 +6,15 @@ Versions:  v4 the defaults of -1 · v5 answers with counts and all configs · v7
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
 from barnabas.broker.call import Call
 from barnabas.broker.deadline import within
 from barnabas.broker.resources import dynamic_configs
+from barnabas.broker.turns import Work, run_in_turns
 from barnabas.config.describe import describe_topic
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.metadata.topics import CreatedTopic, CreateResults, NewTopic
+from barnabas.metadata.topics import CreatedTopic, CreateResults, NewTopic, repeated_topic
 from barnabas.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -28,26 +28,48 @@ CONFIGS_VERSION_MIN = 5
 
 async def create_topics(call: Call, request: CreateTopicsRequest) -> CreateTopicsResponse:
     results: CreateResults = {}
-    new_topics: list[NewTopic] = []
-    counts = Counter(topic.name for topic in request.topics)
-    for topic in request.topics:
-        # The controller refuses a name given twice, and has to see it twice for that.
-        if counts[topic.name] == 1 and _assigns_twice(topic):
-            results[topic.name] = KafkaError(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT, "a partition has its replicas assigned more than once"
-            )
-        else:
-            new_topics.append(_new_topic(topic))
+    new_topics = await run_in_turns(_new_topics(request, results))
     controller = call.broker.controller
     try:
         work = controller.create_topics(new_topics, validate_only=request.validate_only)
         results |= await within(request.timeout_ms, work)
     except KafkaError as error:
         results |= {topic.name: error for topic in new_topics}
-    configs = {topic.name: _overrides(topic) for topic in request.topics}
-    return CreateTopicsResponse(
-        topics=[_result(call, name, result, configs[name]) for name, result in results.items()]
-    )
+    return await run_in_turns(_response(call, request, results))
+
+
+def _new_topics(request: CreateTopicsRequest, results: CreateResults) -> Work[list[NewTopic]]:
+    """What the controller is to create; the results of what it need not see are added."""
+    by_name: dict[str, CreatableTopic | None] = {}
+    for topic in request.topics:
+        # None where a name is repeated.
+        by_name[topic.name] = None if topic.name in by_name else topic
+        yield
+    new_topics = []
+    for name, once in by_name.items():
+        if once is None:
+            results[name] = repeated_topic(name)
+        elif _assigns_twice(once):
+            results[name] = KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT, "a partition has its replicas assigned more than once"
+            )
+        else:
+            new_topics.append(_new_topic(once))
+        yield
+    return new_topics
+
+
+def _response(call: Call, request: CreateTopicsRequest, results: CreateResults) -> Work[CreateTopicsResponse]:
+    configs = {}
+    for topic in request.topics:
+        if isinstance(results[topic.name], CreatedTopic):
+            configs[topic.name] = _overrides(topic)
+        yield
+    response = CreateTopicsResponse()
+    for name, result in results.items():
+        response.topics.append(_result(call, name, result, configs.get(name, {})))
+        yield
+    return response
 
 
 def _assigns_twice(topic: CreatableTopic) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from barnabas.broker.call import Call
-from barnabas.broker.later import Later
-from barnabas.broker.shard_calls import ShardCall, call_shards
+from barnabas.broker.shard_calls import ShardCall, at_once, call_shards
+from barnabas.broker.turns import Work
 from barnabas.wire.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -12,10 +14,10 @@ from barnabas.wire.messages.delete_groups import (
 )
 
 
-def delete_groups(call: Call, request: DeleteGroupsRequest) -> Later:
+def delete_groups(call: Call, request: DeleteGroupsRequest) -> Work[Any]:
     return call_shards(
-        [_shard_call(call, group_id) for group_id in dict.fromkeys(request.groups_names)],
-        lambda answers: DeleteGroupsResponse(results=answers),
+        (_shard_call(call, group_id) for group_id in dict.fromkeys(request.groups_names)),
+        at_once(lambda answers: DeleteGroupsResponse(results=answers)),
     )
 
 

@@ -1,12 +1,14 @@
 """DeleteRecords, key 21, versions 0-2: move the log start offset of partitions up.
 
 Behaviour: -1 stands for the high watermark; an offset below the log start changes nothing and succeeds.
-The answer's low watermark is the log start afterwards.
+The answer's low watermark is the log start afterwards. The last offset counts where a partition is
+repeated.
 Not done:  waiting for followers' log starts, which comes with replication."""
 
 from __future__ import annotations
 
 from barnabas.broker.call import Call
+from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import INTERNAL_TOPICS
 from barnabas.wire.messages.delete_records import (
@@ -20,16 +22,23 @@ from barnabas.wire.messages.delete_records import (
 NO_LOW_WATERMARK = -1
 
 
-def delete_records(call: Call, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    return DeleteRecordsResponse(
-        topics=[
-            DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=[_delete_guarded(call, topic.name, asked) for asked in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-    )
+def delete_records(call: Call, request: DeleteRecordsRequest) -> Work[DeleteRecordsResponse]:
+    asked: dict[str, dict[int, DeleteRecordsPartition]] = {}
+    for topic in request.topics:
+        partitions = asked.setdefault(topic.name, {})
+        for partition in topic.partitions:
+            partitions[partition.partition_index] = partition
+            yield
+        yield
+    response = DeleteRecordsResponse()
+    for name, partitions in asked.items():
+        result = DeleteRecordsTopicResult(name=name)
+        for partition in partitions.values():
+            result.partitions.append(_delete_guarded(call, name, partition))
+            yield
+        response.topics.append(result)
+        yield
+    return response
 
 
 def _delete_guarded(call: Call, topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:

@@ -6,10 +6,12 @@ Versions:  v3 TOPIC_DELETION_DISABLED, INVALID_REQUEST before · v5 error messag
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 
 from barnabas.broker.call import Call
 from barnabas.broker.deadline import within
+from barnabas.broker.turns import Work, run_in_turns
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import ZERO_UUID
 from barnabas.metadata.parts import TopicImage
@@ -25,22 +27,40 @@ DISABLED_VERSION_MIN = 3
 
 
 async def delete_topics(call: Call, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    counts = Counter(_reference(topic) for topic in request.topics)
+    counts = await run_in_turns(_counted(request))
     if not call.broker.config["delete.topic.enable"]:
         is_known = call.version >= DISABLED_VERSION_MIN
         refusal = KafkaError(
             ErrorCode.TOPIC_DELETION_DISABLED if is_known else ErrorCode.INVALID_REQUEST,
             "topics cannot be deleted here: delete.topic.enable is false",
         )
-        return DeleteTopicsResponse(responses=[_result(reference, refusal) for reference in counts])
+        return await run_in_turns(_response(list(counts), repeat(refusal)))
     references = [reference for reference, count in counts.items() if count == 1]
-    response = DeleteTopicsResponse()
-    for reference, count in counts.items():
-        if count > 1:
-            message = f"the topic is in the request {count} times"
-            response.responses.append(_result(reference, KafkaError(ErrorCode.INVALID_REQUEST, message)))
+    repeated = [reference for reference, count in counts.items() if count > 1]
+    refusals = [_repeated(counts[reference]) for reference in repeated]
     results = await _delete(call, references, request.timeout_ms)
-    response.responses += map(_result, references, results)
+    return await run_in_turns(_response(repeated + references, [*refusals, *results]))
+
+
+def _counted(request: DeleteTopicsRequest) -> Work[Counter[TopicReference]]:
+    counts: Counter[TopicReference] = Counter()
+    for topic in request.topics:
+        counts[_reference(topic)] += 1
+        yield
+    return counts
+
+
+def _repeated(count: int) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, f"the topic is in the request {count} times")
+
+
+def _response(
+    references: Iterable[TopicReference], results: Iterable[TopicImage | KafkaError]
+) -> Work[DeleteTopicsResponse]:
+    response = DeleteTopicsResponse()
+    for reference, result in zip(references, results, strict=False):
+        response.responses.append(_result(reference, result))
+        yield
     return response
 
 

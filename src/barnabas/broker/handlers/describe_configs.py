@@ -7,7 +7,6 @@ Versions:  v1 synonyms · v3 types and documentation."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from typing import TypeAlias
 
@@ -22,6 +21,7 @@ from barnabas.broker.resources import (
     check_this_broker,
     dynamic_configs,
 )
+from barnabas.broker.turns import Work
 from barnabas.config.describe import (
     ConfigEntry,
     describe_broker,
@@ -45,16 +45,15 @@ LOGGER_SOURCE = 6
 Configs: TypeAlias = list[DescribeConfigsResourceResult]
 
 
-async def describe_configs(call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    found: dict[tuple[int, str], Configs | KafkaError] = {}
-    results: dict[tuple[int, str, tuple[str, ...]], DescribeConfigsResult] = {}
+def describe_configs(call: Call, request: DescribeConfigsRequest) -> Work[DescribeConfigsResponse]:
+    configs: dict[tuple[int, str], Configs | KafkaError] = {}
+    results: dict[tuple[int, str, frozenset[str]], DescribeConfigsResult] = {}
     for resource in request.resources:
         kind, name, wanted = resource.resource_type, resource.resource_name, resource.configuration_keys or ()
-        if (kind, name) not in found:
-            found[kind, name] = _find_guarded(call, request, kind, name)
-            # Thousands of topics in one request are common, and a millisecond each: others get their turn.
-            await asyncio.sleep(0)
-        results[kind, name, tuple(wanted)] = _result(resource, found[kind, name])
+        if (kind, name) not in configs:
+            configs[kind, name] = _find_guarded(call, request, kind, name)
+        results[kind, name, frozenset(wanted)] = _result(resource, configs[kind, name])
+        yield
     return DescribeConfigsResponse(results=list(results.values()))
 
 
@@ -67,13 +66,13 @@ def _find_guarded(call: Call, request: DescribeConfigsRequest, kind: int, name: 
         return error
 
 
-def _result(resource: DescribeConfigsResource, found: Configs | KafkaError) -> DescribeConfigsResult:
+def _result(resource: DescribeConfigsResource, configs: Configs | KafkaError) -> DescribeConfigsResult:
     result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
-    if isinstance(found, KafkaError):
-        result.error_code, result.error_message = found.code, found.message
+    if isinstance(configs, KafkaError):
+        result.error_code, result.error_message = configs.code, configs.message
     else:
-        wanted = resource.configuration_keys
-        result.configs = [config for config in found if not wanted or config.name in wanted]
+        wanted = frozenset(resource.configuration_keys or ())
+        result.configs = [config for config in configs if not wanted or config.name in wanted]
     return result
 
 

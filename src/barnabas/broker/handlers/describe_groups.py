@@ -8,8 +8,8 @@ from typing import Any
 
 from barnabas.broker.authorized import GROUP_OPERATIONS
 from barnabas.broker.call import Call
-from barnabas.broker.later import Later
 from barnabas.broker.shard_calls import ShardCall, call_shards
+from barnabas.broker.turns import Work
 from barnabas.wire.messages.describe_groups import (
     DescribedGroup,
     DescribeGroupsRequest,
@@ -17,9 +17,9 @@ from barnabas.wire.messages.describe_groups import (
 )
 
 
-def describe_groups(call: Call, request: DescribeGroupsRequest) -> Later:
+def describe_groups(call: Call, request: DescribeGroupsRequest) -> Work[Any]:
     return call_shards(
-        [_shard_call(call, group_id) for group_id in request.groups],
+        (_shard_call(call, group_id) for group_id in dict.fromkeys(request.groups)),
         lambda answers: _response(request, answers),
     )
 
@@ -32,8 +32,9 @@ def _shard_call(call: Call, group_id: str) -> ShardCall:
     )
 
 
-def _response(request: DescribeGroupsRequest, groups: list[Any]) -> DescribeGroupsResponse:
+def _response(request: DescribeGroupsRequest, groups: list[Any]) -> Work[DescribeGroupsResponse]:
     for group in groups:
         if request.include_authorized_operations and not group.error_code:
             group.authorized_operations = GROUP_OPERATIONS
+        yield
     return DescribeGroupsResponse(groups=groups)

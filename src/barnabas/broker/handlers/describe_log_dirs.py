@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from barnabas.broker.call import Call
+from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode
 from barnabas.log.log import Log
 from barnabas.wire.messages.describe_log_dirs import (
@@ -24,28 +25,32 @@ from barnabas.wire.messages.describe_log_dirs import (
 )
 
 
-def describe_log_dirs(call: Call, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
-    wanted: Collection[tuple[str, int]] | None = None
+def describe_log_dirs(call: Call, request: DescribeLogDirsRequest) -> Work[DescribeLogDirsResponse]:
+    wanted: set[tuple[str, int]] | None = None
     if request.topics is not None:
-        wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
+        wanted = set()
+        for topic in request.topics:
+            wanted.update((topic.topic, index) for index in topic.partitions)
+            yield
     logs_in: dict[Path, list[Log]] = defaultdict(list)
-    for log in call.broker.logs.logs():
+    for log in list(call.broker.logs.logs()):
         if wanted is None or log.partition in wanted:
             logs_in[log.directory.parent.absolute()].append(log)
+        yield
     offline = {path.absolute() for path in call.broker.logs.offline_dirs}
     directories = dict.fromkeys(Path(name).absolute() for name in call.broker.config.log_dirs)
-    return DescribeLogDirsResponse(
-        results=[
-            _failed(path) if path in offline else _described(path, logs_in[path]) for path in directories
-        ]
-    )
+    response = DescribeLogDirsResponse()
+    for path in directories:
+        is_offline = path in offline
+        response.results.append(_failed(path) if is_offline else (yield from _described(path, logs_in[path])))
+    return response
 
 
 def _failed(path: Path) -> DescribeLogDirsResult:
     return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=str(path))
 
 
-def _described(path: Path, logs: Iterable[Log]) -> DescribeLogDirsResult:
+def _described(path: Path, logs: Iterable[Log]) -> Work[DescribeLogDirsResult]:
     try:
         space = os.statvfs(path)
     except OSError:
@@ -53,7 +58,10 @@ def _described(path: Path, logs: Iterable[Log]) -> DescribeLogDirsResult:
     topics: dict[str, DescribeLogDirsTopic] = {}
     for log in logs:
         name = log.partition.topic
-        topics.setdefault(name, DescribeLogDirsTopic(name=name)).partitions.append(_partition(log))
+        if name not in topics:
+            topics[name] = DescribeLogDirsTopic(name=name)
+        topics[name].partitions.append(_partition(log))
+        yield
     return DescribeLogDirsResult(
         log_dir=str(path),
         topics=list(topics.values()),

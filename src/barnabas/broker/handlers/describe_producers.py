@@ -5,9 +5,11 @@ Behaviour: any replica answers, not only the leader, so that replicas can be com
 from __future__ import annotations
 
 from barnabas.broker.call import Call
+from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import topic_name_problem
 from barnabas.log.log import Log
+from barnabas.log.producers import ProducerEntry
 from barnabas.wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -17,23 +19,33 @@ from barnabas.wire.messages.describe_producers import (
 )
 
 
-def describe_producers(call: Call, request: DescribeProducersRequest) -> DescribeProducersResponse:
-    return DescribeProducersResponse(
-        topics=[
-            TopicResponse(
-                name=topic.name,
-                partitions=[_partition(call, topic.name, index) for index in topic.partition_indexes],
-            )
-            for topic in request.topics
-        ]
-    )
+def describe_producers(call: Call, request: DescribeProducersRequest) -> Work[DescribeProducersResponse]:
+    asked: dict[str, dict[int, None]] = {}
+    for topic in request.topics:
+        asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
+        yield
+    response = DescribeProducersResponse()
+    for name, indexes in asked.items():
+        result = TopicResponse(name=name)
+        for index in indexes:
+            result.partitions.append((yield from _partition(call, name, index)))
+            yield
+        response.topics.append(result)
+        yield
+    return response
 
 
-def _partition(call: Call, topic: str, index: int) -> PartitionResponse:
+def _partition(call: Call, topic: str, index: int) -> Work[PartitionResponse]:
+    answer = PartitionResponse(partition_index=index, error_message=None)
     try:
-        return PartitionResponse(partition_index=index, active_producers=_producers(_log(call, topic, index)))
+        log = _log(call, topic, index)
     except KafkaError as error:
-        return PartitionResponse(partition_index=index, error_code=error.code, error_message=error.message)
+        answer.error_code, answer.error_message = error.code, error.message
+        return answer
+    for entry in list(log.producers.entries.values()):
+        answer.active_producers.append(_producer(entry))
+        yield
+    return answer
 
 
 def _log(call: Call, topic: str, index: int) -> Log:
@@ -49,15 +61,12 @@ def _log(call: Call, topic: str, index: int) -> Log:
     return partition.log
 
 
-def _producers(log: Log) -> list[ProducerState]:
-    return [
-        ProducerState(
-            producer_id=entry.producer_id,
-            producer_epoch=entry.epoch,
-            last_sequence=entry.last_sequence,
-            last_timestamp=entry.last_timestamp,
-            coordinator_epoch=entry.coordinator_epoch,
-            current_txn_start_offset=entry.transaction_first_offset,
-        )
-        for entry in log.producers.entries.values()
-    ]
+def _producer(entry: ProducerEntry) -> ProducerState:
+    return ProducerState(
+        producer_id=entry.producer_id,
+        producer_epoch=entry.epoch,
+        last_sequence=entry.last_sequence,
+        last_timestamp=entry.last_timestamp,
+        coordinator_epoch=entry.coordinator_epoch,
+        current_txn_start_offset=entry.transaction_first_offset,
+    )

@@ -7,10 +7,13 @@ Not done:  eligible leader replicas, always empty."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from heapq import heapify, heappop
 from itertools import islice
 
 from barnabas.broker.authorized import TOPIC_OPERATIONS
 from barnabas.broker.call import Call
+from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode
 from barnabas.ids import INTERNAL_TOPICS, topic_name_problem
 from barnabas.metadata.parts import PartitionImage, TopicImage
@@ -26,19 +29,25 @@ from barnabas.wire.messages.describe_topic_partitions import (
 
 def describe_topic_partitions(
     call: Call, request: DescribeTopicPartitionsRequest
-) -> DescribeTopicPartitionsResponse:
+) -> Work[DescribeTopicPartitionsResponse]:
     cursor = request.cursor
     named = {topic.name for topic in request.topics}
+    yield
     if cursor is not None and (cursor.partition_index < 0 or (named and cursor.topic_name not in named)):
-        return _refuse(request)
+        return (yield from _refuse(named))
     first_name = "" if cursor is None else cursor.topic_name
-    names = sorted(name for name in named or call.broker.image.topics if name >= first_name)
+    # A heap, because a page needs only the first names in order, and sorting many cannot be interrupted.
+    names = [name for name in named or call.broker.image.topics if name >= first_name]
+    heapify(names)
+    yield
     limit: int = call.broker.config["max.request.partition.size.limit"]
     page = Page(call, max(1, min(limit, request.response_partition_limit)))
-    for name in names:
+    while names:
+        name = heappop(names)
         start = cursor.partition_index if cursor is not None and name == first_name else 0
         if not page.add(name, start):
             break
+        yield
     return page.response
 
 
@@ -72,14 +81,15 @@ class Page:
         return True
 
 
-def _refuse(request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+def _refuse(named: Iterable[str]) -> Work[DescribeTopicPartitionsResponse]:
     """The cursor makes no sense; the message has a place for that only in the topics asked for."""
-    return DescribeTopicPartitionsResponse(
-        topics=[
-            DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name)
-            for topic in request.topics
-        ]
-    )
+    response = DescribeTopicPartitionsResponse()
+    for name in named:
+        response.topics.append(
+            DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=name)
+        )
+        yield
+    return response
 
 
 def _absent(name: str) -> DescribeTopicPartitionsResponseTopic:

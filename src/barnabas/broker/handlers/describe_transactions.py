@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from barnabas.broker.call import Call
-from barnabas.broker.later import Later
-from barnabas.broker.shard_calls import ShardCall, call_shards
+from barnabas.broker.shard_calls import ShardCall, at_once, call_shards
+from barnabas.broker.turns import Work
 from barnabas.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -12,10 +14,13 @@ from barnabas.wire.messages.describe_transactions import (
 )
 
 
-def describe_transactions(call: Call, request: DescribeTransactionsRequest) -> Later:
+def describe_transactions(call: Call, request: DescribeTransactionsRequest) -> Work[Any]:
     return call_shards(
-        [_shard_call(call, transactional_id) for transactional_id in request.transactional_ids],
-        lambda answers: DescribeTransactionsResponse(transaction_states=answers),
+        (
+            _shard_call(call, transactional_id)
+            for transactional_id in dict.fromkeys(request.transactional_ids)
+        ),
+        at_once(lambda answers: DescribeTransactionsResponse(transaction_states=answers)),
     )
 
 

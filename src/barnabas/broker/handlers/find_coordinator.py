@@ -7,11 +7,13 @@ Versions:  v1 kinds of coordinator, an error message (on success "NONE" up to v3
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from barnabas.broker.call import Call
 from barnabas.broker.coordinators import Coordinator as Shards
 from barnabas.broker.leaders import endpoints_of, leader_of
+from barnabas.broker.turns import Work, run_in_turns
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.find_coordinator import (
     Coordinator,
@@ -28,12 +30,20 @@ async def find_coordinator(call: Call, request: FindCoordinatorRequest) -> FindC
         shards = _kind(call, request.key_type)
         await shards.ensure_topic()
     except KafkaError as error:
-        return FindCoordinatorResponse(
-            coordinators=[_refused(key, error.code) for key in request.coordinator_keys]
-        )
-    return FindCoordinatorResponse(
-        coordinators=[_coordinator(call, shards, key) for key in request.coordinator_keys]
-    )
+        code = error.code
+        return await run_in_turns(_answered(request, lambda key: _refused(key, code)))
+    return await run_in_turns(_answered(request, lambda key: _coordinator(call, shards, key)))
+
+
+def _answered(
+    request: FindCoordinatorRequest, answer: Callable[[str], Coordinator]
+) -> Work[FindCoordinatorResponse]:
+    """A key that is repeated is answered once."""
+    response = FindCoordinatorResponse()
+    for key in dict.fromkeys(request.coordinator_keys):
+        response.coordinators.append(answer(key))
+        yield
+    return response
 
 
 def _kind(call: Call, key_type: int) -> Shards[Any]:

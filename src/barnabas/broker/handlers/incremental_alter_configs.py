@@ -7,15 +7,20 @@ Not done:  client metrics subscriptions."""
 
 from __future__ import annotations
 
+import asyncio
+from typing import TypeAlias
+
 from barnabas.broker.call import Call
 from barnabas.broker.loggers import change_levels, check_levels
 from barnabas.broker.resources import (
     BROKER,
     BROKER_LOGGER,
+    RESOURCES_PER_PORTION,
     check_once,
     check_this_broker,
-    repeated,
+    once_each,
 )
+from barnabas.broker.turns import Work, run_in_turns
 from barnabas.errors import KafkaError
 from barnabas.metadata.configs import ConfigChange
 from barnabas.metadata.parts import ConfigResource
@@ -25,39 +30,48 @@ from barnabas.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 
+Alteration: TypeAlias = tuple[ConfigResource, list[ConfigChange]]
+
 
 async def incremental_alter_configs(
     call: Call, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     response = IncrementalAlterConfigsResponse()
-    alterations: list[tuple[ConfigResource, list[ConfigChange]]] = []
-    pending: list[AlterConfigsResourceResponse] = []
-    twice = repeated(request.resources)
-    for resource in request.resources:
-        answer = AlterConfigsResourceResponse(
-            resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
-        )
+    pending = await run_in_turns(_checked(call, request, response))
+    for start in range(0, len(pending), RESOURCES_PER_PORTION):
+        portion = pending[start : start + RESOURCES_PER_PORTION]
+        results = await _alter(call, [alteration for alteration, _ in portion], request.validate_only)
+        for (_, answer), refusal in zip(portion, results, strict=True):
+            if refusal is not None:
+                answer.error_code, answer.error_message = refusal.code, refusal.message
+        await asyncio.sleep(0)
+    return response
+
+
+def _checked(
+    call: Call, request: IncrementalAlterConfigsRequest, response: IncrementalAlterConfigsResponse
+) -> Work[list[tuple[Alteration, AlterConfigsResourceResponse]]]:
+    """What the controller is to change, each with its answer; levels of loggers are changed here."""
+    pending = []
+    for (kind, name), once in (yield from once_each(request.resources)).items():
+        answer = AlterConfigsResourceResponse(resource_type=kind, resource_name=name, error_message=None)
         response.responses.append(answer)
         try:
-            check_once(resource, twice, (config.name for config in resource.configs))
+            resource = check_once(once, lambda each: (config.name for config in each.configs))
             changes = [
                 ConfigChange(config.name, config.config_operation, config.value)
                 for config in resource.configs
             ]
-            if resource.resource_type == BROKER_LOGGER:
-                _alter_loggers(call, resource.resource_name, changes, request.validate_only)
-                continue
-            if resource.resource_type == BROKER and resource.resource_name:
-                check_this_broker(call, resource.resource_name)
-            alterations.append(((resource.resource_type, resource.resource_name), changes))
-            pending.append(answer)
+            if kind == BROKER_LOGGER:
+                _alter_loggers(call, name, changes, request.validate_only)
+            else:
+                if kind == BROKER and name:
+                    check_this_broker(call, name)
+                pending.append((((kind, name), changes), answer))
         except KafkaError as error:
             answer.error_code, answer.error_message = error.code, error.message
-    results = await _alter(call, alterations, request.validate_only)
-    for answer, refusal in zip(pending, results, strict=True):
-        if refusal is not None:
-            answer.error_code, answer.error_message = refusal.code, refusal.message
-    return response
+        yield
+    return pending
 
 
 def _alter_loggers(call: Call, name: str, changes: list[ConfigChange], validate_only: bool) -> None:
@@ -67,9 +81,7 @@ def _alter_loggers(call: Call, name: str, changes: list[ConfigChange], validate_
         change_levels(changes)
 
 
-async def _alter(
-    call: Call, alterations: list[tuple[ConfigResource, list[ConfigChange]]], validate_only: bool
-) -> list[KafkaError | None]:
+async def _alter(call: Call, alterations: list[Alteration], validate_only: bool) -> list[KafkaError | None]:
     try:
         return await call.broker.controller.alter_configs(alterations, validate_only=validate_only)
     except KafkaError as error:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from barnabas.broker.call import Call
 from barnabas.broker.resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode
 from barnabas.metadata.image import MetadataImage
 from barnabas.wire.messages.list_config_resources import (
@@ -21,20 +22,21 @@ from barnabas.wire.messages.list_config_resources import (
 TYPES = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
 
 
-def list_config_resources(call: Call, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
+def list_config_resources(
+    call: Call, request: ListConfigResourcesRequest
+) -> Work[ListConfigResourcesResponse]:
     if call.version == 0:
         types: Iterable[int] = (CLIENT_METRICS,)
     else:
         types = dict.fromkeys(request.resource_types or TYPES)
     if not set(types) <= set(TYPES):
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    return ListConfigResourcesResponse(
-        config_resources=[
-            ConfigResource(resource_type=kind, resource_name=name)
-            for kind in types
-            for name in _names(call.broker.image, kind)
-        ]
-    )
+    response = ListConfigResourcesResponse()
+    for kind in types:
+        for name in _names(call.broker.image, kind):
+            response.config_resources.append(ConfigResource(resource_type=kind, resource_name=name))
+            yield
+    return response
 
 
 def _names(image: MetadataImage, kind: int) -> Iterable[str]:

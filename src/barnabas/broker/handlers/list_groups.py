@@ -4,23 +4,27 @@ Versions:  v4 filter by state · v5 filter by type, and the type told."""
 
 from __future__ import annotations
 
+from itertools import chain
+from typing import Any
+
 from barnabas.broker.call import Call
-from barnabas.broker.later import Later
-from barnabas.broker.shard_calls import ShardCall, call_shards
+from barnabas.broker.shard_calls import ShardCall, at_once, call_shards
+from barnabas.broker.turns import Work
 from barnabas.coordination.runtime import Shard
 from barnabas.errors import ErrorCode
 from barnabas.groups.machine import GroupMachine
 from barnabas.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 
-def list_groups(call: Call, request: ListGroupsRequest) -> Later | ListGroupsResponse:
+def list_groups(call: Call, request: ListGroupsRequest) -> Work[Any] | ListGroupsResponse:
     coordinator = call.broker.groups
     if coordinator.is_loading:
         return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    questions = [_shard_call(shard, request) for shard in coordinator.shards()]
+    request.states_filter = list(dict.fromkeys(request.states_filter))
+    request.types_filter = list(dict.fromkeys(request.types_filter))
     return call_shards(
-        questions,
-        lambda answers: ListGroupsResponse(groups=[group for groups in answers for group in groups]),
+        [_shard_call(shard, request) for shard in coordinator.shards()],
+        at_once(lambda answers: ListGroupsResponse(groups=list(chain.from_iterable(answers)))),
     )
 
 

@@ -2,14 +2,14 @@
 
 Behaviour: -1 the end (the last stable offset under read_committed), -2 the start, -3 the record with
 the largest timestamp, -4 the local start, -5 the tiered end, -6 the earliest not tiered yet; without
-tiers -4 and -6 are the start and -5 is nothing. The epoch told is the record's, never the current one.
+tiers -4 and -6 are the start and -5 is nothing. The epoch told is the record's, never the current one. A
+partition that is repeated gets one answer, INVALID_REQUEST, as in Kafka.
 Versions:  v2 isolation level · v4 leader epochs · v7 -3 · v8 -4 · v9 -5 · v10 timeout · v11 -6."""
 
 from __future__ import annotations
 
-from collections import Counter
-
 from barnabas.broker.call import Call
+from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.replication.partition import Partition
 from barnabas.wire.messages.list_offsets import (
@@ -25,26 +25,38 @@ VERSION_MIN = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_P
 READ_COMMITTED = 1
 
 
-def list_offsets(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    seen = Counter(
-        (topic.name, part.partition_index) for topic in request.topics for part in topic.partitions
-    )
-    response = ListOffsetsResponse()
+def list_offsets(call: Call, request: ListOffsetsRequest) -> Work[ListOffsetsResponse]:
+    asked: dict[str, dict[int, ListOffsetsPartition | None]] = {}
     for topic in request.topics:
-        answers = []
+        partitions = asked.setdefault(topic.name, {})
         for part in topic.partitions:
-            answer = ListOffsetsPartitionResponse(
-                partition_index=part.partition_index, timestamp=-1, offset=-1, leader_epoch=-1
-            )
-            try:
-                if seen[topic.name, part.partition_index] > 1:
-                    raise KafkaError(ErrorCode.INVALID_REQUEST)
-                _find(call, request, topic.name, part, answer)
-            except KafkaError as error:
-                answer.error_code = error.code
-            answers.append(answer)
-        response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+            index = part.partition_index
+            # None where a partition is repeated.
+            partitions[index] = None if index in partitions else part
+            yield
+        yield
+    response = ListOffsetsResponse()
+    for name, partitions in asked.items():
+        result = ListOffsetsTopicResponse(name=name)
+        for index, once in partitions.items():
+            result.partitions.append(_answered(call, request, name, index, once))
+            yield
+        response.topics.append(result)
+        yield
     return response
+
+
+def _answered(
+    call: Call, request: ListOffsetsRequest, topic: str, index: int, asked: ListOffsetsPartition | None
+) -> ListOffsetsPartitionResponse:
+    answer = ListOffsetsPartitionResponse(partition_index=index, timestamp=-1, offset=-1, leader_epoch=-1)
+    try:
+        if asked is None:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        _find(call, request, topic, asked, answer)
+    except KafkaError as error:
+        answer.error_code = error.code
+    return answer
 
 
 def _find(

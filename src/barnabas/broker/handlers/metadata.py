@@ -14,6 +14,7 @@ from typing import Any
 from barnabas.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from barnabas.broker.call import Call
 from barnabas.broker.leaders import endpoints_of
+from barnabas.broker.turns import Work, run_in_turns
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import INTERNAL_TOPICS, ZERO_UUID, topic_name_problem
 from barnabas.metadata.image import MetadataImage
@@ -30,65 +31,94 @@ from barnabas.wire.messages.metadata import (
 
 AUTO_CREATE_VERSION_MIN = 4
 CLUSTER_OPERATIONS_VERSIONS = (8, 10)
+# So many partitions take a fraction of a millisecond.
+PARTITIONS_PER_PAUSE = 100
 
 
 def metadata(
     call: Call, request: MetadataRequest
-) -> MetadataResponse | Coroutine[Any, Any, MetadataResponse]:
-    missing = _to_create(call, request)
-    return _create_and_answer(call, request, missing) if missing else _answer(call, request, {})
+) -> Work[MetadataResponse | Coroutine[Any, Any, MetadataResponse]]:
+    yield from _once_each(request)
+    missing = yield from _to_create(call, request)
+    if missing:
+        return _create_and_answer(call, request, missing)
+    return (yield from _answer(call, request, {}))
+
+
+def _once_each(request: MetadataRequest) -> Work[None]:
+    """A topic that is repeated is answered once, as in Kafka."""
+    if not request.topics or len(request.topics) == 1:
+        return
+    unique: dict[tuple[str | None, bytes], MetadataRequestTopic] = {}
+    for topic in request.topics:
+        unique[topic.name, topic.topic_id] = topic
+        yield
+    request.topics = list(unique.values())
 
 
 async def _create_and_answer(call: Call, request: MetadataRequest, missing: list[str]) -> MetadataResponse:
-    results = await call.broker.controller.create_topics([NewTopic(name) for name in missing])
-    refusals = {
+    refusals = await _create(call, missing)
+    return await run_in_turns(_answer(call, request, refusals))
+
+
+async def _create(call: Call, names: list[str]) -> dict[str, KafkaError]:
+    """Create topics; those that could not be created, with the reason."""
+    try:
+        results = await call.broker.controller.create_topics([NewTopic(name) for name in names])
+    except KafkaError as error:
+        # No controller, or a disk that takes no more. Clients come back for the topics that have an error.
+        return dict.fromkeys(names, error)
+    return {
         name: result
         for name, result in results.items()
         if isinstance(result, KafkaError) and result.code != ErrorCode.TOPIC_ALREADY_EXISTS
     }
-    return _answer(call, request, refusals)
 
 
-def _to_create(call: Call, request: MetadataRequest) -> list[str]:
-    """Names of absent topics that this request may bring into being."""
+def _to_create(call: Call, request: MetadataRequest) -> Work[list[str]]:
+    """Names of absent topics that this request may create."""
     allowed = call.version < AUTO_CREATE_VERSION_MIN or request.allow_auto_topic_creation
     if not allowed or not request.topics or not call.broker.config["auto.create.topics.enable"]:
         return []
     topics = call.broker.image.topics
-    return [
-        topic.name
-        for topic in request.topics
-        if topic.topic_id == ZERO_UUID
-        and topic.name is not None
-        and topic.name not in topics
-        and topic_name_problem(topic.name) is None
-    ]
+    names = []
+    for topic in request.topics:
+        name = topic.name
+        is_absent = topic.topic_id == ZERO_UUID and name is not None and name not in topics
+        if is_absent and name is not None and topic_name_problem(name) is None:
+            names.append(name)
+        yield
+    return names
 
 
-def _answer(call: Call, request: MetadataRequest, refusals: dict[str, KafkaError]) -> MetadataResponse:
+def _answer(call: Call, request: MetadataRequest, refusals: dict[str, KafkaError]) -> Work[MetadataResponse]:
     image = call.broker.image
     wants_all = request.topics is None or (call.version == 0 and not request.topics)
-    if wants_all:
-        topics = [_described(call, topic, request) for topic in image.topics.values()]
-    else:
-        topics = [_topic(call, asked, request, refusals) for asked in request.topics or ()]
     low, high = CLUSTER_OPERATIONS_VERSIONS
     asks_operations = low <= call.version <= high and request.include_cluster_authorized_operations
-    return MetadataResponse(
+    response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=node, host=host, port=port, rack=rack)
             for node, host, port, rack in endpoints_of(call, image.brokers)
         ],
         cluster_id=image.cluster_id,
         controller_id=call.broker.controller_id,
-        topics=topics,
         cluster_authorized_operations=CLUSTER_OPERATIONS if asks_operations else NOT_ASKED,
     )
+    if wants_all:
+        for topic in image.topics.values():
+            response.topics.append((yield from _described(call, topic, request)))
+            yield
+    else:
+        for asked in request.topics or ():
+            response.topics.append((yield from _topic(call, asked, request, refusals)))
+            yield
+    return response
 
 
 def _topic(
     call: Call, asked: MetadataRequestTopic, request: MetadataRequest, refusals: dict[str, KafkaError]
-) -> MetadataResponseTopic:
+) -> Work[MetadataResponseTopic]:
     image = call.broker.image
     if asked.topic_id != ZERO_UUID:
         found = image.topic_by_id(asked.topic_id)
@@ -96,11 +126,11 @@ def _topic(
             return MetadataResponseTopic(
                 error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id
             )
-        return _described(call, found, request)
+        return (yield from _described(call, found, request))
     name = asked.name or ""
     found = image.topic(name)
     if found is not None:
-        return _described(call, found, request)
+        return (yield from _described(call, found, request))
     if name in refusals:
         code = refusals[name].code
     elif topic_name_problem(name) is not None:
@@ -110,16 +140,20 @@ def _topic(
     return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
 
 
-def _described(call: Call, topic: TopicImage, request: MetadataRequest) -> MetadataResponseTopic:
+def _described(call: Call, topic: TopicImage, request: MetadataRequest) -> Work[MetadataResponseTopic]:
     asks_operations = request.include_topic_authorized_operations
     image = call.broker.image
-    return MetadataResponseTopic(
+    answer = MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=[_partition(image, index, part) for index, part in enumerate(topic.partitions)],
         topic_authorized_operations=TOPIC_OPERATIONS if asks_operations else NOT_ASKED,
     )
+    for index, part in enumerate(topic.partitions):
+        answer.partitions.append(_partition(image, index, part))
+        if index % PARTITIONS_PER_PAUSE == 0:
+            yield
+    return answer
 
 
 def _partition(image: MetadataImage, index: int, part: PartitionImage) -> MetadataResponsePartition:

@@ -4,59 +4,76 @@ Behaviour: partitions that do not exist are refused one by one; an error of the 
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 from barnabas.broker.call import Call
-from barnabas.broker.later import Later
-from barnabas.broker.shard_calls import call_shard
+from barnabas.broker.portions import changed, joined, once_each, topics_in_portions
+from barnabas.broker.shard_calls import ShardCall, call_shards
+from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode
 from barnabas.wire.messages.offset_delete import (
     OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
 
 
-def offset_delete(call: Call, request: OffsetDeleteRequest) -> Later:
-    strangers = _without_strangers(call, request)
-    whole = Later()
-    reply = call_shard(
+def offset_delete(call: Call, request: OffsetDeleteRequest) -> Work[Any]:
+    topics = yield from once_each(request.topics, lambda topic: topic.name)
+    known, unknown = yield from _known_and_unknown(call, topics)
+    calls = (
+        _shard_call(call, changed(request, topics=portion))
+        for portion in topics_in_portions(known, "partitions")
+    )
+    return (yield from call_shards(calls, lambda answers: _joined(answers, unknown)))
+
+
+def _shard_call(call: Call, request: OffsetDeleteRequest) -> ShardCall:
+    return ShardCall(
         lambda: call.broker.groups.shard_of(request.group_id),
         lambda machine, waiter, now_ms: machine.offset_delete(request),
         lambda code: OffsetDeleteResponse(error_code=code),
     )
-    reply.then(lambda answer: whole.resolve(_with(answer, strangers)))
-    return whole
 
 
-def _without_strangers(call: Call, request: OffsetDeleteRequest) -> dict[str, list[int]]:
-    """Takes out of the request what does not exist."""
-    strangers: dict[str, list[int]] = {}
-    for topic in request.topics:
-        found = call.broker.image.topic(topic.name)
-        count = 0 if found is None else len(found.partitions)
-        for partition in topic.partitions:
-            if not 0 <= partition.partition_index < count:
-                strangers.setdefault(topic.name, []).append(partition.partition_index)
-        topic.partitions = [part for part in topic.partitions if 0 <= part.partition_index < count]
-    request.topics = [topic for topic in request.topics if topic.partitions]
-    return strangers
+def _known_and_unknown(
+    call: Call, topics: list[OffsetDeleteRequestTopic]
+) -> Work[tuple[list[OffsetDeleteRequestTopic], list[OffsetDeleteResponseTopic]]]:
+    """What may have offsets, and the answers for partitions that do not exist."""
+    known = []
+    unknown = []
+    for topic in topics:
+        existing = call.broker.image.topic(topic.name)
+        count = 0 if existing is None else len(existing.partitions)
+        refused = OffsetDeleteResponseTopic(name=topic.name)
+        kept = []
+        for part in topic.partitions:
+            if 0 <= part.partition_index < count:
+                kept.append(part)
+            else:
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                refused.partitions.append(
+                    OffsetDeleteResponsePartition(partition_index=part.partition_index, error_code=code)
+                )
+            yield
+        if kept:
+            topic.partitions = kept
+            known.append(topic)
+        if refused.partitions:
+            unknown.append(refused)
+        yield
+    return known, unknown
 
 
-def _with(answer: Any, strangers: dict[str, list[int]]) -> OffsetDeleteResponse:
-    response: OffsetDeleteResponse = answer
-    if response.error_code:
-        return response
-    by_name = {topic.name: topic for topic in response.topics}
-    for name, numbers in strangers.items():
-        if name not in by_name:
-            by_name[name] = OffsetDeleteResponseTopic(name=name)
-            response.topics.append(by_name[name])
-        by_name[name].partitions += [
-            OffsetDeleteResponsePartition(
-                partition_index=number, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            )
-            for number in numbers
-        ]
-    return response
+def _joined(
+    answers: list[OffsetDeleteResponse], unknown: list[OffsetDeleteResponseTopic]
+) -> Work[OffsetDeleteResponse]:
+    """One answer from those of all portions, and for what does not exist."""
+    for answer in answers:
+        if answer.error_code:
+            return answer
+    topics = chain(*(answer.topics for answer in answers), unknown)
+    return OffsetDeleteResponse(topics=(yield from joined(topics, lambda topic: topic.name)))

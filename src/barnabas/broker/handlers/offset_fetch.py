@@ -6,9 +6,13 @@ v9 member epochs · v10 topic ids."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from barnabas.broker.call import Call
-from barnabas.broker.later import Later
+from barnabas.broker.portions import changed, topics_in_portions
 from barnabas.broker.shard_calls import ShardCall, call_shards
+from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode
 from barnabas.ids import ZERO_UUID
 from barnabas.wire.messages.offset_fetch import (
@@ -24,49 +28,103 @@ from barnabas.wire.messages.offset_fetch import (
 TOPIC_ID_VERSION_MIN = 10
 
 
-def offset_fetch(call: Call, request: OffsetFetchRequest) -> Later:
+def offset_fetch(call: Call, request: OffsetFetchRequest) -> Work[Any]:
     by_id = call.version >= TOPIC_ID_VERSION_MIN
-    strangers = [_take_strangers(call, group) if by_id else [] for group in request.groups]
-    return call_shards(
-        [_shard_call(call, group, request.require_stable) for group in request.groups],
-        lambda answers: OffsetFetchResponse(
-            groups=[
-                _with(group, unknown) if by_id else group
-                for group, unknown in zip(answers, strangers, strict=True)
-            ]
-        ),
-    )
+    groups = yield from _once_each(request)
+    unknown: dict[str, list[OffsetFetchResponseTopics]] = {}
+    calls = []
+    for group in groups:
+        if by_id:
+            unknown[group.group_id] = yield from _take_unknown(call, group)
+        for portion in _portions(group):
+            calls.append(_shard_call(call, portion, request.require_stable))
+            yield
+    return (yield from call_shards(calls, lambda answers: _joined(answers, unknown)))
 
 
-def _take_strangers(call: Call, group: OffsetFetchRequestGroup) -> list[OffsetFetchResponseTopics]:
+def _once_each(request: OffsetFetchRequest) -> Work[list[OffsetFetchRequestGroup]]:
+    """Groups and topics that are repeated become one."""
+    groups: dict[str, OffsetFetchRequestGroup] = {}
+    for group in request.groups:
+        first = groups.setdefault(group.group_id, group)
+        if first is not group and first.topics is not None:
+            first.topics = None if group.topics is None else first.topics + group.topics
+        yield
+    for group in groups.values():
+        topics: dict[tuple[str, bytes], dict[int, None]] = {}
+        for topic in group.topics or ():
+            topics.setdefault((topic.name, topic.topic_id), {}).update(dict.fromkeys(topic.partition_indexes))
+            yield
+        if group.topics is not None:
+            group.topics = []
+            for (name, topic_id), indexes in topics.items():
+                group.topics.append(
+                    OffsetFetchRequestTopics(name=name, topic_id=topic_id, partition_indexes=list(indexes))
+                )
+                yield
+    return list(groups.values())
+
+
+def _portions(group: OffsetFetchRequestGroup) -> Iterator[OffsetFetchRequestGroup]:
+    if group.topics is None:
+        yield group
+        return
+    for topics in topics_in_portions(group.topics, "partition_indexes"):
+        yield changed(group, topics=topics)
+
+
+def _take_unknown(call: Call, group: OffsetFetchRequestGroup) -> Work[list[OffsetFetchResponseTopics]]:
     """Give each topic asked by id its name; the answers for ids nobody knows, which are taken out."""
-    strangers: list[OffsetFetchResponseTopics] = []
+    unknown: list[OffsetFetchResponseTopics] = []
     known: list[OffsetFetchRequestTopics] = []
     for topic in group.topics or ():
-        found = call.broker.image.topic_by_id(topic.topic_id)
-        if found is not None:
-            topic.name = found.name
+        existing = call.broker.image.topic_by_id(topic.topic_id)
+        if existing is not None:
+            topic.name = existing.name
             known.append(topic)
+            yield
             continue
-        partitions = [
-            OffsetFetchResponsePartitions(
-                partition_index=index, committed_offset=-1, error_code=ErrorCode.UNKNOWN_TOPIC_ID
+        answer = OffsetFetchResponseTopics(topic_id=topic.topic_id)
+        for index in topic.partition_indexes:
+            answer.partitions.append(
+                OffsetFetchResponsePartitions(
+                    partition_index=index, committed_offset=-1, error_code=ErrorCode.UNKNOWN_TOPIC_ID
+                )
             )
-            for index in topic.partition_indexes
-        ]
-        strangers.append(OffsetFetchResponseTopics(topic_id=topic.topic_id, partitions=partitions))
+            yield
+        unknown.append(answer)
+        yield
     if group.topics is not None:
         group.topics = known
-    return strangers
+    return unknown
 
 
-def _with(
-    group: OffsetFetchResponseGroup, strangers: list[OffsetFetchResponseTopics]
-) -> OffsetFetchResponseGroup:
-    """Topics that are gone have no id by which they could be told."""
-    if not group.error_code:
-        group.topics = [topic for topic in group.topics if topic.topic_id != ZERO_UUID] + strangers
-    return group
+def _joined(
+    answers: list[OffsetFetchResponseGroup], unknown: dict[str, list[OffsetFetchResponseTopics]]
+) -> Work[OffsetFetchResponse]:
+    """One answer for each group from those of its portions, and for the topic ids nobody knows."""
+    groups: dict[str, OffsetFetchResponseGroup] = {}
+    for answer in answers:
+        first = groups.setdefault(answer.group_id, answer)
+        if first is not answer:
+            _add_portion(first, answer)
+        yield
+    for group_id, topics in unknown.items():
+        group = groups[group_id]
+        if not group.error_code:
+            # A topic that is gone has no id by which it could be named.
+            group.topics = [topic for topic in group.topics if topic.topic_id != ZERO_UUID] + topics
+        yield
+    return OffsetFetchResponse(groups=list(groups.values()))
+
+
+def _add_portion(group: OffsetFetchResponseGroup, portion: OffsetFetchResponseGroup) -> None:
+    if portion.error_code:
+        group.error_code, group.topics = portion.error_code, []
+    elif not group.error_code:
+        if group.topics and portion.topics and group.topics[-1].name == portion.topics[0].name:
+            group.topics[-1].partitions += portion.topics.pop(0).partitions
+        group.topics += portion.topics
 
 
 def _shard_call(call: Call, group: OffsetFetchRequestGroup, require_stable: bool) -> ShardCall:

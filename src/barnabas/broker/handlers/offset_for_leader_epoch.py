@@ -6,29 +6,45 @@ Not done:  the fence on replica ids, which comes with replication."""
 from __future__ import annotations
 
 from barnabas.broker.call import Call
+from barnabas.broker.turns import Work
 from barnabas.errors import KafkaError
 from barnabas.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
 
 
-def offset_for_leader_epoch(call: Call, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
-    response = OffsetForLeaderEpochResponse()
+def offset_for_leader_epoch(
+    call: Call, request: OffsetForLeaderEpochRequest
+) -> Work[OffsetForLeaderEpochResponse]:
+    """A partition that is repeated is answered once, for the last of its requests, as in Kafka."""
+    asked: dict[str, dict[int, OffsetForLeaderPartition]] = {}
     for topic in request.topics:
-        answers = []
-        for asked in topic.partitions:
-            answer = EpochEndOffset(partition=asked.partition, leader_epoch=-1, end_offset=-1)
-            try:
-                partition = call.broker.replicas.leader(topic.topic, asked.partition)
-                partition.check_epoch(asked.current_leader_epoch)
-                answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(
-                    asked.leader_epoch
-                )
-            except KafkaError as error:
-                answer.error_code = error.code
-            answers.append(answer)
-        response.topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=answers))
+        partitions = asked.setdefault(topic.topic, {})
+        for partition in topic.partitions:
+            partitions[partition.partition] = partition
+            yield
+        yield
+    response = OffsetForLeaderEpochResponse()
+    for name, partitions in asked.items():
+        result = OffsetForLeaderTopicResult(topic=name)
+        for partition in partitions.values():
+            result.partitions.append(_end_offset(call, name, partition))
+            yield
+        response.topics.append(result)
+        yield
     return response
+
+
+def _end_offset(call: Call, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    answer = EpochEndOffset(partition=asked.partition, leader_epoch=-1, end_offset=-1)
+    try:
+        partition = call.broker.replicas.leader(topic, asked.partition)
+        partition.check_epoch(asked.current_leader_epoch)
+        answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
+    except KafkaError as error:
+        answer.error_code = error.code
+    return answer

@@ -6,9 +6,14 @@ transaction by themselves (KIP-890); before, AddOffsetsToTxn must have come firs
 
 from __future__ import annotations
 
+import asyncio
+from itertools import chain
+
 from barnabas.broker.call import Call
+from barnabas.broker.portions import changed, joined, once_each, topics_in_portions
 from barnabas.broker.shard_calls import call_shard
 from barnabas.broker.transaction_verification import ensure_in_transaction
+from barnabas.broker.turns import Work, run_in_turns
 from barnabas.coordination.step import Producer
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.groups.offset_requests import refused_commit_in_transaction
@@ -32,36 +37,45 @@ KNOWN_TO_CLIENTS = {
 
 
 async def txn_offset_commit(call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
-    strangers = _without_strangers(call, request)
-    if strangers and not request.topics:
-        return TxnOffsetCommitResponse(topics=strangers)
-    response = await _commit(call, request)
-    response.topics += strangers
+    request.topics = await run_in_turns(once_each(request.topics, lambda topic: topic.name))
+    unknown = await run_in_turns(_take_unknown(call, request))
+    if unknown and not request.topics:
+        return TxnOffsetCommitResponse(topics=unknown)
+    response = TxnOffsetCommitResponse()
+    for portion in topics_in_portions(request.topics, "partitions"):
+        response.topics += (await _commit(call, changed(request, topics=portion))).topics
+        await asyncio.sleep(0)
+    topics = chain(response.topics, unknown)
+    response.topics = await run_in_turns(joined(topics, lambda topic: topic.name))
     return response
 
 
-def _without_strangers(call: Call, request: TxnOffsetCommitRequest) -> list[TxnOffsetCommitResponseTopic]:
-    """Takes what does not exist out of the request; the answers for it."""
-    strangers: list[TxnOffsetCommitResponseTopic] = []
+def _take_unknown(call: Call, request: TxnOffsetCommitRequest) -> Work[list[TxnOffsetCommitResponseTopic]]:
+    """Take what does not exist out of the request; the answers for it."""
+    unknown: list[TxnOffsetCommitResponseTopic] = []
+    known = []
     for topic in request.topics:
-        found = call.broker.image.topic(topic.name)
-        count = 0 if found is None else len(found.partitions)
-        absent = [part for part in topic.partitions if not 0 <= part.partition_index < count]
-        if absent:
-            strangers.append(_unknown(topic.name, [part.partition_index for part in absent]))
-            topic.partitions = [part for part in topic.partitions if 0 <= part.partition_index < count]
-    request.topics = [topic for topic in request.topics if topic.partitions]
-    return strangers
-
-
-def _unknown(name: str, numbers: list[int]) -> TxnOffsetCommitResponseTopic:
-    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return TxnOffsetCommitResponseTopic(
-        name=name,
-        partitions=[
-            TxnOffsetCommitResponsePartition(partition_index=number, error_code=code) for number in numbers
-        ],
-    )
+        existing = call.broker.image.topic(topic.name)
+        count = 0 if existing is None else len(existing.partitions)
+        refused = TxnOffsetCommitResponseTopic(name=topic.name)
+        kept = []
+        for part in topic.partitions:
+            if 0 <= part.partition_index < count:
+                kept.append(part)
+            else:
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                refused.partitions.append(
+                    TxnOffsetCommitResponsePartition(partition_index=part.partition_index, error_code=code)
+                )
+            yield
+        if kept:
+            topic.partitions = kept
+            known.append(topic)
+        if refused.partitions:
+            unknown.append(refused)
+        yield
+    request.topics = known
+    return unknown
 
 
 async def _commit(call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:

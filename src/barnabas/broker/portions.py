@@ -1,0 +1,77 @@
+"""Requests that name topics and partitions: each partition once, and cut into portions that are quickly done.
+
+A call to a coordinator is decided as a whole and cannot be interrupted. So a request for many partitions
+becomes several calls, one after the other, and their answers become one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, Protocol, TypeVar
+
+from barnabas.broker.turns import Work
+from barnabas.wire.message import Message
+
+# Committing so many offsets takes some milliseconds.
+PARTITIONS_PER_PORTION = 300
+
+
+class _Topic(Protocol):
+    partitions: list[Any]
+
+
+Topic = TypeVar("Topic", bound=_Topic)
+Item = TypeVar("Item")
+AnyMessage = TypeVar("AnyMessage", bound=Message)
+
+
+def once_each(topics: Sequence[Topic], key: Callable[[Topic], Hashable]) -> Work[list[Topic]]:
+    """The topics without repetitions: of a topic or partition that is repeated, the last one counts."""
+    by_topic: dict[Hashable, tuple[Topic, dict[int, Any]]] = {}
+    for topic in topics:
+        partitions = by_topic.setdefault(key(topic), (topic, {}))[1]
+        for partition in topic.partitions:
+            partitions[partition.partition_index] = partition
+            yield
+        yield
+    for topic, partitions in by_topic.values():
+        topic.partitions = list(partitions.values())
+        yield
+    return [topic for topic, _ in by_topic.values()]
+
+
+def topics_in_portions(topics: Sequence[Message], partitions_name: str) -> Iterator[list[Any]]:
+    """Lists of topics with at most PARTITIONS_PER_PORTION partitions each; an empty one if there are none."""
+    portion: list[Any] = []
+    room = PARTITIONS_PER_PORTION
+    for topic in topics:
+        for part in in_portions(getattr(topic, partitions_name), room):
+            portion.append(changed(topic, **{partitions_name: part}))
+            room -= len(part)
+            if room <= 0:
+                yield portion
+                portion, room = [], PARTITIONS_PER_PORTION
+    if portion or not topics:
+        yield portion
+
+
+def in_portions(items: Sequence[Item], first: int = PARTITIONS_PER_PORTION) -> Iterator[Sequence[Item]]:
+    """Slices of the items; the first has at most `first`. One empty slice if there are no items."""
+    yield items[:first]
+    for start in range(first, len(items), PARTITIONS_PER_PORTION):
+        yield items[start : start + PARTITIONS_PER_PORTION]
+
+
+def joined(topics: Iterable[Topic], key: Callable[[Topic], Hashable]) -> Work[list[Topic]]:
+    """Answers of several portions: each topic once, with the partitions of all."""
+    by_topic: dict[Hashable, Topic] = {}
+    for topic in topics:
+        first = by_topic.setdefault(key(topic), topic)
+        if first is not topic:
+            first.partitions += topic.partitions
+        yield
+    return list(by_topic.values())
+
+
+def changed(message: AnyMessage, **fields: Any) -> AnyMessage:
+    """A copy of the message with other values in these fields."""
+    return type(message)(**{**vars(message), **fields})
