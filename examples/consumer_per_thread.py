@@ -1,10 +1,10 @@
-"""Three threads, each with a consumer of its own: the group deals the partitions out among them.
+"""Three threads, each with its own consumer: the group divides the partitions among them.
 
     python examples/consumer_per_thread.py localhost:9092 orders billing
 
-The simplest way to use several threads: each partition is read by one of them, so its order is kept, and
-threads share nothing. More threads than partitions have nothing to do. Prints a line per record; Ctrl-C or
-SIGTERM ends it. More settings: key=value, at the end."""
+This is the simplest way to use several threads: each partition is read by one thread, so its order is kept,
+and threads share nothing. If there are more threads than partitions, some have nothing to do. Prints a line
+per record; Ctrl-C or SIGTERM ends it. More settings can follow as key=value."""
 
 import signal
 import sys
@@ -17,7 +17,7 @@ THREADS = 3
 
 
 class ConsumingThread(threading.Thread):
-    """Fetches and works on records until stop() is called, by any thread."""
+    """Fetches and handles records until any thread calls stop()."""
 
     def __init__(self, settings: dict[str, str], topic: str) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class ConsumingThread(threading.Thread):
                 for record in records:
                     sys.stdout.write(f"{record.partition} {record.offset} {self.name}\n")
                 sys.stdout.flush()
-                # After the work: whoever dies in between works on these again, and skips none.
+                # Commit after the work: after a crash these records are handled again, and none is skipped.
                 consumer.commit_async()
 
     def stop(self) -> None:

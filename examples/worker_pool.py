@@ -1,10 +1,11 @@
-"""One consumer that polls, eight threads that work, and offsets that are committed when they are due.
+"""One consumer that polls, eight threads that work, and offsets that are committed when their records are
+done.
 
     python examples/worker_pool.py localhost:9092 orders billing
 
-Prints a line per record. Ctrl-C or SIGTERM works off what is under way, commits and ends. Kill it hard and
-start it again: no record is skipped; those that were under way come again. More settings: key=value, at the
-end."""
+Prints a line per record. Ctrl-C or SIGTERM finishes the records in progress, commits and ends. Kill it with
+SIGKILL and start it again: no record is skipped; records that were in progress come again. More settings can
+follow as key=value."""
 
 import signal
 import sys
@@ -18,7 +19,7 @@ WORK_SECONDS = 0.002
 
 def handle(record: ConsumerRecord) -> None:
     """Called by any of the workers; records with the same key come one after the other."""
-    time.sleep(WORK_SECONDS)  # a call of another service, say
+    time.sleep(WORK_SECONDS)  # instead of real work, such as a call to another service
     sys.stdout.write(f"{record.partition} {record.offset} {record.key!r}\n")
     sys.stdout.flush()
 

@@ -1,1 +1,1 @@
-"""Programs for the people who work on Barnabas; none of them is installed."""
+"""Programs for people who work on Barnabas; they are not installed."""

@@ -1,8 +1,8 @@
 """Writes src/barnabas/wire/messages/ from kio's per-version classes: `python -m tools.generate_messages`.
 
-kio has one class per struct and version. Here the versions of a struct become one class with the union of
-its fields, next to rows that say which versions have which. kio's durations and timestamps become Kafka's
-`_ms` integers again. The modules are committed; the contract test in tests/wire judges them."""
+kio has one class per struct and version. Here all versions of a struct become one class with the union of
+their fields, and rows that say which version has which field. kio's durations and timestamps become Kafka's
+`_ms` integers again. The modules are committed; the contract test in tests/wire checks them."""
 
 import dataclasses
 import datetime
@@ -81,7 +81,7 @@ APIS = (
     "list_config_resources",
     "describe_topic_partitions",
 )
-# Not requests, but what some of them carry as opaque bytes.
+# Not requests, but structures that some requests carry as bytes.
 DATA_SCHEMAS = ("consumer_protocol_assignment", "consumer_protocol_subscription", "end_txn_marker")
 NEVER = 32767
 WIRE_TYPES = {
@@ -107,7 +107,7 @@ class Field:
     records_type: str = "Records"
 
     def shape(self) -> tuple[object, ...]:
-        """What two fields must share to be the same one; versions are merged."""
+        """What must be equal in two fields so that they can be merged over versions."""
         return self.name, self.wire_type, self.array, self.default, self.tag
 
 
@@ -117,7 +117,7 @@ class Struct:
     fields: list[Field]
 
     def signature(self) -> str:
-        """Equal for structs that look the same on the wire, in all versions and all the way down."""
+        """Equal for structs that are the same on the wire, in all versions, including their parts."""
         parts = [
             f"{field.shape()}{field.versions}{field.nullable_versions}"
             f"{field.struct.signature() if field.struct else ''}"
@@ -126,7 +126,7 @@ class Struct:
         return f"{self.name}{parts}"
 
     def walk(self) -> Iterator["Struct"]:
-        """This struct's parts, then itself: the order in which a module must define them."""
+        """The parts of this struct, then the struct itself: the order in which a module must define them."""
         for field in self.fields:
             if field.struct is not None:
                 yield from field.struct.walk()
@@ -200,7 +200,7 @@ def read_field(field: "dataclasses.Field[object]", version: int, structs: dict[s
 
 
 def parts(entity: type) -> Iterator[type]:
-    """The structs a message of one version is made of, itself last; one used twice comes twice."""
+    """The structs of a message in one version, the message last; a struct that is used twice comes twice."""
     for field in dataclasses.fields(entity):
         kind = inner_type(field.type)[0]
         if dataclasses.is_dataclass(kind):
@@ -209,7 +209,8 @@ def parts(entity: type) -> Iterator[type]:
 
 
 def merge(into: Struct, fields: list[Field]) -> None:
-    """Adds a newer version's fields, each after the one it follows there: wire order holds in both."""
+    """Add the fields of a newer version, each after the field it follows there, so that the order on the wire
+    is right for both."""
     position = 0
     for field in fields:
         known = next((index for index, own in enumerate(into.fields) if own.name == field.name), None)
@@ -246,7 +247,7 @@ def versions_of(api: str) -> list[int]:
 
 
 def separate_names(request: Struct, response: Struct) -> None:
-    """Same name, different shape: both get their direction as a prefix."""
+    """If a struct of the request and one of the response have the same name but differ, both get a prefix."""
     ours = {struct.name: struct for struct in request.walk()}
     theirs = {struct.name: struct for struct in response.walk()}
     clashing = [name for name in ours.keys() & theirs if ours[name].signature() != theirs[name].signature()]
@@ -328,7 +329,8 @@ def api_module(api: str) -> tuple[int, str]:
     assert (flexible, key) == (response_flexible, response_key)
     separate_names(request, response)
     for field in (field for struct in request.walk() for field in struct.fields):
-        # A broker reads requests, and what is read is a view of the frame; a response may hold file slices.
+        # A broker reads requests, and records in them are views of the frame; a response may hold file
+        # slices.
         field.records_type = "memoryview"
     constants = [
         f"API_KEY = {int(key)}",

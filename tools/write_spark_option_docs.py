@@ -23,27 +23,24 @@ orders = (
 )
 ```
 
-Spark finds the format by itself once the package is installed for the Python that runs Spark's workers
-(`PYSPARK_PYTHON`): there is no jar. Columns, options and their meaning are those of Spark's own Kafka
-connector, so a query is moved by changing the name of its format; what is new is marked by *ours*. A wrong or
-unknown option is an error.
+Spark finds the format if the package is installed for the Python that runs Spark's workers
+(`PYSPARK_PYTHON`); no jar is needed. Columns and options are those of Spark's own Kafka connector, so to move
+a query you only change the name of its format. New options are marked *ours*. A wrong or unknown option is an
+error.
 
-- **Columns**: `key`, `value` (binary), `topic`, `partition`, `offset`, `timestamp`, `timestampType`, and
-  `headers` on request. Reading fewer is faster: give `columns`, or a schema (`.schema("value binary, offset
-  long")`).
-- **Settings of the client** are given with `kafka.` before their names: `kafka.request.timeout.ms`.
-- **With `decode`** the columns are those of the value, and the record's own are `_key`, `_offset` and so on,
-  where the schema names them; `_error` says why a value could not be decoded (`badRecords=null`). JSON is
-  read by Arrow, whole batches at a time: a field that is no value of its column's type makes a value bad,
-  fields without a column are passed over, and times are ISO 8601. Avro is read value by value.
-- **Dead letters** (`badRecords=dlq:<topic>`) are written by the tasks that find them: a task that is tried
-  again, or a query that reads its source twice (a sort does), writes them again. Their headers are
-  `barnabas.error`, `barnabas.topic`, `barnabas.partition`, `barnabas.offset` and `barnabas.timestamp`.
-- **A stream that fails in its first batch** reads the very same offsets when it is started again. With
-  `commitOffsets` it also begins where it began before, if it was stopped before that batch was planned.
-- **Records that are gone** before they were read make a query fail with a sentence that names them, unless
-  `failOnDataLoss` is false.
-"""
+  - **Columns**: `key`, `value` (binary), `topic`, `partition`, `offset`, `timestamp`, `timestampType`, and
+  `headers` if requested. Reading fewer columns is faster: set `columns`, or give a schema (`.schema("value
+  binary, offset long")`). - **Settings of the client** are options that begin with `kafka.`, such as
+  `kafka.request.timeout.ms`. - **With `decode`** the columns are those of the value. The record's own columns
+  are `_key`, `_offset` and so on, if the schema names them; `_error` says why a value could not be decoded
+  (`badRecords=null`). Arrow reads JSON in whole batches: a value is bad if a field does not have the type of
+  its column, fields without a column are ignored, and times are ISO 8601. Avro is read value by value. -
+  **Dead letters** (`badRecords=dlq:<topic>`) are written by tasks: a task that is tried again, or a query
+  that reads its source twice (as for a sort), writes them again. Their headers are `barnabas.error`,
+  `barnabas.topic`, `barnabas.partition`, `barnabas.offset` and `barnabas.timestamp`. - **A stream that fails
+  in its first batch** reads the same offsets when it is started again. With `commitOffsets` it also begins at
+  the same offsets if it was stopped before that batch was planned. - **Records that were deleted** before the
+  query had read them make it fail with an error that names them, unless `failOnDataLoss` is false. """
 
 NEW = frozenset(
     {
@@ -90,28 +87,26 @@ WRITING = """
 )
 ```
 
-- **Columns**: `value` and perhaps `key` (string or binary; a null value is a tombstone), `headers`
-  (array of struct of key and value), `topic` (where the option is not given), `partition` (int; where it is
-  null, the murmur2 hash of the key decides, as with Kafka's own clients, and without a key the partitions
-  have their turns, a batch each). Other columns are an error, but for `offset` and `timestampType`, which are
-  passed over, and `timestamp`, which counts with `includeTimestamp`.
-- **At least once**: tasks write with idempotent producers, while the query runs. A task, batch or job that is
-  tried again writes its rows again.
-- **Exactly once**: tasks only encode their rows. When all of a batch is there, the driver fences whoever had
-  its transactional.id before, looks at the marker (the offset and metadata that the group of that name has
-  for partition 0 of the topic), and passes over a batch that it names; else all rows and the new marker are
-  written in one transaction. So the rows of a batch appear together, and once, to readers with
-  `read_committed`, whatever is killed when, and no matter whether a batch would come out the same when it is
-  tried again. A job (`df.write`) is one transaction; if it is run twice it writes twice.
-- **Output modes** of streams are `append` and `complete`: Spark offers sinks written in Python no `update`.
-- **The group of the marker** is listed with the others; what tools say of its lag means nothing. Deleting it,
-  or its offset, is losing the marker.
-- **Permissions** for exactly once, where there are any: to use the transactional.id and to read the group of
-  the same name, beside writing to the topics.
-- Until a transaction whose driver died is ended, by the driver's next start or after
-  `kafka.transaction.timeout.ms`, readers with `read_committed` wait at its first record.
-- All rows of a batch pass through the driver, about 100 MB/s as encoded: compress them
-  (`kafka.compression.type`), and limit batches with `maxOffsetsPerTrigger` or `maxBytesPerTrigger`.
+  - **Columns**: `value` and, if you like, `key` (string or binary; a null value is a tombstone), `headers`
+  (array of struct of key and value), `topic` (if the option is not set), and `partition` (int). If
+  `partition` is null, the murmur2 hash of the key chooses the partition, as in Kafka's own clients; rows
+  without a key are spread over the partitions, a batch each. `offset` and `timestampType` are ignored,
+  `timestamp` is used with `includeTimestamp`, and other columns are an error. - **At least once**: tasks
+  write with idempotent producers while the query runs. A task, batch or job that is tried again writes its
+  rows again. - **Exactly once**: tasks only encode their rows. When a batch is complete, the driver fences
+  earlier users of its transactional.id and reads the marker (the committed offset and metadata of the group
+  with that name, for partition 0 of the topic). If the marker shows that the batch was written, it is
+  skipped; otherwise all rows and the new marker are written in one transaction. So the rows of a batch become
+  visible together, and once, to consumers with `read_committed`, whichever process is killed at any time,
+  even if a batch that is tried again has different rows. A job (`df.write`) is one transaction; if it runs
+  twice, it writes twice. - **Output modes** of streams are `append` and `complete`: Spark does not allow
+  `update` for sinks written in Python. - **The group of the marker** appears in the list of groups; its lag
+  means nothing. If you delete it or its offset, the marker is lost. - **Permissions** for exactly once, if
+  the cluster checks them: use the transactional.id, read the group with the same name, and write to the
+  topics. - If a driver dies, consumers with `read_committed` wait at the first record of its transaction
+  until the driver is started again or `kafka.transaction.timeout.ms` has passed. - All rows of a batch go
+  through the driver, at about 100 MB/s encoded: compress them (`kafka.compression.type`), and limit batches
+  with `maxOffsetsPerTrigger` or `maxBytesPerTrigger`.
 
 """
 

@@ -1,1 +1,1 @@
-"""Kafka's wire protocol: canonical messages, their codec, and the adapter between versions."""
+"""Kafka's wire protocol: messages, their codec, and the conversion between versions of some messages."""

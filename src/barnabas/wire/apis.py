@@ -1,4 +1,4 @@
-"""The APIs by key: their message classes, versions and header rules, loaded when first asked for."""
+"""The APIs by key: their message classes, versions and header rules, loaded when they are first used."""
 
 from functools import cache
 from importlib import import_module
@@ -23,13 +23,13 @@ class Api(NamedTuple):
         return version >= self.flexible_from
 
     def has_flexible_response_header(self, version: int) -> bool:
-        """ApiVersions answers with the oldest header always: its reader does not know our version yet."""
+        """ApiVersions is always answered with the oldest header: the client does not know our version yet."""
         return version >= self.flexible_from and self.key != API_VERSIONS_KEY
 
 
 @cache
 def api_of(key: int) -> Api | None:
-    """The API with that key, or None when there is none."""
+    """The API with that key, or None if we have no messages for it."""
     name = MODULES.get(key)
     if name is None:
         return None
