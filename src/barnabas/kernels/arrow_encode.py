@@ -1,19 +1,19 @@
 # cython: boundscheck=False, wraparound=False
-"""Rows of Arrow columns as record batches (magic 2) by partition, with no Python object per row.
+"""Rows of Arrow columns as record batches (magic 2) by partition, with no Python object for each row.
 
-Columns come as the buffers that Arrow has: end offsets of 64 bits, bytes, validity bits. Every offset is
-checked against the bytes it points into."""
+Columns are given as Arrow's buffers: end offsets of 64 bits, bytes, validity bits. Every offset is checked
+against the bytes it points into."""
 
 import cython
 
 if cython.compiled:
     from cython.cimports.barnabas.kernels.hashing import hash_of_key
-    from cython.cimports.barnabas.kernels.shared import uncleared, varint_size, write_varint
+    from cython.cimports.barnabas.kernels.shared import HEADER_SIZE, uncleared, varint_size, write_varint
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_Resize
     from cython.cimports.libc.string import memcpy, memset
 else:
     from barnabas.kernels.hashing import hash_of_key
-    from barnabas.kernels.shared import uncleared, varint_size, write_varint
+    from barnabas.kernels.shared import HEADER_SIZE, uncleared, varint_size, write_varint
 
 Size = cython.typedef(cython.Py_ssize_t)
 Long = cython.typedef(cython.longlong)
@@ -21,9 +21,19 @@ Input = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 Ends = cython.typedef(cython.pointer[cython.const[cython.longlong]])
 Output = cython.typedef(cython.pointer[cython.uchar])
 
-HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
-# More than a record's five varints and its attributes can take.
+# More than the five varints and the attributes of a record can need.
 RECORD_OVERHEAD = cython.declare(cython.Py_ssize_t, 40)
+
+# Where a row has its key and value, how many headers it has, and the bytes of all these when they are
+# written.
+Row = cython.struct(
+    key_start=cython.Py_ssize_t,
+    key_length=cython.Py_ssize_t,
+    value_start=cython.Py_ssize_t,
+    value_length=cython.Py_ssize_t,
+    header_count=cython.Py_ssize_t,
+    size=cython.Py_ssize_t,
+)
 
 
 @cython.cclass
@@ -63,7 +73,7 @@ class BytesInput:
 @cython.inline
 @cython.exceptval(check=False)
 def _bounds(column: BytesInput, row: Size) -> tuple[Size, Size]:
-    """(start, length) of a row; the length is -1 for null and -2 where the buffers do not hold it."""
+    """(start, length) of a row; the length is -1 for null and -2 if the row reaches beyond the buffers."""
     place: Size = column.first + row
     start: Long
     end: Long
@@ -84,35 +94,38 @@ def _bounds(column: BytesInput, row: Size) -> tuple[Size, Size]:
 def largest_row(values: BytesInput, keys: BytesInput | None, rows: Size) -> int:
     """The bytes of key and value in the row that has most of them."""
     row: Size
+    _start: Size
     length: Size
     size: Size
-    found: Size = 0
+    largest: Size = 0
     for row in range(rows):
-        size = _bounds(values, row)[1]
+        _start, size = _bounds(values, row)
         if size < 0:
             size = 0
         if keys is not None:
-            length = _bounds(keys, row)[1]
+            _start, length = _bounds(keys, row)
             if length > 0:
                 size += length
-        if size > found:
-            found = size
-    return found
+        if size > largest:
+            largest = size
+    return largest
 
 
 @cython.cclass
-class OpenBatch:
-    """A batch that grows: room for its header, then records. What is not written yet is not cleared."""
+class EncodedBatch:
+    """A batch of one partition: room for its header, then records. The rest is not cleared."""
 
-    data: bytearray
+    partition = cython.declare(cython.Py_ssize_t, visibility="readonly")
+    data = cython.declare(bytearray, visibility="readonly")
+    count = cython.declare(cython.Py_ssize_t, visibility="readonly")
+    base_timestamp = cython.declare(cython.longlong, visibility="readonly")
+    max_timestamp = cython.declare(cython.longlong, visibility="readonly")
     target: Output
     capacity: Size
     size: Size
-    count: Size
-    base_timestamp: Long
-    max_timestamp: Long
 
-    def __init__(self, capacity: Size, timestamp: Long) -> None:
+    def __init__(self, partition: Size, capacity: Size, timestamp: Long) -> None:
+        self.partition = partition
         self.data = uncleared(capacity)
         if cython.compiled:
             self.target = cython.cast(Output, PyByteArray_AS_STRING(self.data))
@@ -129,16 +142,16 @@ class OpenBatch:
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _put_bytes(target: Output, position: Size, column: BytesInput, place: tuple[Size, Size]) -> Size:
-    """Write a length, -1 for null, and the bytes at that start; gives the position after them."""
-    position = write_varint(target, position, place[1])
-    if place[1] <= 0:
+def _write_bytes(target: Output, position: Size, column: BytesInput, start: Size, length: Size) -> Size:
+    """Write a length, -1 for null, and the bytes at `start`; returns the position after them."""
+    position = write_varint(target, position, length)
+    if length <= 0:
         return position
     if cython.compiled:
-        memcpy(target + position, column.data + place[0], place[1])
+        memcpy(target + position, column.data + start, length)
     else:
-        target[position : position + place[1]] = column.data[place[0] : place[0] + place[1]]
-    return position + place[1]
+        target[position : position + length] = column.data[start : start + length]
+    return position + length
 
 
 @cython.cclass
@@ -149,7 +162,7 @@ class TableEncoder:
     open_batches: list
     spread: list
     turn: cython.Py_ssize_t
-    whose_turn: cython.Py_ssize_t
+    next_partition: cython.Py_ssize_t
     finished_bytes: cython.Py_ssize_t
     partitions: cython.Py_ssize_t
     batch_bytes: cython.Py_ssize_t
@@ -160,7 +173,6 @@ class TableEncoder:
     names: BytesInput
     header_values: BytesInput
     header_ends: cython.const[cython.longlong][::1]
-    first_header: cython.Py_ssize_t
     numbers: cython.const[cython.int][::1]
     timestamps: cython.const[cython.longlong][::1]
     timestamp: cython.longlong
@@ -174,12 +186,12 @@ class TableEncoder:
         ignores_keys: bool = False,
     ) -> None:
         if partitions < 1 or not spread or min(spread) < 0 or max(spread) >= partitions:
-            raise ValueError("rows are spread over partitions that there are")
+            raise ValueError(f"rows must be spread over partitions from 0 to {partitions - 1}, not {spread}")
         self.finished = []
         self.open_batches = [None] * partitions
         self.spread = list(spread)
         self.turn = 0
-        self.whose_turn = spread[0]
+        self.next_partition = spread[0]
         self.finished_bytes = 0
         self.partitions = partitions
         self.batch_bytes = batch_bytes
@@ -190,15 +202,17 @@ class TableEncoder:
         self,
         values: BytesInput,
         keys: BytesInput | None,
-        headers: tuple | None,
+        header_names: BytesInput | None,
+        header_values: BytesInput | None,
+        header_ends: object,
         numbers: object,
         timestamps: object,
     ) -> None:
         self.values = values
         self.keys = keys
-        self.names = None
-        if headers is not None:
-            self.first_header, self.header_ends, self.names, self.header_values = headers
+        self.names = header_names
+        self.header_values = header_values
+        self.header_ends = header_ends
         self.numbers = numbers
         self.timestamp = 0
         self.timestamps = None
@@ -210,10 +224,10 @@ class TableEncoder:
     def encode(
         self, row: cython.Py_ssize_t, end: cython.Py_ssize_t, bytes_max: cython.Py_ssize_t
     ) -> cython.Py_ssize_t:
-        """Encode rows from `row` to `end` until `bytes_max` bytes are finished; gives the row to go on at."""
+        """Encode rows from `row` to `end` until `bytes_max` bytes are finished; returns the next row."""
         self.finished_bytes = 0
         if row < 0:
-            raise ValueError("a row is not negative")
+            raise ValueError(f"a row cannot be negative: {row}")
         while row < end and self.finished_bytes < bytes_max:
             _encode_row(self, row)
             row += 1
@@ -230,7 +244,7 @@ class TableEncoder:
 @cython.cfunc
 @cython.exceptval(-1)
 def _close(encoder: TableEncoder, partition: cython.Py_ssize_t) -> cython.int:
-    batch: OpenBatch = encoder.open_batches[partition]
+    batch: EncodedBatch = encoder.open_batches[partition]
     data: bytearray = batch.data
     encoder.open_batches[partition] = None
     if cython.compiled:
@@ -238,10 +252,10 @@ def _close(encoder: TableEncoder, partition: cython.Py_ssize_t) -> cython.int:
     else:
         del data[batch.size :]
     encoder.finished_bytes += batch.size
-    encoder.finished.append((partition, data, batch.count, batch.base_timestamp, batch.max_timestamp))
-    if encoder.whose_turn == partition:
+    encoder.finished.append(batch)
+    if encoder.next_partition == partition:
         encoder.turn = (encoder.turn + 1) % len(encoder.spread)
-        encoder.whose_turn = encoder.spread[encoder.turn]
+        encoder.next_partition = encoder.spread[encoder.turn]
     return 0
 
 
@@ -251,8 +265,8 @@ def _close(encoder: TableEncoder, partition: cython.Py_ssize_t) -> cython.int:
 def _headers_size(
     encoder: TableEncoder, row: cython.Py_ssize_t
 ) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
-    """(number of headers, bytes they take when written); the number is -2 where the buffers lie."""
-    place: cython.Py_ssize_t = encoder.first_header + row
+    """(number of headers, their bytes when written); the number is -2 if they reach beyond the buffers."""
+    place: cython.Py_ssize_t = row
     start: cython.longlong
     end: cython.longlong
     index: cython.longlong
@@ -282,71 +296,65 @@ def _headers_size(
 def _partition(
     encoder: TableEncoder, row: cython.Py_ssize_t, start: cython.Py_ssize_t, length: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
-    """The partition that the row names, else the one of its key, else the one whose turn it is."""
+    """The partition that the row names, otherwise that of its key, otherwise the next one in turn."""
     number: cython.Py_ssize_t
     if encoder.numbers is not None:
         if row >= encoder.numbers.shape[0]:
-            raise ValueError("there are fewer partitions than rows")
+            raise ValueError(f"the partition column ends before row {row}")
         number = encoder.numbers[row]
         if number >= encoder.partitions:
-            raise ValueError(f"row {row} is for partition {number}, and there are {encoder.partitions}")
+            raise ValueError(
+                f"row {row} is for partition {number}; partitions are 0 to {encoder.partitions - 1}"
+            )
         if number >= 0:
             return number
     if length >= 0 and not encoder.ignores_keys:
         return (
             cython.cast(cython.Py_ssize_t, hash_of_key(encoder.keys.data, start, length)) % encoder.partitions
         )
-    return encoder.whose_turn
+    return encoder.next_partition
 
 
 @cython.cfunc
 @cython.exceptval(-1)
-def _encode_row(encoder: TableEncoder, row: cython.Py_ssize_t) -> cython.int:
-    batch: OpenBatch
-    key_start: cython.Py_ssize_t = 0
-    key_length: cython.Py_ssize_t = -1
-    value_start: cython.Py_ssize_t
-    value_length: cython.Py_ssize_t
-    headers: cython.Py_ssize_t = 0
-    size: cython.Py_ssize_t = 0
+def _encode_row(encoder: TableEncoder, index: cython.Py_ssize_t) -> cython.int:
+    row: Row = Row(key_start=0, key_length=-1, value_start=0, value_length=-1, header_count=0, size=0)
     timestamp: cython.longlong = encoder.timestamp
     if encoder.timestamps is not None:
-        if row >= encoder.timestamps.shape[0]:
-            raise ValueError("there are fewer timestamps than rows")
-        timestamp = encoder.timestamps[row]
+        if index >= encoder.timestamps.shape[0]:
+            raise ValueError(f"the timestamp column ends before row {index}")
+        timestamp = encoder.timestamps[index]
     if encoder.keys is not None:
-        key_start, key_length = _bounds(encoder.keys, row)
-    value_start, value_length = _bounds(encoder.values, row)
+        row.key_start, row.key_length = _bounds(encoder.keys, index)
+    row.value_start, row.value_length = _bounds(encoder.values, index)
     if encoder.names is not None:
-        headers, size = _headers_size(encoder, row)
-    if key_length < -1 or value_length < -1 or headers < 0:
-        raise ValueError(f"row {row} reaches beyond its buffers, or a header has no name")
-    size += (key_length if key_length > 0 else 0) + (value_length if value_length > 0 else 0)
-    if size > encoder.record_bytes_max - HEADER_SIZE:
-        raise OverflowError(f"row {row} has {size} bytes")
-    batch = _batch_for(encoder, row, (key_start, key_length), size, timestamp)
-    _write(encoder, batch, row, timestamp, (key_start, key_length, value_start, value_length, headers, size))
+        row.header_count, row.size = _headers_size(encoder, index)
+    if row.key_length < -1 or row.value_length < -1 or row.header_count < 0:
+        raise ValueError(f"row {index} reaches beyond its buffers, or a header has no name")
+    row.size += (row.key_length if row.key_length > 0 else 0) + (
+        row.value_length if row.value_length > 0 else 0
+    )
+    if row.size > encoder.record_bytes_max - HEADER_SIZE:
+        raise OverflowError(f"row {index} has {row.size} bytes")
+    _write(encoder, _batch_for(encoder, index, row, timestamp), index, row, timestamp)
     return 0
 
 
 @cython.cfunc
 def _batch_for(
-    encoder: TableEncoder,
-    row: cython.Py_ssize_t,
-    key: tuple[cython.Py_ssize_t, cython.Py_ssize_t],
-    size: cython.Py_ssize_t,
-    timestamp: cython.longlong,
-) -> OpenBatch:
-    """The batch of the row's partition, with room for `size` bytes."""
-    partition: cython.Py_ssize_t = _partition(encoder, row, key[0], key[1])
-    batch: OpenBatch = encoder.open_batches[partition]
-    while batch is not None and batch.size + size + RECORD_OVERHEAD > batch.capacity:
+    encoder: TableEncoder, index: cython.Py_ssize_t, row: Row, timestamp: cython.longlong
+) -> EncodedBatch:
+    """The batch of the partition of the row, with room for it."""
+    partition: cython.Py_ssize_t = _partition(encoder, index, row.key_start, row.key_length)
+    batch: EncodedBatch = encoder.open_batches[partition]
+    needed: cython.Py_ssize_t = row.size + RECORD_OVERHEAD
+    while batch is not None and batch.size + needed > batch.capacity:
         _close(encoder, partition)
-        # Without a key it is another partition's turn, which may have a full batch as well.
-        partition = _partition(encoder, row, key[0], key[1])
+        # A row without a key now goes to the next partition in turn, whose batch may be full, too.
+        partition = _partition(encoder, index, row.key_start, row.key_length)
         batch = encoder.open_batches[partition]
     if batch is None:
-        batch = OpenBatch(max(encoder.batch_bytes, HEADER_SIZE + size + RECORD_OVERHEAD), timestamp)
+        batch = EncodedBatch(partition, max(encoder.batch_bytes, HEADER_SIZE + needed), timestamp)
         encoder.open_batches[partition] = batch
     return batch
 
@@ -356,43 +364,36 @@ def _batch_for(
 @cython.exceptval(check=False)
 def _write(
     encoder: TableEncoder,
-    batch: OpenBatch,
-    row: cython.Py_ssize_t,
+    batch: EncodedBatch,
+    index: cython.Py_ssize_t,
+    row: Row,
     timestamp: cython.longlong,
-    found: tuple[
-        cython.Py_ssize_t,
-        cython.Py_ssize_t,
-        cython.Py_ssize_t,
-        cython.Py_ssize_t,
-        cython.Py_ssize_t,
-        cython.Py_ssize_t,
-    ],
 ) -> cython.void:
     """Append the record to the batch, which has room for it."""
     start: Size
     length: Size
-    index: Long
+    header: Long
     target: Output = batch.target
     position: Size = batch.size
     delta: Long = timestamp - batch.base_timestamp
-    size: Size = found[5] + 1 + varint_size(delta) + varint_size(batch.count)
-    size += varint_size(found[1]) + varint_size(found[3]) + varint_size(found[4])
+    size: Size = row.size + 1 + varint_size(delta) + varint_size(batch.count)
+    size += varint_size(row.key_length) + varint_size(row.value_length) + varint_size(row.header_count)
     position = write_varint(target, position, size)
     target[position] = 0
     position = write_varint(target, position + 1, delta)
     position = write_varint(target, position, batch.count)
-    if found[1] < 0:
+    if row.key_length < 0:
         position = write_varint(target, position, -1)
     else:
-        position = _put_bytes(target, position, encoder.keys, (found[0], found[1]))
-    position = _put_bytes(target, position, encoder.values, (found[2], found[3]))
-    position = write_varint(target, position, found[4])
-    for index in range(found[4]):
-        row_of_header: Size = cython.cast(Size, encoder.header_ends[encoder.first_header + row] + index)
-        start, length = _bounds(encoder.names, row_of_header)
-        position = _put_bytes(target, position, encoder.names, (start, length))
-        start, length = _bounds(encoder.header_values, row_of_header)
-        position = _put_bytes(target, position, encoder.header_values, (start, length))
+        position = _write_bytes(target, position, encoder.keys, row.key_start, row.key_length)
+    position = _write_bytes(target, position, encoder.values, row.value_start, row.value_length)
+    position = write_varint(target, position, row.header_count)
+    for header in range(row.header_count):
+        place: Size = cython.cast(Size, encoder.header_ends[index] + header)
+        start, length = _bounds(encoder.names, place)
+        position = _write_bytes(target, position, encoder.names, start, length)
+        start, length = _bounds(encoder.header_values, place)
+        position = _write_bytes(target, position, encoder.header_values, start, length)
     batch.size = position
     batch.count += 1
     if timestamp > batch.max_timestamp:

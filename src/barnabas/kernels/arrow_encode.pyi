@@ -5,16 +5,29 @@ class BytesInput:
 
 def largest_row(values: BytesInput, keys: BytesInput | None, rows: int) -> int: ...
 
+class EncodedBatch:
+    """A finished batch: `data` has room for a header, then the records."""
+
+    @property
+    def partition(self) -> int: ...
+    @property
+    def data(self) -> bytearray: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def base_timestamp(self) -> int: ...
+    @property
+    def max_timestamp(self) -> int: ...
+
 class TableEncoder:
-    """Batches that grow by rows, one per partition; those that are full, or ended by finish(), are in
-    `finished` for the caller to take: (partition, room for a header and the records, count, base timestamp,
-    highest timestamp).
+    """Batches that grow by rows, one for each partition. Batches that are full, or ended by finish(), are in
+    `finished`; the caller takes them from there.
 
-    A batch has up to `batch_bytes`; a larger record gets one of its own, up to `record_bytes_max`. Rows that
-    name no partition and have no key (or any, with `ignores_keys`) go to the partitions of `spread` in turn,
-    a batch to each."""
+    A batch has up to `batch_bytes`; a larger record gets a batch of its own, up to `record_bytes_max`. Rows
+    that name no partition and have no key (or any key, with `ignores_keys`) go to the partitions of `spread`
+    in turn, one batch to each."""
 
-    finished: list[tuple[int, bytearray, int, int, int]]
+    finished: list[EncodedBatch]
 
     def __init__(
         self,
@@ -28,16 +41,18 @@ class TableEncoder:
         self,
         values: BytesInput,
         keys: BytesInput | None,
-        headers: tuple[int, Any, BytesInput, BytesInput] | None,
+        header_names: BytesInput | None,
+        header_values: BytesInput | None,
+        header_ends: Any,
         numbers: Any,
         timestamps: Any,
     ) -> None:
-        """The columns that encode() reads. `headers` are a first place, the rows' end offsets, names and
-        values; `numbers` partitions of 32 bits, below 0 where the row names none; `timestamps` ms, or one for
-        all rows."""
+        """Set the columns that encode() reads. The headers of row `i` are those from header_ends[i] to
+        header_ends[i + 1]. `numbers` are partitions of 32 bits, negative if the row names none. `timestamps`
+        are milliseconds, or one number for all rows."""
     def encode(self, row: int, end: int, bytes_max: int) -> int:
-        """Encode rows until `end`, or until so many bytes were finished; gives the row to go on at.
+        """Encode rows until `end`, or until so many bytes are finished; returns the row to continue at.
 
-        ValueError where a column is shorter than it says or names no partition there is; OverflowError where
+        Raises ValueError if a column is too short or names a partition that does not exist, OverflowError if
         a row is larger than record_bytes_max. The rows before it are encoded then."""
     def finish(self) -> None: ...

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
-from barnabas.kernels.arrow_encode import BytesInput, TableEncoder, largest_row
+from barnabas.kernels.arrow_encode import BytesInput, EncodedBatch, TableEncoder, largest_row
 from barnabas.records.arrow_module import compute, pyarrow
 from barnabas.records.batch import (
     HEADER_SIZE,
@@ -33,8 +33,6 @@ RECORD_BYTES_MAX = 1 << 30
 # Finished batches are handed on in portions of about this size.
 PORTION_BYTES = 1 << 20
 _NO_BYTES = memoryview(b"")
-# Partition, room for a header and the records, count, base timestamp, highest timestamp.
-Finished = tuple[int, bytearray, int, int, int]
 
 
 class Encoding(NamedTuple):
@@ -64,7 +62,7 @@ def record_batches(table: Any) -> list[Any]:
     return found
 
 
-def encoded(batches: Sequence[Any], encoding: Encoding) -> Iterator[list[Finished]]:
+def encoded(batches: Sequence[Any], encoding: Encoding) -> Iterator[list[EncodedBatch]]:
     """Portions of finished batches, each with room for its header at the front.
 
     ValueError where a column cannot be read so; OverflowError where a row is larger than record_bytes_max,
@@ -82,13 +80,9 @@ def encoded(batches: Sequence[Any], encoding: Encoding) -> Iterator[list[Finishe
     inputs = [_inputs(batch, encoding.record_bytes_max) for batch in batches]
     for batch, (values, keys) in zip(batches, inputs, strict=True):
         names = batch.schema.names
-        encoder.load(
-            values,
-            keys,
-            _headers(batch.column("headers")) if "headers" in names else None,
-            _numbers(batch),
-            _times(batch.column("timestamp"), now_ms) if "timestamp" in names else now_ms,
-        )
+        headers = _headers(batch.column("headers")) if "headers" in names else NO_HEADERS
+        times = _times(batch.column("timestamp"), now_ms) if "timestamp" in names else now_ms
+        encoder.load(values, keys, headers.names, headers.values, headers.ends, _numbers(batch), times)
         row = 0
         while row < batch.num_rows:
             row = encoder.encode(row, batch.num_rows, PORTION_BYTES)
@@ -112,20 +106,19 @@ def encode_batches(
     codec = CODECS[compression]
     encoding = Encoding(partition_count, batch_bytes, record_bytes_max)
     return [
-        (partition, _sealed(data, facts, codec), facts[0])
+        (batch.partition, _sealed(batch, codec), batch.count)
         for portion in encoded(record_batches(table), encoding)
-        for partition, data, *facts in portion
+        for batch in portion
     ]
 
 
-def _taken(encoder: TableEncoder) -> list[Finished]:
-    found = list(encoder.finished)
+def _taken(encoder: TableEncoder) -> list[EncodedBatch]:
+    finished = list(encoder.finished)
     encoder.finished.clear()
-    return found
+    return finished
 
 
-def _sealed(data: bytearray, facts: list[int], codec: int) -> bytearray:
-    count, base_timestamp, max_timestamp = facts
+def _sealed(batch: EncodedBatch, codec: int) -> bytearray:
     header = BatchHeader(
         base_offset=0,
         length=0,
@@ -133,15 +126,15 @@ def _sealed(data: bytearray, facts: list[int], codec: int) -> bytearray:
         magic=MAGIC,
         crc=0,
         attributes=codec,
-        last_offset_delta=count - 1,
-        base_timestamp=base_timestamp,
-        max_timestamp=max_timestamp,
+        last_offset_delta=batch.count - 1,
+        base_timestamp=batch.base_timestamp,
+        max_timestamp=batch.max_timestamp,
         producer_id=NO_PRODUCER_ID,
         producer_epoch=NO_PRODUCER_EPOCH,
         base_sequence=NO_SEQUENCE,
-        count=count,
+        count=batch.count,
     )
-    records = memoryview(data)[HEADER_SIZE:]
+    records = memoryview(batch.data)[HEADER_SIZE:]
     return seal(header, compress(codec, records) if codec else records)
 
 
@@ -180,7 +173,18 @@ def _numbers_of(buffer: Any, code: Literal["i", "q"], width: int) -> Any:
     return view[: len(view) // width * width].cast(code)
 
 
-def _headers(column: Any) -> tuple[int, Any, BytesInput, BytesInput]:
+class _Headers(NamedTuple):
+    """The headers of all rows; row `i` has those from ends[i] to ends[i + 1]."""
+
+    names: BytesInput | None
+    values: BytesInput | None
+    ends: Any
+
+
+NO_HEADERS = _Headers(None, None, None)
+
+
+def _headers(column: Any) -> _Headers:
     arrow, functions = pyarrow(), compute()
     kind = column.type
     if arrow.types.is_map(kind):
@@ -194,11 +198,10 @@ def _headers(column: Any) -> tuple[int, Any, BytesInput, BytesInput]:
     start = arrow.array([0], arrow.int64())
     ends = functions.cumulative_sum(arrow.concat_arrays([start, lengths]))
     names, values = column.flatten().flatten()
-    return (
-        0,
-        _numbers_of(ends.buffers()[1], "q", 8),
+    return _Headers(
         _input(_binary(names, "headers")),
         _input(_binary(values, "headers")),
+        _numbers_of(ends.buffers()[1], "q", 8),
     )
 
 

@@ -49,12 +49,9 @@ def loaded(kernel: Any, rows: list[Row], *, batch_bytes: int, first: int = 0, **
     encoder.load(
         column(kernel, [row[2] for row in rows], first),
         column(kernel, [row[1] for row in rows], first),
-        (
-            0,
-            memoryview(ends),
-            column(kernel, [name.encode() for name, _ in pairs]),
-            column(kernel, [value for _, value in pairs]),
-        ),
+        column(kernel, [name.encode() for name, _ in pairs]),
+        column(kernel, [value for _, value in pairs]),
+        memoryview(ends),
         memoryview(array("i", [row[4] for row in rows])),
         memoryview(array("q", [row[0] for row in rows])),
     )
@@ -62,15 +59,20 @@ def loaded(kernel: Any, rows: list[Row], *, batch_bytes: int, first: int = 0, **
 
 
 def encoded(kernel: Any, rows: list[Row], step: int = UNLIMITED, **options: Any) -> list[Any]:
+    """(partition, data, count, base timestamp, highest timestamp) of each batch."""
     encoder = loaded(kernel, rows, **options)
-    found: list[Any] = []
+    finished: list[Any] = []
     row = 0
     while row < len(rows):
         row = encoder.encode(row, len(rows), step)
-        found += encoder.finished
+        finished += encoder.finished
         encoder.finished.clear()
     encoder.finish()
-    return found + encoder.finished
+    finished += encoder.finished
+    return [
+        (batch.partition, batch.data, batch.count, batch.base_timestamp, batch.max_timestamp)
+        for batch in finished
+    ]
 
 
 @BOTH
@@ -173,21 +175,23 @@ def test_a_row_that_is_too_large_or_for_no_partition_is_refused(kernel: Any) -> 
         with pytest.raises(kind, match=complaint):
             encoder.encode(0, 2, UNLIMITED)
         encoder.finish()
-        assert [each[2] for each in encoder.finished] == [1]
+        assert [batch.count for batch in encoder.finished] == [1]
 
 
 @BOTH
 @pytest.mark.parametrize("ends", [[0, 5], [3, 2], [-1, 1], [0], []])
 @pytest.mark.parametrize("place", ["value", "key", "name"])
-def test_offsets_that_lie_are_refused(kernel: Any, ends: list[int], place: str) -> None:
-    lying = kernel.BytesInput(0, None, memoryview(array("q", ends)), memoryview(b"abcd"))
+def test_wrong_offsets_are_refused(kernel: Any, ends: list[int], place: str) -> None:
+    wrong = kernel.BytesInput(0, None, memoryview(array("q", ends)), memoryview(b"abcd"))
     fine = column(kernel, [b"x"])
     encoder = kernel.TableEncoder(1, 100, UNLIMITED, [0])
     header_ends = memoryview(array("q", (0, 1)))
     encoder.load(
-        lying if place == "value" else fine,
-        lying if place == "key" else None,
-        (0, header_ends, lying, fine) if place == "name" else None,
+        wrong if place == "value" else fine,
+        wrong if place == "key" else None,
+        wrong if place == "name" else None,
+        fine if place == "name" else None,
+        header_ends if place == "name" else None,
         None,
         7,
     )
@@ -201,11 +205,11 @@ def test_columns_that_are_too_short_are_refused(kernel: Any) -> None:
     two = column(kernel, [b"x", b"y"])
     numbers, times = memoryview(array("i", (0,))), memoryview(array("q", (0,)))
     for columns in (
-        (short_bits, None, None, None, 7),
-        (two, None, None, numbers, 7),
-        (two, None, None, None, times),
-        (two, None, (0, memoryview(array("q", (0, 0))), two, two), None, 7),
-        (two, None, (0, memoryview(array("q", (0, 0, -1))), two, two), None, 7),
+        (short_bits, None, None, None, None, None, 7),
+        (two, None, None, None, None, numbers, 7),
+        (two, None, None, None, None, None, times),
+        (two, None, two, two, memoryview(array("q", (0, 0))), None, 7),
+        (two, None, two, two, memoryview(array("q", (0, 0, -1))), None, 7),
     ):
         encoder = kernel.TableEncoder(1, 100, UNLIMITED, [0])
         encoder.load(*columns)

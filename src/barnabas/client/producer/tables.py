@@ -171,10 +171,10 @@ def encoded_batches(
     """Encode the rows, one portion at a time; yields each batch with the queue it belongs to."""
     try:
         for portion in encoded(batches, encoding):
-            for partition, data, *facts in portion:
-                queue = queues.queues[partition]
+            for each in portion:
+                queue = queues.queues[each.partition]
                 batch = ProducerBatch(queue.partition, encoding.batch_bytes, time.monotonic())
-                batch.adopt(data, *facts)
+                batch.adopt(each.data, each.count, each.base_timestamp, each.max_timestamp)
                 batch.pack(packing)
                 yield queue, batch
     except OverflowError as error:
