@@ -12,7 +12,7 @@ from barnabas.groups.records import record_type
 from barnabas.groups.settings import GroupSettings
 from barnabas.ids import Uuid
 
-# A record and the producer of its transaction, or the end of one and whether it committed.
+# A record and the producer of its transaction, or the end of a transaction and whether it committed.
 JournalEntry: TypeAlias = tuple[JournalRecord, Producer | None] | tuple[Producer, bool]
 OFFSET_TYPES = (0, 1)
 

@@ -230,7 +230,7 @@ def test_many_offsets_are_removed_in_portions(bench: MachineBench) -> None:
 
 def test_offsets_without_a_group_expire_too(bench: MachineBench) -> None:
     commit(bench, 7)
-    # Such a journal is left when the record of the group was lost, say to an older broker's mistake.
+    # There is such a journal if the record of the group was lost, for example by a defect.
     bench.machine.apply(JournalRecord(b"\x00\x02\x00\x05group", None), None)
     bench.journal.append((JournalRecord(b"\x00\x02\x00\x05group", None), None))
     assert listed(bench) == []

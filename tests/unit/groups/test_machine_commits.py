@@ -138,7 +138,7 @@ def test_a_transaction_needs_a_group_id_and_for_a_generation_a_group(bench: Mach
     assert txn_commit(bench, generation=3) == ErrorCode.ILLEGAL_GENERATION
 
 
-# Groups that are not there
+# Groups that do not exist
 
 
 def test_a_partition_of_a_topic_that_is_gone_is_still_fetched(bench: MachineBench) -> None:

@@ -57,7 +57,7 @@ def test_a_timer_that_belongs_to_no_group_is_a_defect(bench: MachineBench, key: 
         bench.machine.lapse(key, 0)
 
 
-# Changes of kind
+# Conversions
 
 
 def test_the_machine_is_what_the_runtime_needs() -> None:

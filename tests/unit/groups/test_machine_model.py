@@ -184,7 +184,7 @@ class Shards(RuleBasedStateMachine):
         if epoch == 0:
             request.rebalance_timeout_ms = 8_000
             request.topic_partitions = []
-            # Without names it subscribes by a pattern.
+            # Without names the member subscribes with a pattern.
             request.subscribed_topic_names = None if topics is None else list(topics)
             request.subscribed_topic_regex = "x.*" if topics is None else None
         elif owns is not None:

@@ -112,7 +112,7 @@ def store() -> OffsetStore:
     return OffsetStore()
 
 
-# Plain commits
+# Commits outside transactions
 
 
 def test_the_last_commit_counts_even_if_its_offset_is_lower(store: OffsetStore) -> None:

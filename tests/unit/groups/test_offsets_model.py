@@ -16,7 +16,7 @@ PARTITIONS = st.builds(TopicPartition, st.sampled_from(["x", "y"]), st.integers(
 PRODUCERS = st.integers(1, 3)
 OFFSETS = st.dictionaries(PARTITIONS, st.integers(0, 100), min_size=1)
 
-# A record and the producer whose transaction it is in, or the end of one.
+# A record and the producer of its transaction, or the end of a transaction.
 Entry = tuple[JournalRecord, int | None] | tuple[Producer, bool]
 Slot = tuple[str, TopicPartition]
 

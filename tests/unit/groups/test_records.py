@@ -41,7 +41,7 @@ ID_HEX = TOPIC_ID.hex()
 OFFSET_KEY = OffsetCommitKey(group="g", topic="t", partition=3)
 OFFSET_KEY_HEX = "0001 0001 67 0001 74 00000003"
 
-# Each record with its key and its value, written by hand from the schemas: spaces part the fields.
+# Each record with its key and its value, written by hand from the schemas; fields are separated by spaces.
 GOLDEN = {
     "offset, no topic id": (
         GroupRecord(

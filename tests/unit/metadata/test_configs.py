@@ -48,7 +48,7 @@ def test_lists_are_appended_to_and_subtracted_from(play):
         await prepare(stage)
         append = [(TOPIC, [ConfigChange("cleanup.policy", Operation.APPEND, "delete")])]
         assert await stage.controller.alter_configs(append) == [None]
-        # What the topic inherits is what it starts from, and that is the broker's own setting.
+        # The list begins with the inherited value, which is the broker's own setting.
         assert stage.image.topic_config("a")["cleanup.policy"] == "compact,delete"
         subtract = [(TOPIC, [ConfigChange("cleanup.policy", Operation.SUBTRACT, "compact")])]
         assert await stage.controller.alter_configs(subtract) == [None]

@@ -35,7 +35,7 @@ def test_a_controller_without_leadership_says_so(play):
 def test_a_controller_whose_epoch_is_over_cannot_write(play):
     async def story(stage):
         await stage.brokers(1)
-        # The store moves on while the decision is being written, before this controller hears of it.
+        # Another controller appends while the decision is written, before this one sees it.
         append = stage.store.append
 
         async def deposed_meanwhile(records, expected_offset, epoch):

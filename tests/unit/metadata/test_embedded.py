@@ -82,7 +82,7 @@ def test_a_cluster_id_is_made_once_and_another_is_refused(tmp_path):
         await store.close()
         with pytest.raises(StoreError, match=f"belongs to cluster {made}, not to another"):
             await EmbeddedStore.open(tmp_path / "m", cluster_id="another")
-        # The refusal has let go of the lock.
+        # After the refusal the lock is free.
         await (await EmbeddedStore.open(tmp_path / "m")).close()
 
     asyncio.run(story())

@@ -127,7 +127,7 @@ def test_a_conflict_waits_for_the_image_however_late_the_store_notifies(tmp_path
 
         store.append = overtaken_once
         await node.controller.create_topics([NewTopic("a")])
-        # Two attempts: the second was made on an image that has what the first ran into.
+        # Two attempts: the second was made on an image with the change that the first conflicted with.
         assert offsets == [1, 2]
         await node.close()
 

@@ -257,7 +257,7 @@ class TestSnapshot:
             await store.append(features(4), 3, epoch)
             await store.snapshot(image, epoch)
             await check(store)
-            # A reader who had all of it before is not sent back.
+            # A reader that had all of it before gets no older image.
             assert list(await store.read(3)) == [RecordBatch(3, features(4))]
             await store.append(features(5), 4, epoch)
             assert list(await store.read(4)) == [RecordBatch(4, features(5))]

@@ -72,7 +72,7 @@ def test_a_timeout_that_needs_a_new_id_waits_for_one(story: Any) -> None:
     story.has_ids = True
     lapse(story, timer.key)
     story.write_markers()
-    # KAFKA-20090: a late abort must not get an epoch that cannot be bumped any more.
+    # KAFKA-20090: a late abort must not get an epoch that cannot be raised any more.
     assert story.end((7, 32766), commit=False) is NONE
     assert story.given() == (4000, 0)
 

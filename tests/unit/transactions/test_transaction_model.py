@@ -61,7 +61,7 @@ class Write:
 class Client:
     producer: tuple[int, int] | None = None
     work: Work = field(default_factory=Work)
-    # How it wants to end, from the first request until an answer comes: till then it does nothing else.
+    # How it ends, from the first request until the answer; it does nothing else before that.
     wish: bool | None = None
 
 
@@ -298,7 +298,7 @@ class TransactionModel(RuleBasedStateMachine):
         self.machine = self.coordinator(self.machine.coordinator_epoch + 1)
         for record in self.journal:
             self.machine.apply(record, None)
-        # Markers of the old coordinator may still be under way.
+        # Markers of the old coordinator may still arrive.
         self.run(self.machine.loaded(self.now_ms))
 
     @rule()

@@ -166,7 +166,7 @@ def test_without_a_delay_the_first_wait_is_over_at_once() -> None:
     assert story.group.generation == 1
 
 
-# Rebalancer
+# Rebalances
 
 
 def test_a_second_member_makes_the_first_join_again() -> None:

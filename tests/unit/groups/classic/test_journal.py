@@ -190,7 +190,7 @@ def test_a_downgraded_group_goes_on_with_its_members() -> None:
     assert story.group.generation == 17
     known = [replace(member, protocols=protocols[1:]) for member in (one, two)]
     assert story.group.export().members == tuple(known)
-    # The broker may have died before it could say so: whoever loads the group sends all to join again.
+    # The broker may have died before that: a coordinator that loads the group makes all members join again.
     assert story.group.state_name == "PreparingRebalance"
     story.person("m1", member_id="m1", generation=17, protocols=dict(protocols))
     assert story.heartbeat("m1") is ErrorCode.REBALANCE_IN_PROGRESS

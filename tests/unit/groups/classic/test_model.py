@@ -17,7 +17,7 @@ from barnabas.wire.messages.join_group import JoinGroupResponse
 
 PARTITIONS = range(6)
 RANGE, STICKY = {"range": subscription("orders")}, {"sticky": subscription("orders", "bills")}
-# All know both protocols: only the chosen one survives a failover. Two processes may believe to be "s".
+# All members support both protocols: only the chosen one survives a failover. Two processes may use "s".
 TRAITS: dict[str, dict[str, object]] = {
     "old": {"version": 3, "protocols": RANGE | STICKY},
     "new": {"version": 9, "protocols": STICKY | RANGE},
@@ -197,7 +197,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
             and {person.generation for person in people} == {group.generation}
         )
 
-    # What always holds
+    # Invariants
 
     @invariant()
     def another_coordinator_would_read_the_same(self) -> None:

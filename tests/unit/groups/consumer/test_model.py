@@ -111,7 +111,7 @@ class ConsumerGroupModel(RuleBasedStateMachine):
     def the_coordinator_fails_over(self) -> None:
         self.story.fail_over()
 
-    # ---- what holds
+    # ---- invariants
 
     @invariant()
     def nobody_shares_a_partition(self) -> None:
