@@ -144,7 +144,7 @@ class Coordinator(Generic[M]):
             for _ in shard.load():
                 await asyncio.sleep(0)
         except Exception:
-            # Clients get COORDINATOR_LOAD_IN_PROGRESS and retry until this is mended.
+            # Clients get COORDINATOR_LOAD_IN_PROGRESS and retry until the cause is repaired.
             logger.exception("cannot load partition %d of %s", index, self.topic)
 
     def _close_shard(self, index: int) -> None:

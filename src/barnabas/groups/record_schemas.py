@@ -1,4 +1,4 @@
-"""The keys and values of `__consumer_offsets`, field by field as Kafka lays them out.
+"""The keys and values of `__consumer_offsets`, in Kafka's format.
 
 Keys are never flexible. Values are: those of KIP-848 from version 0, the two older ones from version 4."""
 
@@ -131,7 +131,7 @@ class SubscribedTopic(Message):
 
 
 class ConsumerGroupPartitionMetadataValue(Message):
-    """Written up to Kafka 4.0; since then a hash in ConsumerGroupMetadataValue takes its place."""
+    """Written up to Kafka 4.0; later versions have a hash in ConsumerGroupMetadataValue instead."""
 
     topics: list[SubscribedTopic] = EMPTY
 
@@ -159,7 +159,7 @@ class ClassicProtocol(Message):
 
 
 class ClassicMemberMetadata(Message):
-    """What a member that speaks the classic protocol said when it joined a consumer group."""
+    """What a member of the classic protocol sent when it joined a consumer group."""
 
     session_timeout_ms: int = 0
     supported_protocols: list[ClassicProtocol] = EMPTY
@@ -251,7 +251,7 @@ class ConsumerGroupCurrentMemberAssignmentKey(Message):
 class CurrentTopicPartitions(Message):
     topic_id: bytes = ZERO_UUID
     partitions: list[int] = EMPTY
-    # As long as `partitions` where it is given: the member epoch at which each one was assigned.
+    # If given, it has the member epoch at which each of `partitions` was assigned.
     assignment_epochs: list[int] | None = None
 
     FIELDS: ClassVar[tuple[Field, ...]] = (

@@ -3,9 +3,12 @@
 Rule 1: everything that changes a group is called through this module. Rule 2: no I/O, clock or asyncio here.
 Rule 3: decisions return a Step, and only `apply` changes durable state.
 
-state            what the records say              changes            what a request changes reconciliation
-how members get to the target     target_assignment  which member should have which partitions classic_members
-members of the classic protocol   migration          conversion from and to a classic group
+state              what the records say
+changes            what a request changes
+target_assignment  which member should have which partitions
+reconciliation     how members get there
+classic_members    members that use the classic protocol
+migration          conversion from and to a classic group
 
 EMPTY       no members                    RECONCILING  members have not reached the target yet
 ASSIGNING   a new target is needed        STABLE       all members have their target

@@ -1,10 +1,11 @@
 """Converts a group with members from the classic to the consumer protocol and back. Pure.
 
-Upgrade: the first member of the consumer protocol turns a classic group of consumers into a consumer
-group. The classic members stay, keep their partitions, and are told to join again. Downgrade: when only
-classic members are left, the group becomes a classic one. A timer (DOWNGRADE) starts this as a separate
-step. A second timer (DOWNGRADED) makes the classic group begin a rebalance. If the broker dies in between,
-the record without a leader has the same effect."""
+Upgrade: the first member of the consumer protocol turns a classic group of consumers into a consumer group.
+The classic members stay, keep their partitions, and are told to join again.
+
+Downgrade: when only classic members are left, the group becomes a classic one. A timer (DOWNGRADE) starts
+this as a separate step. A second timer (DOWNGRADED) makes the classic group begin a rebalance. If the broker
+dies in between, the record without a leader has the same effect."""
 
 from collections.abc import Collection, Iterable
 
