@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.coordinators import Coordinator
+from barnabas.broker.later import Later
 from barnabas.config.group import GroupConfig, group_config
 from barnabas.coordination.runtime import Shard
 from barnabas.coordination.step import Step, Waiter
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MINUTE_MS = 60_000
+# How many groups are looked at before others get their turn.
+GROUPS_PER_STEP = 100
 
 
 class ImageTopics:
@@ -62,17 +66,22 @@ class GroupCoordinator(Coordinator[GroupMachine]):
             lambda leader_epoch: GroupMachine(settings, topics),
             commit_timeout_ms=broker.config["offsets.commit.timeout.ms"],
         )
-        self._upkeep: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
         self._check_seconds = broker.config["offsets.retention.check.interval.ms"] / 1000
 
     def start(self) -> None:
-        self._upkeep = asyncio.get_running_loop().create_task(self._expire_regularly())
+        self._start_task(self._expire_regularly())
 
     async def close(self) -> None:
-        if self._upkeep is not None:
-            self._upkeep.cancel()
-            await asyncio.gather(self._upkeep, return_exceptions=True)
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await super().close()
+
+    def _start_task(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _refuse_waiting(self, shard: Shard[GroupMachine]) -> None:
         if shard.is_active:
@@ -82,22 +91,44 @@ class GroupCoordinator(Coordinator[GroupMachine]):
         """Topics were created, deleted or got partitions: remove old offsets, compute new assignments."""
         if not (difference.topics_deleted or difference.topics_created or difference.partitions_changed):
             return
+        deleted = {topic.name: topic.id for topic in difference.topics_deleted}
         for shard in list(self.shards()):
-            for topic in difference.topics_deleted:
-                name, topic_id = topic.name, topic.id
-                self._repeat(shard, lambda machine, now: machine.topic_deleted(name, topic_id))  # noqa: B023
+            if deleted:
+                self._start_task(self._remove_offsets(shard, deleted))
             self._run(shard, lambda machine, now_ms: machine.topics_changed(now_ms))
 
+    async def _remove_offsets(self, shard: Shard[GroupMachine], topics: Mapping[str, Uuid]) -> None:
+        def remove(group_ids: Sequence[str], machine: GroupMachine, now_ms: int) -> Step[bool]:
+            return machine.topics_deleted(group_ids, topics)
+
+        await self._repeat(shard, remove)
+
     async def _expire_regularly(self) -> None:
+        def expire(group_ids: Sequence[str], machine: GroupMachine, now_ms: int) -> Step[bool]:
+            return machine.expire_offsets(group_ids, now_ms)
+
         while True:
             await asyncio.sleep(self._check_seconds)
             for shard in list(self.shards()):
-                self._repeat(shard, lambda machine, now_ms: machine.expire_offsets(now_ms))
-                await asyncio.sleep(0)
+                await self._repeat(shard, expire)
 
-    def _repeat(self, shard: Shard[GroupMachine], decide: Callable[[GroupMachine, int], Step[bool]]) -> None:
-        """Remove in portions; the reply of a portion says whether there is more."""
-        _Repetition(lambda waiter: self._run(shard, decide, waiter)).start()
+    async def _repeat(
+        self,
+        shard: Shard[GroupMachine],
+        decide: Callable[[Sequence[str], GroupMachine, int], Step[bool]],
+    ) -> None:
+        """Run a step for all groups of a shard, some at a time, and again while its reply is True."""
+        all_ids = shard.machine.groups.ids()
+        for first in range(0, len(all_ids), GROUPS_PER_STEP):
+            step = partial(decide, all_ids[first : first + GROUPS_PER_STEP])
+            has_more = True
+            while has_more:
+                reply = Later()
+                if not self._run(shard, step, reply):
+                    return
+                has_more = await reply is True
+                # Others get their turn between two steps.
+                await asyncio.sleep(0)
 
     def _run(
         self,
@@ -111,30 +142,6 @@ class GroupCoordinator(Coordinator[GroupMachine]):
             logger.error("cannot remove or update entries of %s: %s", self.topic, error)
             return False
         return True
-
-
-class _Repetition:
-    """Repeats a step while its reply is True. The reply may come at once, or when replicas have the step.
-
-    `run` runs the step with this object as the waiter; it returns False if the step failed."""
-
-    def __init__(self, run: Callable[[Waiter], bool]) -> None:
-        self._run = run
-        self._is_running = False
-        self._has_more = False
-
-    def start(self) -> None:
-        self._is_running = self._has_more = True
-        while self._has_more:
-            self._has_more = False
-            if not self._run(self):
-                break
-        self._is_running = False
-
-    def resolve(self, answer: Any) -> None:
-        self._has_more = answer is True
-        if self._has_more and not self._is_running:
-            self.start()
 
 
 def client_of(call: Call) -> ClientInfo:

@@ -42,6 +42,9 @@ class GroupDirectory:
     def __iter__(self) -> Iterator[AnyGroup]:
         return iter(list(self._groups.values()))
 
+    def ids(self) -> list[str]:
+        return list(self._groups)
+
     def in_journal(self) -> Iterator[AnyGroup]:
         """The groups that a replay of the journal would give."""
         yield from self._replaced.values()

@@ -4,7 +4,7 @@ The machine finds the group, creates it or converts it. Everything else is done 
 consumer/) or for its offsets (offset_calls). The caller checks whether topics exist and whether the client is
 authorized. Errors are part of the answers."""
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import TypeVar
 
 from barnabas.coordination.step import JournalRecord, Producer, Step, Waiter, merged
@@ -191,9 +191,9 @@ class GroupMachine:
     def offset_delete(self, request: OffsetDeleteRequest) -> Step[OffsetDeleteResponse]:
         return self._offsets.delete(request)
 
-    def expire_offsets(self, now_ms: int) -> Step[bool]:
-        """Call this from time to time, and again at once while the reply is True."""
-        return self._offsets.expire(now_ms)
+    def expire_offsets(self, group_ids: Iterable[str], now_ms: int) -> Step[bool]:
+        """Remove expired offsets of these groups. Call this again while the reply is True."""
+        return self._offsets.expire(group_ids, now_ms)
 
     # ---- groups as a whole
 
@@ -232,10 +232,11 @@ class GroupMachine:
         consumers = [group for group in self.groups if isinstance(group, ConsumerGroup)]
         return merged(None, [group.topics_changed(now_ms) for group in consumers])
 
-    def topic_deleted(self, topic: str, topic_id: Uuid) -> Step[bool]:
-        """Remove the offsets of a deleted topic. Call this again while the reply is True, then call
-        `topics_changed`."""
-        return self._offsets.forget_topic(topic, topic_id)
+    def topics_deleted(self, group_ids: Iterable[str], topics: Mapping[str, Uuid]) -> Step[bool]:
+        """Remove the offsets that these groups have of deleted topics, which are given with their ids.
+
+        Call this again while the reply is True."""
+        return self._offsets.remove_topics(group_ids, topics)
 
     # ---- the journal and time
 

@@ -2,6 +2,7 @@
 
 Errors are part of the answers."""
 
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from barnabas.coordination.step import JournalRecord, Producer, Step
@@ -96,12 +97,14 @@ class OffsetCalls:
         response, records = offset_requests.delete(request, self._groups.offsets, group.is_subscribed_to)
         return Step(response, records)
 
-    # Offsets that are no longer needed; the reply says whether there is more to remove.
+    # Offsets of these groups that are no longer needed; the reply says whether there is more to remove.
 
-    def expire(self, now_ms: int) -> Step[bool]:
+    def expire(self, group_ids: Iterable[str], now_ms: int) -> Step[bool]:
         records: list[JournalRecord] = []
-        for group in self._groups:
-            records += self._expired(group, now_ms)
+        for group_id in group_ids:
+            group = self._groups.find(group_id)
+            if group is not None:
+                records += self._expired(group, now_ms)
             if len(records) >= REMOVALS_PER_STEP:
                 break
         return _portion(records)
@@ -115,8 +118,8 @@ class OffsetCalls:
             records += self._groups.tombstones(group)
         return records
 
-    def forget_topic(self, topic: str, topic_id: Uuid) -> Step[bool]:
-        return _portion(self._groups.offsets.removal_of_topic(topic, topic_id))
+    def remove_topics(self, group_ids: Iterable[str], topics: Mapping[str, Uuid]) -> Step[bool]:
+        return _portion(self._groups.offsets.removal_of_topics(group_ids, topics))
 
 
 def _portion(records: list[JournalRecord]) -> Step[bool]:

@@ -3,7 +3,7 @@
 A pure state machine. Only `apply` and `end_transaction` change it. Everything else reads, or returns the
 records that would change it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from barnabas.coordination.step import JournalRecord
@@ -82,13 +82,14 @@ class OffsetStore:
     def removal_of_group(self, group_id: str) -> list[JournalRecord]:
         return [offset_tombstone(group_id, partition) for partition in self._partitions(group_id)]
 
-    def removal_of_topic(self, topic: str, topic_id: Uuid) -> list[JournalRecord]:
-        """For a topic that was deleted. Offsets of another topic with the same name are kept."""
+    def removal_of_topics(self, group_ids: Iterable[str], topics: Mapping[str, Uuid]) -> list[JournalRecord]:
+        """For topics that were deleted, with their ids. Offsets of a new topic with the same name are
+        kept."""
         return [
             offset_tombstone(group_id, partition)
-            for group_id in self.group_ids()
+            for group_id in group_ids
             for partition in self._partitions(group_id)
-            if partition.topic == topic and self._is_of_topic(group_id, partition, topic_id)
+            if partition.topic in topics and self._is_of_topic(group_id, partition, topics[partition.topic])
         ]
 
     def _partitions(self, group_id: str) -> list[TopicPartition]:

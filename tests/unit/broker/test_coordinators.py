@@ -330,9 +330,11 @@ def test_offsets_of_a_deleted_topic_are_removed_however_many_there_are(stage: An
         await stage.controller.delete_topics([TopicReference(TOPIC)])
         for _ in range(3 if slowly else 0):
             # The replicas get one portion at a time.
+            await some_turns()
             stage.place(offsets_partition(stage), isr=(1,))
             stage.place(offsets_partition(stage), isr=(1, 2))
         stage.place(offsets_partition(stage), isr=(1,))
+        await some_turns()
         assert list(shard.machine.groups.offsets.of_group(GROUP)) == []
         await stage.start_coordinators()
         await loaded(stage)
@@ -349,6 +351,7 @@ def test_upkeep_that_fails_is_logged_and_does_not_stop_what_follows_the_metadata
         await commit(stage, 5)
         stage.disk.fail("pwrite", errno.ENOSPC)
         await stage.controller.delete_topics([TopicReference(TOPIC)])
+        await some_turns()
         stage.disk.heal()
         assert stage.image.topic(TOPIC) is None
 

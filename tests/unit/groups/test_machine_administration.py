@@ -181,7 +181,7 @@ def test_offsets_are_deleted_when_nobody_reads_the_topic(bench: MachineBench) ->
 
 
 def expire(bench: MachineBench) -> None:
-    while bench.call(lambda machine: machine.expire_offsets(bench.now_ms)):
+    while bench.call(lambda machine: machine.expire_offsets(machine.groups.ids(), bench.now_ms)):
         pass
 
 
@@ -221,7 +221,7 @@ def test_many_offsets_are_removed_in_portions(bench: MachineBench) -> None:
     for number in range(600):
         commit(bench, group_id=f"group {number}")
     bench.now_ms += RETENTION_MS
-    assert bench.call(lambda machine: machine.expire_offsets(bench.now_ms)) is True
+    assert bench.call(lambda machine: machine.expire_offsets(machine.groups.ids(), bench.now_ms)) is True
     assert len(bench.journal) == 600 + 1000
     expire(bench)
     assert listed(bench) == []
@@ -248,7 +248,9 @@ def test_the_offsets_of_a_deleted_topic_are_removed(bench: MachineBench) -> None
     commit(bench, 7)
     txn_commit(bench, 8, group="another")
     old_id = bench.topics.id_of("topic")
-    assert bench.call(lambda machine: machine.topic_deleted("topic", old_id)) is False
+    assert (
+        bench.call(lambda machine: machine.topics_deleted(machine.groups.ids(), {"topic": old_id})) is False
+    )
     assert fetch(bench) == (ErrorCode.NONE, -1)
     bench.marker(Producer(5, 0), is_commit=True)
     assert bench.machine.groups.offsets.group_ids() == set()
@@ -259,7 +261,7 @@ def test_offsets_of_a_new_topic_with_the_same_name_are_kept(bench: MachineBench)
     old_id = bench.topics.id_of("topic")
     bench.topics.make("topic", 1)
     commit(bench, 7)
-    bench.call(lambda machine: machine.topic_deleted("topic", old_id))
+    bench.call(lambda machine: machine.topics_deleted(machine.groups.ids(), {"topic": old_id}))
     assert fetch(bench) == (ErrorCode.NONE, 7)
 
 

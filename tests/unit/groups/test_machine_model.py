@@ -255,13 +255,13 @@ class Shards(RuleBasedStateMachine):
 
     @rule()
     def expire(self) -> None:
-        self.call(lambda machine: machine.expire_offsets(self.bench.now_ms))
+        self.call(lambda machine: machine.expire_offsets(machine.groups.ids(), self.bench.now_ms))
 
     @rule(topic=st.sampled_from(TOPICS))
     def make_topic_anew(self, topic: str) -> None:
         old_id = self.bench.topics.id_of(topic)
         self.bench.topics.make(topic, 3)
-        self.call(lambda machine: machine.topic_deleted(topic, old_id))
+        self.call(lambda machine: machine.topics_deleted(machine.groups.ids(), {topic: old_id}))
         self.call(lambda machine: machine.topics_changed(self.bench.now_ms))
 
     @rule()

@@ -221,7 +221,7 @@ def test_removal_of_a_topic_keeps_the_offsets_of_another_topic_with_its_name(sto
     apply(store, [offset_record("new", T0, new), offset_record("old", T0, old)])
     apply(store, [offset_record("unknown", T0, unknown)])
     apply(store, [offset_record("elsewhere", TopicPartition("another", 0), unknown)])
-    records = store.removal_of_topic("topic", OTHER_ID)
+    records = store.removal_of_topics(store.group_ids(), {"topic": OTHER_ID})
     assert sorted(records) == sorted([offset_tombstone("old", T0), offset_tombstone("unknown", T0)])
 
 
