@@ -51,7 +51,7 @@ class ShardCall(NamedTuple):
 
 
 def call_shards(calls: Iterable[ShardCall], combine: Callable[[list[Any]], Work[Any]]) -> Work[Any]:
-    """Make several calls, in turns; one answer from all of theirs, in the order of the calls."""
+    """Make several calls in turns, and combine their replies, which are in the order of the calls."""
     answers: list[Any] = []
     waiting: dict[int, ShardReply] = {}
     for place, call in enumerate(calls):
@@ -67,7 +67,7 @@ def call_shards(calls: Iterable[ShardCall], combine: Callable[[list[Any]], Work[
 
 
 def at_once(combine: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Work[Any]]:
-    """For answers that are quickly combined, however many they are."""
+    """For replies that can be combined in one turn, however many they are."""
 
     def work(answers: list[Any]) -> Work[Any]:
         yield
@@ -79,7 +79,7 @@ def at_once(combine: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Work[A
 async def _wait(
     answers: list[Any], waiting: dict[int, ShardReply], combine: Callable[[list[Any]], Work[Any]]
 ) -> Any:
-    """Wait for the answers that are not there yet, because replicas are behind."""
+    """Wait for the replies that are missing because replicas are behind."""
     arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     missing = set(waiting)
 
@@ -90,7 +90,7 @@ async def _wait(
             arrived.set_result(None)
 
     for place, reply in waiting.items():
-        # Nothing was resolved since the calls were made, unless it is in its place already.
+        # A reply that came since the call was made is already in its place.
         if answers[place] is waiting:
             reply.then(partial(take, place))
         else:
