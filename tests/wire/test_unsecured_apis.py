@@ -14,6 +14,7 @@ from tests.support.unsecured_calls import (
     recorded_answers,
 )
 
+from barnabas.broker.call import MESSAGES_MAX
 from barnabas.errors import ErrorCode
 from barnabas.testing import Broker
 from barnabas.wire.messages import alter_client_quotas as quota_changes
@@ -134,3 +135,25 @@ def test_a_replica_stays_in_its_directory(tmp_path: Path, version: int) -> None:
             answer = client.call(34, version, request)
             codes[(path / f"{TOPIC}-0").exists()] = answer.results[0].partitions[0].error_code
     assert codes == {True: ErrorCode.NONE, False: ErrorCode.INVALID_REQUEST}
+
+
+# ---- long answers
+
+
+def test_a_long_answer_explains_only_its_first_errors(client: RawClient) -> None:
+    count = MESSAGES_MAX + 10
+    name = "x" * 30_000
+    topic = elections.TopicPartitions(topic=name, partitions=list(range(count)))
+    answer = client.call(43, 2, elections.ElectLeadersRequest(topic_partitions=[topic]))
+    (results,) = answer.replica_election_results
+    assert {result.error_code for result in results.partition_result} == {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    }
+    messages = [result.error_message for result in results.partition_result]
+    assert messages == [f"No such topic as {name[:249]}"] * MESSAGES_MAX + [None] * 10
+    move = moves.ReassignableTopic(
+        name=name, partitions=[moves.ReassignablePartition(partition_index=index) for index in range(count)]
+    )
+    answer = client.call(45, 1, moves.AlterPartitionReassignmentsRequest(topics=[move]))
+    messages = [result.error_message for result in answer.responses[0].partitions]
+    assert messages == [f"Unable to find a topic named {name[:249]}."] * MESSAGES_MAX + [None] * 10

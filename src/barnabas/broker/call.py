@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from barnabas.config.listeners import Listener
     from barnabas.net.connection import Connection
 
+# An answer explains this many of its errors; the others have their code only, so that it stays small.
+MESSAGES_MAX = 1000
+
 # A handler answers at once (None is no answer: acks=0), or returns a coroutine or a Later that will. What
 # runs before the first await is the ordered stage: requests of one connection pass it in their order.
 Handler: TypeAlias = Callable[["Call", Any], Any]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from barnabas.broker.call import Call
 from barnabas.broker.handlers.describe_client_quotas import CLIENT_ID, IP, USER
+from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode
 from barnabas.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -21,9 +22,10 @@ from barnabas.wire.messages.alter_client_quotas import (
 Entity = dict[str, str | None]
 
 
-def alter_client_quotas(call: Call, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
+def alter_client_quotas(call: Call, request: AlterClientQuotasRequest) -> Work[AlterClientQuotasResponse]:
     answers: dict[tuple[tuple[str, str | None], ...], ResponseEntryData] = {}
     for entry in request.entries:
+        yield
         entity: Entity = {part.entity_type: part.entity_name for part in entry.entity}
         key = tuple(sorted(entity.items(), key=lambda part: part[0]))
         if key in answers:

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from barnabas.broker.call import Call
+from barnabas.broker.call import MESSAGES_MAX, Call
+from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.ids import TOPIC_NAME_LENGTH_MAX
 from barnabas.metadata.image import MetadataImage
 from barnabas.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ReassignablePartitionResponse,
+    ReassignableTopic,
     ReassignableTopicResponse,
 )
 
@@ -25,26 +28,33 @@ Replicas = Sequence[int] | None
 
 def alter_partition_reassignments(
     call: Call, request: AlterPartitionReassignmentsRequest
-) -> AlterPartitionReassignmentsResponse:
+) -> Work[AlterPartitionReassignmentsResponse]:
     if not request.topics:
         return AlterPartitionReassignmentsResponse()
-    topics: dict[str, dict[int, Replicas]] = {}
+    topics: dict[str, ReassignableTopic] = {}
     for topic in request.topics:
-        moves = topics.setdefault(topic.name, {})
-        moves.update((partition.partition_index, partition.replicas) for partition in topic.partitions)
-    return AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=request.allow_replication_factor_change,
-        error_message=None,
-        responses=[
-            ReassignableTopicResponse(
-                name=name,
-                partitions=[
-                    _answer(call.broker.image, name, index, replicas) for index, replicas in moves.items()
-                ],
-            )
-            for name, moves in topics.items()
-        ],
+        yield
+        first = topics.setdefault(topic.name, topic)
+        if first is not topic:
+            first.partitions.extend(topic.partitions)
+    answer = AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change, error_message=None
     )
+    messages_left = MESSAGES_MAX
+    for topic in topics.values():
+        results = ReassignableTopicResponse(name=topic.name)
+        answer.responses.append(results)
+        moves = {partition.partition_index: partition.replicas for partition in topic.partitions}
+        # The memory of a long request is free for its answer.
+        topic.partitions.clear()
+        for index, replicas in moves.items():
+            yield
+            messages_left -= 1
+            result = _answer(call.broker.image, topic.name, index, replicas)
+            if messages_left < 0:
+                result.error_message = None
+            results.partitions.append(result)
+    return answer
 
 
 def _answer(
@@ -60,11 +70,12 @@ def _answer(
 
 
 def _check(image: MetadataImage, topic: str, index: int, replicas: Replicas) -> None:
+    name = topic[:TOPIC_NAME_LENGTH_MAX]
     if image.topic(topic) is None:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {topic}.")
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
     partition = image.partition(topic, index)
     if partition is None:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {topic}:{index}.")
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
     if replicas is None:
         raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     _check_replicas(image, replicas)

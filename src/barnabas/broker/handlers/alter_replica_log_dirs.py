@@ -7,10 +7,10 @@ Not done:  moves; INVALID_REQUEST where the replica is in another directory."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection
 
 from barnabas.broker.call import Call
+from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode
 from barnabas.ids import TopicPartition
 from barnabas.wire.messages.alter_replica_log_dirs import (
@@ -21,30 +21,33 @@ from barnabas.wire.messages.alter_replica_log_dirs import (
 )
 
 
-def alter_replica_log_dirs(call: Call, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
+def alter_replica_log_dirs(
+    call: Call, request: AlterReplicaLogDirsRequest
+) -> Work[AlterReplicaLogDirsResponse]:
     logs = call.broker.logs
     known = {str(directory.path.absolute()) for directory in logs.directories}
     offline = {str(path.absolute()) for path in logs.offline_dirs}
-    targets = {
-        TopicPartition(topic.name, index): directory.path
-        for directory in request.dirs
-        for topic in directory.topics
-        for index in topic.partitions
-    }
-    results: dict[str, list[AlterReplicaLogDirPartitionResult]] = defaultdict(list)
-    for partition, path in targets.items():
+    paths: dict[TopicPartition, str] = {}
+    for directory in request.dirs:
+        for topic in directory.topics:
+            yield
+            for index in topic.partitions:
+                yield
+                paths[TopicPartition(topic.name, index)] = directory.path
+    results: dict[str, AlterReplicaLogDirTopicResult] = {}
+    for partition, path in paths.items():
+        yield
         code = _refuse_directory(path, known, offline) or _refuse_replica(call, partition, path)
-        results[partition.topic].append(
-            AlterReplicaLogDirPartitionResult(
-                partition_index=partition.partition, error_code=code or ErrorCode.NONE
-            )
+        result = AlterReplicaLogDirPartitionResult(
+            partition_index=partition.partition, error_code=code or ErrorCode.NONE
         )
-    return AlterReplicaLogDirsResponse(
-        results=[
-            AlterReplicaLogDirTopicResult(topic_name=topic, partitions=partitions)
-            for topic, partitions in results.items()
-        ]
-    )
+        topic_result = results.get(partition.topic)
+        if topic_result is None:
+            topic_result = results[partition.topic] = AlterReplicaLogDirTopicResult(
+                topic_name=partition.topic
+            )
+        topic_result.partitions.append(result)
+    return AlterReplicaLogDirsResponse(results=list(results.values()))
 
 
 def _refuse_directory(path: str, known: Collection[str], offline: Collection[str]) -> ErrorCode | None:

@@ -7,6 +7,7 @@ Not done:  users, and so their credentials."""
 from __future__ import annotations
 
 from barnabas.broker.call import Call
+from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode
 from barnabas.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -21,6 +22,14 @@ ITERATIONS_MIN = {1: 4096, 2: 4096}
 ITERATIONS_MAX = 16_384
 
 Refusal = tuple[ErrorCode, str]
+NO_CREDENTIAL: Refusal = (
+    ErrorCode.RESOURCE_NOT_FOUND,
+    "Attempt to delete a user credential that does not exist",
+)
+NO_NAME: Refusal = (ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+UNKNOWN_MECHANISM: Refusal = (ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+TOO_FEW_ITERATIONS: Refusal = (ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
+TOO_MANY_ITERATIONS: Refusal = (ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
 NO_USERS: Refusal = (ErrorCode.UNSUPPORTED_VERSION, "this release of Barnabas has no users")
 REPEATED: Refusal = (
     ErrorCode.DUPLICATE_RESOURCE,
@@ -30,28 +39,30 @@ REPEATED: Refusal = (
 
 def alter_user_scram_credentials(
     call: Call, request: AlterUserScramCredentialsRequest
-) -> AlterUserScramCredentialsResponse:
+) -> Work[AlterUserScramCredentialsResponse]:
     refusals: dict[str, Refusal] = {}
     for deletion in request.deletions:
+        yield
         refusals.setdefault(deletion.name, _refuse_deletion(deletion))
     for upsertion in request.upsertions:
+        yield
         if refusals.get(upsertion.name) == NO_USERS:
             refusals[upsertion.name] = REPEATED
         else:
             refusals.setdefault(upsertion.name, _refuse_upsertion(upsertion))
-    return AlterUserScramCredentialsResponse(
-        results=[
+    # The memory of a long request is free for its answer.
+    request.deletions, request.upsertions = [], []
+    answer = AlterUserScramCredentialsResponse()
+    for user, (code, message) in refusals.items():
+        yield
+        answer.results.append(
             AlterUserScramCredentialsResult(user=user, error_code=code, error_message=message)
-            for user, (code, message) in refusals.items()
-        ]
-    )
+        )
+    return answer
 
 
 def _refuse_deletion(deletion: ScramCredentialDeletion) -> Refusal:
-    return _refuse_user(deletion.name, deletion.mechanism) or (
-        ErrorCode.RESOURCE_NOT_FOUND,
-        "Attempt to delete a user credential that does not exist",
-    )
+    return _refuse_user(deletion.name, deletion.mechanism) or NO_CREDENTIAL
 
 
 def _refuse_upsertion(upsertion: ScramCredentialUpsertion) -> Refusal:
@@ -59,15 +70,15 @@ def _refuse_upsertion(upsertion: ScramCredentialUpsertion) -> Refusal:
     if refusal is not None:
         return refusal
     if upsertion.iterations < ITERATIONS_MIN[upsertion.mechanism]:
-        return ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations"
+        return TOO_FEW_ITERATIONS
     if upsertion.iterations > ITERATIONS_MAX:
-        return ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations"
+        return TOO_MANY_ITERATIONS
     return NO_USERS
 
 
 def _refuse_user(name: str, mechanism: int) -> Refusal | None:
     if not name:
-        return ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty"
+        return NO_NAME
     if mechanism not in ITERATIONS_MIN:
-        return ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"
+        return UNKNOWN_MECHANISM
     return None

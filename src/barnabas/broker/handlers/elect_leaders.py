@@ -8,10 +8,12 @@ Not done:  elections; they need several replicas."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
-from barnabas.broker.call import Call
+from barnabas.broker.call import MESSAGES_MAX, Call
+from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.ids import TOPIC_NAME_LENGTH_MAX
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.parts import PartitionImage
 from barnabas.wire.messages.elect_leaders import (
@@ -19,6 +21,7 @@ from barnabas.wire.messages.elect_leaders import (
     ElectLeadersResponse,
     PartitionResult,
     ReplicaElectionResult,
+    TopicPartitions,
 )
 
 PREFERRED, UNCLEAN = 0, 1
@@ -27,50 +30,53 @@ NO_LEADER = -1
 Election = Callable[[str, int], KafkaError]
 
 
-def elect_leaders(call: Call, request: ElectLeadersRequest) -> ElectLeadersResponse:
-    image = call.broker.image
-    if request.election_type not in (PREFERRED, UNCLEAN):
+def elect_leaders(call: Call, request: ElectLeadersRequest) -> Work[ElectLeadersResponse]:
+    answer = ElectLeadersResponse()
+    elect = _election(call.broker.image, request.election_type)
+    if elect is None:
         problem = KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
-        return ElectLeadersResponse(
-            error_code=problem.code,
-            replica_election_results=_results(_requested(request), lambda topic, index: problem),
-        )
-    elect = _election(image, request.election_type)
+        answer.error_code = problem.code
+    partitions: Mapping[str, Iterable[int]]
     if request.topic_partitions is not None:
-        return ElectLeadersResponse(replica_election_results=_results(_requested(request), elect))
-    needed = {
-        topic.name: {
-            index: None
-            for index in range(len(topic.partitions))
-            if elect(topic.name, index).code != ErrorCode.ELECTION_NOT_NEEDED
-        }
-        for topic in image.topics.values()
-    }
-    return ElectLeadersResponse(replica_election_results=_results(needed, elect))
+        partitions = yield from _requested(request.topic_partitions)
+    elif elect is not None:
+        partitions = {topic.name: range(len(topic.partitions)) for topic in call.broker.image.topics.values()}
+    else:
+        partitions = {}
+    messages_left = MESSAGES_MAX
+    for topic, indexes in partitions.items():
+        results = ReplicaElectionResult(topic=topic)
+        answer.replica_election_results.append(results)
+        for index in dict.fromkeys(indexes):
+            yield
+            error = problem if elect is None else elect(topic, index)
+            if request.topic_partitions is None and error.code == ErrorCode.ELECTION_NOT_NEEDED:
+                continue
+            messages_left -= 1
+            results.partition_result.append(_result(index, error, messages_left >= 0))
+    return answer
 
 
-def _requested(request: ElectLeadersRequest) -> dict[str, dict[int, None]]:
-    """The indexes of each topic, without repeats, in the order of the request."""
-    topics: dict[str, dict[int, None]] = {}
-    for topic in request.topic_partitions or ():
-        topics.setdefault(topic.topic, {}).update(dict.fromkeys(topic.partitions))
-    return topics
+def _requested(topics: Iterable[TopicPartitions]) -> Work[dict[str, list[int]]]:
+    """The partitions of each topic, with repeats."""
+    partitions: dict[str, list[int]] = {}
+    for topic in topics:
+        yield
+        first = partitions.setdefault(topic.topic, topic.partitions)
+        if first is not topic.partitions:
+            first.extend(topic.partitions)
+    return partitions
 
 
-def _results(partitions: dict[str, dict[int, None]], elect: Election) -> list[ReplicaElectionResult]:
-    return [
-        ReplicaElectionResult(
-            topic=topic, partition_result=[_result(index, elect(topic, index)) for index in indexes]
-        )
-        for topic, indexes in partitions.items()
-    ]
+def _result(index: int, error: KafkaError, is_explained: bool) -> PartitionResult:
+    message = error.message if is_explained else None
+    return PartitionResult(partition_id=index, error_code=error.code, error_message=message)
 
 
-def _result(index: int, error: KafkaError) -> PartitionResult:
-    return PartitionResult(partition_id=index, error_code=error.code, error_message=error.message)
-
-
-def _election(image: MetadataImage, election_type: int) -> Election:
+def _election(image: MetadataImage, election_type: int) -> Election | None:
+    """What an election says about a partition; None where there is no such type of election."""
+    if election_type not in (PREFERRED, UNCLEAN):
+        return None
     not_needed = KafkaError(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
     impossible = KafkaError(
         ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
@@ -79,11 +85,12 @@ def _election(image: MetadataImage, election_type: int) -> Election:
     )
 
     def elect(topic: str, index: int) -> KafkaError:
+        name = topic[:TOPIC_NAME_LENGTH_MAX]
         if image.topic(topic) is None:
-            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {topic}")
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
         partition = image.partition(topic, index)
         if partition is None:
-            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {topic}-{index}")
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
         return not_needed if _has_wanted_leader(partition, election_type) else impossible
 
     return elect

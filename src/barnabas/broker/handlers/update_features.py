@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from barnabas.broker.call import Call
 from barnabas.broker.handlers.api_versions import FEATURES, LEVEL_MIN
+from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode
 from barnabas.wire.messages.update_features import (
     FeatureUpdateKey,
@@ -21,8 +22,9 @@ from barnabas.wire.messages.update_features import (
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
 
-def update_features(call: Call, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+def update_features(call: Call, request: UpdateFeaturesRequest) -> Work[UpdateFeaturesResponse]:
     for update in request.feature_updates:
+        yield
         problem = _problem(call, update)
         if problem is not None:
             return UpdateFeaturesResponse(
