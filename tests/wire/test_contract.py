@@ -7,6 +7,7 @@ Where the judges themselves differ from Kafka the tests say so: see the comments
 import datetime
 import importlib
 import io
+import re
 import struct
 import uuid
 import warnings
@@ -18,12 +19,15 @@ from typing import Any
 import pytest
 from kio.serial import entity_reader, entity_writer
 
+import barnabas.client
+from barnabas.broker.apis import ROWS
 from barnabas.kernels.codec import Reader
 from barnabas.kernels.codec_write import Writer
 from barnabas.wire.apis import Api, api_of
 from barnabas.wire.message import NEVER, Field, Message
 from barnabas.wire.messages import (
     MODULES,
+    NAMES,
     consumer_protocol_assignment,
     consumer_protocol_subscription,
     end_txn_marker,
@@ -266,3 +270,16 @@ def test_a_wrong_schema_row_is_caught(changes: dict[str, Any], sample: Any) -> N
 
 def test_every_api_has_a_judge_and_those_with_one_only_are_known() -> None:
     assert {api.name for api in APIS} - {api.name for api in JUDGED_BY_KAFKA_PYTHON} == JUDGED_BY_KIO_ONLY
+
+
+def test_only_messages_that_are_used_are_generated() -> None:
+    """A message belongs to an API that the broker serves, or a client imports it."""
+    client = Path(barnabas.client.__file__).parent
+    imported = "\n".join(path.read_text() for path in client.rglob("*.py"))
+    unused = [
+        module
+        for key, module in MODULES.items()
+        if key not in ROWS and not re.search(rf"\b{module}\b", imported)
+    ]
+    assert unused == []
+    assert MODULES.keys() <= NAMES.keys()
