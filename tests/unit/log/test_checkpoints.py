@@ -1,4 +1,4 @@
-"""The small files, byte for byte as Kafka writes them, and what is made of damaged ones."""
+"""The small files, byte for byte as Kafka writes them, and how damaged ones are handled."""
 
 from pathlib import Path
 
@@ -33,13 +33,13 @@ def test_an_offset_checkpoint_is_version_count_and_lines(tmp_path: Path) -> None
         b"",
     ],
 )
-def test_a_damaged_checkpoint_is_no_checkpoint(tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_checkpoint_is_treated_as_missing(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / names.RECOVERY_POINTS
     path.write_bytes(content)
     assert checkpoints.read_offsets(DISK, path) == {}
 
 
-def test_a_checkpoint_is_replaced_whole(tmp_path: Path) -> None:
+def test_a_checkpoint_is_replaced_atomically(tmp_path: Path) -> None:
     path = tmp_path / names.LOG_STARTS
     for offset in (1, 2):
         checkpoints.write_offsets(DISK, path, {TopicPartition("t", 0): offset})
@@ -65,14 +65,14 @@ def test_meta_properties_as_java_writes_them(tmp_path: Path) -> None:
     assert checkpoints.read_meta_properties(DISK, tmp_path) == MetaProperties("c", 1, UUID)
 
 
-def test_meta_properties_that_cannot_be_understood_are_an_error(tmp_path: Path) -> None:
+def test_meta_properties_that_cannot_be_parsed_are_an_error(tmp_path: Path) -> None:
     assert checkpoints.read_meta_properties(DISK, tmp_path) is None
     (tmp_path / names.META_PROPERTIES).write_text("cluster.id=c\n")
     with pytest.raises(ValueError, match=r"meta\.properties"):
         checkpoints.read_meta_properties(DISK, tmp_path)
 
 
-def test_the_clean_shutdown_marker_speaks_once(tmp_path: Path) -> None:
+def test_the_clean_shutdown_marker_is_valid_once(tmp_path: Path) -> None:
     assert not checkpoints.take_clean_shutdown(DISK, tmp_path)
     checkpoints.write_clean_shutdown(DISK, tmp_path, 7)
     assert (tmp_path / names.CLEAN_SHUTDOWN).read_bytes() == b'{"version":0,"brokerEpoch":7}'
@@ -112,8 +112,8 @@ def test_names_of_directories() -> None:
         "my-topic-with-dashes", 12
     )
     assert names.parse_partition_directory("nodash") is None
-    doomed = names.delete_directory_name(TopicPartition("t" * 249, 3))
-    assert len(doomed) <= 255 and doomed.endswith("-delete")
-    assert names.is_delete_directory(doomed)
-    assert names.parse_partition_directory(doomed) is None
+    renamed = names.delete_directory_name(TopicPartition("t" * 249, 3))
+    assert len(renamed) <= 255 and renamed.endswith("-delete")
+    assert names.is_delete_directory(renamed)
+    assert names.parse_partition_directory(renamed) is None
     assert not names.is_delete_directory("please-delete")

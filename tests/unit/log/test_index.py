@@ -73,7 +73,7 @@ def test_cutting(tmp_path: Path) -> None:
     assert len(index) == 1
 
 
-def test_a_missing_or_odd_file_is_told(tmp_path: Path) -> None:
+def test_a_missing_or_odd_file_is_reported(tmp_path: Path) -> None:
     index = OffsetIndex(RealDisk(), tmp_path / "i", 800)
     assert not index.open()
     (tmp_path / "i").write_bytes(bytes(9))
@@ -103,8 +103,8 @@ def test_the_transaction_index_is_kafkas(tmp_path: Path) -> None:
     assert TransactionIndex(RealDisk(), path).entries() == [AbortedTransaction(7, 10, 20, 15)]
 
 
-def test_an_entry_is_added_once_more_than_the_interval_lies_behind_the_last(tmp_path: Path) -> None:
-    """Kafka's cadence: the bytes before the batch count, and the entry names the batch's last offset."""
+def test_an_entry_is_added_when_more_than_the_interval_was_written(tmp_path: Path) -> None:
+    """As in Kafka: the bytes before the batch count, and the entry has the last offset of the batch."""
     bench = LogBench(tmp_path, SMALL)
     for _ in range(8):
         bench.append(b"x" * 10, b"y" * 10)

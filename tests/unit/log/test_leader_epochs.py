@@ -69,12 +69,12 @@ def test_a_new_epoch_drops_what_it_contradicts(tmp_path: Path) -> None:
     [(-1, UNKNOWN), (0, (0, 5)), (1, (1, 10)), (2, (2, 20)), (3, (2, 20)), (4, (4, 33)), (5, UNKNOWN)],
 )
 def test_end_offsets(tmp_path: Path, asked: int, answer: tuple[int, int]) -> None:
-    """Epoch 0 is older than all known: it ends where they begin. Epoch 3 wrote nothing here."""
+    """Epoch 0 is older than all known epochs: it ends where they begin. Epoch 3 wrote nothing here."""
     epochs = _epochs(tmp_path, (1, 5), (2, 10), (4, 20))
     assert epochs.end_offset_for(asked, 33) == answer
 
 
-def test_an_empty_cache_knows_no_end(tmp_path: Path) -> None:
+def test_an_empty_cache_has_no_end_offsets(tmp_path: Path) -> None:
     assert _epochs(tmp_path).end_offset_for(0, 10) == UNKNOWN
 
 
@@ -97,7 +97,7 @@ def test_the_epoch_of_an_offset(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"0\n1\na b\n", b"0\n1\n-5 3\n", b"junk"])
-def test_a_damaged_checkpoint_is_not_believed(tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_checkpoint_is_not_used(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "leader-epoch-checkpoint").write_bytes(content)
     epochs = LeaderEpochs(RealDisk(), tmp_path)
     assert not epochs.loaded and epochs.entries == []

@@ -1,4 +1,4 @@
-"""What a log promises about its segments: when it begins one, which it deletes, and how it is cut."""
+"""What a log promises about its segments: when it creates one, which it deletes, and how it is truncated."""
 
 import dataclasses
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_a_batch_is_stamped_with_its_offset_and_epoch(tmp_path: Path) -> None:
     assert bench.log.leader_epochs.entries == [(3, 0), (5, 2)]
 
 
-def test_log_append_time_is_told(tmp_path: Path) -> None:
+def test_log_append_time_is_returned(tmp_path: Path) -> None:
     bench = _bench(tmp_path, message_timestamp_type="LogAppendTime")
     assert bench.append(b"a", timestamp=5).log_append_time == bench.clock.now_ms()
 
@@ -133,7 +133,7 @@ def test_a_quiet_segment_can_be_rolled_by_the_clock(tmp_path: Path) -> None:
     assert bench.log.bases == [0, 1]
 
 
-def test_new_settings_hold_for_the_active_segment(tmp_path: Path) -> None:
+def test_new_settings_apply_to_the_active_segment(tmp_path: Path) -> None:
     bench = _bench(tmp_path)
     bench.fill(5)
     bench.log.update_config(dataclasses.replace(LARGE, segment_bytes=200))
@@ -144,7 +144,7 @@ def test_new_settings_hold_for_the_active_segment(tmp_path: Path) -> None:
 # -- retention
 
 
-def test_segments_go_by_age_and_the_active_one_is_rolled_first(tmp_path: Path) -> None:
+def test_segments_are_deleted_by_age_and_the_active_one_is_rolled_first(tmp_path: Path) -> None:
     bench = _bench(tmp_path, retention_ms=HOUR_MS)
     bench.append(b"old")
     bench.log.roll()
@@ -168,7 +168,7 @@ def test_age_is_that_of_the_newest_record_not_of_the_file(tmp_path: Path) -> Non
     assert bench.log.apply_retention(bench.clock.now_ms()) == 0
 
 
-def test_segments_go_by_size_oldest_first(tmp_path: Path) -> None:
+def test_segments_are_deleted_by_size_oldest_first(tmp_path: Path) -> None:
     bench = _bench(tmp_path, segment_bytes=1000, retention_ms=-1)
     bench.fill(40)
     sizes = [segment.size for segment in bench.log.segments]
@@ -180,7 +180,7 @@ def test_segments_go_by_size_oldest_first(tmp_path: Path) -> None:
     assert bench.log.size == limit
 
 
-def test_nothing_at_or_above_the_high_watermark_goes(tmp_path: Path) -> None:
+def test_nothing_at_or_above_the_high_watermark_is_deleted(tmp_path: Path) -> None:
     bench = _bench(tmp_path, segment_bytes=1000, retention_bytes=0)
     bench.fill(30)
     bench.log.update_high_watermark(bench.log.bases[1] + 1)
@@ -232,7 +232,7 @@ def test_truncation_over_segments(tmp_path: Path) -> None:
     assert [read.offset for read in bench.records()] == list(range(42))
 
 
-def test_truncation_takes_producers_back(tmp_path: Path) -> None:
+def test_truncation_restores_producers(tmp_path: Path) -> None:
     bench = _bench(tmp_path, segment_bytes=500)
     for sequence in range(20):
         bench.append(b"v", producer_id=7, producer_epoch=0, base_sequence=sequence)
@@ -241,7 +241,7 @@ def test_truncation_takes_producers_back(tmp_path: Path) -> None:
     assert bench.append(b"v", producer_id=7, producer_epoch=0, base_sequence=11).first_offset == 11
 
 
-def test_starting_anew_somewhere_else(tmp_path: Path) -> None:
+def test_truncating_fully_and_starting_at_another_offset(tmp_path: Path) -> None:
     bench = _bench(tmp_path, segment_bytes=1000)
     bench.fill(20)
     bench.log.truncate_fully_and_start_at(1000)
@@ -303,7 +303,7 @@ def test_the_log_file_is_the_batches_and_nothing_else(tmp_path: Path) -> None:
     ]
 
 
-def test_a_window_reads_on_when_it_is_left(tmp_path: Path) -> None:
+def test_a_window_reads_again_outside_its_bytes(tmp_path: Path) -> None:
     bench = _bench(tmp_path)
     bench.fill(10)
     window = Window(bench.disk, bench.log.active.file(), bench.log.active.size, window_bytes=64)

@@ -1,4 +1,4 @@
-"""All logs of a broker: where they live, what survives a restart, and what a start refuses."""
+"""All logs of a broker: where they are stored, what survives a restart, and what a start refuses."""
 
 import errno
 import shutil
@@ -40,7 +40,8 @@ def _append(manager: LogManager, partition: TopicPartition, count: int) -> None:
 
 
 def _kill(manager: LogManager) -> None:
-    """What the operating system does for a killed process: locks and files go, nothing is written."""
+    """What the operating system does with a killed process: it releases locks and files and writes
+    nothing."""
     for log in manager.logs():
         log.abandon()
     for directory in manager.directories:
@@ -117,7 +118,7 @@ def test_a_deleted_partition_is_gone_at_once_and_its_files_after_the_delay(tmp_p
     manager.shutdown()
 
 
-def test_a_deletion_that_a_crash_cut_short_is_finished_at_the_next_start(tmp_path: Path) -> None:
+def test_a_deletion_interrupted_by_a_crash_is_finished_at_the_next_start(tmp_path: Path) -> None:
     manager = _manager(tmp_path)
     manager.get_or_create(TP, None, CONFIG)
     manager.delete(TP)
@@ -183,7 +184,7 @@ def test_upkeep_applies_retention_and_forgets_idle_producers(tmp_path: Path) -> 
 
 
 def test_many_partitions_open_without_reading_their_data(tmp_path: Path) -> None:
-    """After a clean stop a start looks at the end of each log only."""
+    """After a clean stop a start reads only the end of each log."""
     manager = _manager(tmp_path)
     for number in range(10):
         log = manager.get_or_create(TopicPartition("t", number), None, TopicConfig())
@@ -206,7 +207,7 @@ def test_many_partitions_open_without_reading_their_data(tmp_path: Path) -> None
     again.shutdown()
 
 
-def test_a_flush_that_ends_after_its_log_was_deleted_is_no_failure_of_the_disk(tmp_path: Path) -> None:
+def test_a_flush_that_ends_after_its_log_was_deleted_is_not_a_disk_failure(tmp_path: Path) -> None:
     manager = _manager(tmp_path)
     manager.get_or_create(TP, random_uuid(), CONFIG)
     _append(manager, TP, 3)
@@ -225,10 +226,10 @@ def test_a_flush_that_ends_after_its_log_was_deleted_is_no_failure_of_the_disk(t
 
 
 @pytest.mark.parametrize("killed_before_it_is_made_again", [False, True])
-def test_marks_of_a_deleted_log_never_reach_a_new_one_of_its_name(
+def test_checkpoints_of_a_deleted_log_are_not_used_for_a_new_one(
     tmp_path: Path, killed_before_it_is_made_again: bool
 ) -> None:
-    """The old log started at 17; taken for the new one's, that mark would drop the 3 records it has."""
+    """The old log started at 17. If that were used for the new log, its 3 records would be lost."""
     manager = _manager(tmp_path)
     manager.get_or_create(TP, random_uuid(), CONFIG)
     _append(manager, TP, 40)
@@ -291,7 +292,7 @@ def test_many_logs_are_made_and_deleted_with_one_sync_of_their_directory(tmp_pat
     assert manager.offline_dirs == [tmp_path]
 
 
-def test_what_many_logs_hold_is_flushed_when_they_are_closed(tmp_path: Path) -> None:
+def test_many_logs_are_flushed_when_they_are_closed(tmp_path: Path) -> None:
     disk = FaultyDisk()
     manager = LogManager([tmp_path], SETTINGS, disk, FakeClock())
     manager.load(lambda topic: CONFIG)

@@ -1,4 +1,4 @@
-"""A log against a model that is a list: whatever is done to it, it holds what a list would hold."""
+"""Compares a log with a list: after any operations both hold the same records."""
 
 import dataclasses
 import shutil
@@ -76,7 +76,7 @@ class LogMachine(RuleBasedStateMachine):
     def truncate(self, data: st.DataObject) -> None:
         target = data.draw(st.integers(self.start, self.end))
         self.bench.log.truncate_to(target)
-        # A batch is cut as a whole, so the log may end below the target.
+        # Whole batches are removed, so the log may end below the target.
         self.end = next((first for first, last, _ in self.batches if first <= target <= last), target)
         self.batches = [batch for batch in self.batches if batch[1] < target]
         self.model = [read for read in self.model if read.offset < self.end]

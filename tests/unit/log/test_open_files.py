@@ -1,5 +1,5 @@
-"""How many files logs hold open: none while they are idle, few however many there are, and all that readers
-need."""
+"""How many files logs have open: none while they are idle, a limited number for many logs, and all that
+readers need."""
 
 import dataclasses
 import errno
@@ -82,7 +82,7 @@ def test_a_flush_closes_what_it_opened(tmp_path: Path) -> None:
     assert open_files_below(tmp_path) == []
 
 
-def test_a_log_of_many_segments_keeps_to_the_limit(tmp_path: Path) -> None:
+def test_a_log_of_many_segments_respects_the_limit(tmp_path: Path) -> None:
     bench = LogBench(tmp_path, dataclasses.replace(SMALL, segment_bytes=300))
     bench.disk.open_files.most = 7
     for turn in range(1, 5):
@@ -97,7 +97,7 @@ def test_a_log_of_many_segments_keeps_to_the_limit(tmp_path: Path) -> None:
 def test_a_slice_outlives_a_truncation_although_its_file_was_not_used_since(
     tmp_path: Path, offset: int
 ) -> None:
-    """In the active segment, in one that the truncation makes the active one, and in one that goes."""
+    """In the active segment, in one that becomes the active one, and in one that is removed."""
     bench = LogBench(tmp_path)
     bench.fill(40)
     assert len(bench.log.segments) > 2
@@ -111,7 +111,7 @@ def test_a_slice_outlives_a_truncation_although_its_file_was_not_used_since(
 
 
 def test_too_many_open_files_fail_an_append_and_not_the_log_for_good(tmp_path: Path) -> None:
-    """Connections may have taken all descriptors; that passes."""
+    """Connections may use all descriptors for a while."""
     disk = FaultyDisk()
     bench = LogBench(tmp_path, SMALL, disk)
     bench.fill(10)
@@ -125,7 +125,7 @@ def test_too_many_open_files_fail_an_append_and_not_the_log_for_good(tmp_path: P
 
 
 def test_a_start_leaves_old_snapshots_for_later(tmp_path: Path) -> None:
-    """To remove a file can take as long as to read ten."""
+    """Removing a file can take as long as reading ten."""
     bench = LogBench(tmp_path, dataclasses.replace(SMALL, segment_bytes=1 << 20))
     bench.fill(2)
     bench.restart(clean=True)

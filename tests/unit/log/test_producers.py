@@ -1,4 +1,4 @@
-"""What a partition lets a producer do: no repeat is written twice, no gap is let in, a zombie is refused."""
+"""What a partition allows a producer: repeats are not written again, gaps and old epochs are refused."""
 
 import errno
 import struct
@@ -65,7 +65,7 @@ def test_a_gap_and_a_partial_repeat_are_out_of_order(bench: LogBench) -> None:
     assert _send(bench, 3).first_offset == 3
 
 
-def test_an_unknown_producer_may_start_anywhere(bench: LogBench) -> None:
+def test_an_unknown_producer_may_begin_with_any_sequence(bench: LogBench) -> None:
     """Its earlier records may have been deleted."""
     assert _send(bench, 41).first_offset == 0
     _refused(bench, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 43)
@@ -162,7 +162,7 @@ def test_idle_producers_expire_but_not_those_in_a_transaction(bench: LogBench) -
     assert _send(bench, 5).first_offset == 2
 
 
-def test_a_snapshot_is_taken_at_a_roll_and_goes_with_its_segment(bench: LogBench) -> None:
+def test_a_snapshot_is_taken_at_a_roll_and_is_deleted_with_its_segment(bench: LogBench) -> None:
     for sequence in range(60):
         _send(bench, sequence)
     bases = bench.log.bases

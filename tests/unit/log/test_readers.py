@@ -1,4 +1,5 @@
-"""Who reads a file: slices are counted, and a file with readers is neither cut nor closed under them."""
+"""Who reads a file: slices are counted, and a file with readers is neither truncated nor closed while they
+read."""
 
 from pathlib import Path
 

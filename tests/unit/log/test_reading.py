@@ -1,4 +1,4 @@
-"""What a fetch gets: whole batches from the right one on, within the limits, and never what is not there."""
+"""What a fetch returns: complete batches from the right one on, within the limits."""
 
 import dataclasses
 import os
@@ -131,7 +131,7 @@ def test_offsets_by_time(tmp_path: Path) -> None:
     assert find(0) == (300, 3, 0)
 
 
-def test_times_inside_a_batch_are_found_to_the_record(tmp_path: Path) -> None:
+def test_a_timestamp_finds_the_exact_record_in_a_batch(tmp_path: Path) -> None:
     bench = LogBench(tmp_path, SMALL)
     times = [50, 70, 60, 90, 80]
     for codec in range(5):

@@ -1,4 +1,4 @@
-"""What is on its way out goes when it is due, unless its directory went first."""
+"""Files and directories are removed when they are due, unless their directory was removed before."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def make(path: Path) -> Path:
     return path
 
 
-def test_files_and_directories_go_when_they_are_due(tmp_path: Path) -> None:
+def test_files_and_directories_are_removed_when_they_are_due(tmp_path: Path) -> None:
     clock = FakeClock()
     trash = Trash(RealDisk(), clock)
     soon, late = make(tmp_path / "a-0" / "0.log"), make(tmp_path / "a-0" / "1.log")
@@ -32,7 +32,7 @@ def test_files_and_directories_go_when_they_are_due(tmp_path: Path) -> None:
     assert len(trash) == 0
 
 
-def test_files_of_a_directory_that_went_are_forgotten_and_no_others(tmp_path: Path) -> None:
+def test_only_files_of_a_removed_directory_are_forgotten(tmp_path: Path) -> None:
     trash = Trash(RealDisk(), FakeClock())
     gone, kept = make(tmp_path / "a-0" / "0.log"), make(tmp_path / "a-01" / "0.log")
     trash.add_file(gone, 0)

@@ -176,7 +176,7 @@ def test_a_new_cleaner_goes_on_from_the_checkpoint(shop: Shop) -> None:
     assert job is not None and job.first_dirty_offset == 2
 
 
-def test_a_checkpoint_beyond_the_log_is_not_believed(shop: Shop) -> None:
+def test_a_checkpoint_beyond_the_log_is_not_used(shop: Shop) -> None:
     (shop.root / "cleaner-offset-checkpoint").write_text("0\n1\nt 0 99\n")
     shop.put(shop.log("t"), b"a")
     job = shop.job()
@@ -191,7 +191,7 @@ def test_a_checkpoint_below_the_log_start_is_moved_up(shop: Shop) -> None:
     assert job is not None and job.first_dirty_offset == 2
 
 
-def test_a_topic_made_anew_begins_dirty(shop: Shop) -> None:
+def test_a_topic_created_again_is_dirty(shop: Shop) -> None:
     log = shop.log("t")
     shop.put(log, b"a", b"b")
     shop.clean_next()
@@ -214,7 +214,7 @@ def test_a_truncated_log_is_dirty_from_there(shop: Shop) -> None:
     assert job is not None and job.first_dirty_offset == 1
 
 
-# -- what comes of a job
+# -- results of jobs
 
 
 def test_health_counts_runs_and_bytes(shop: Shop) -> None:
@@ -228,7 +228,7 @@ def test_health_counts_runs_and_bytes(shop: Shop) -> None:
     assert health.bytes_written == size // 3
 
 
-def test_data_that_cannot_be_cleaned_sets_only_its_partition_aside(shop: Shop) -> None:
+def test_data_that_cannot_be_cleaned_makes_only_its_partition_uncleanable(shop: Shop) -> None:
     bad, good = shop.log("bad"), shop.log("good")
     shop.put(good, b"a")
     shop.put(bad, b"a", b"b")
@@ -268,7 +268,7 @@ def test_a_failing_disk_is_tried_again_later(shop: Shop) -> None:
     assert shop.cleaner.health().last_error is None
 
 
-def test_a_partition_that_kills_its_process_again_and_again_is_set_aside(shop: Shop) -> None:
+def test_a_partition_that_kills_its_process_repeatedly_becomes_uncleanable(shop: Shop) -> None:
     shop.put(shop.log("t"), b"a")
     for _ in range(DEATHS_MAX):
         assert not shop.cleaner.health().uncleanable
@@ -281,7 +281,7 @@ def test_a_partition_that_kills_its_process_again_and_again_is_set_aside(shop: S
     assert dict(shop.cleaner.health().uncleanable) == {job.partition: "killed"}
 
 
-def test_a_topic_deleted_meanwhile_is_no_failure(shop: Shop) -> None:
+def test_a_topic_deleted_meanwhile_is_not_a_failure(shop: Shop) -> None:
     log = shop.log("t")
     shop.put(log, b"a")
     job = shop.job()
@@ -318,7 +318,7 @@ def test_a_log_that_changed_meanwhile_keeps_its_own_segments(shop: Shop, change:
     assert shop.cleaner.health().current == ()
 
 
-def test_a_cleaned_segment_never_takes_the_place_of_another(shop: Shop) -> None:
+def test_a_cleaned_segment_never_replaces_another_log_s(shop: Shop) -> None:
     log = shop.log("t", replace(COMPACTED, segment_bytes=200))
     for _ in range(4):
         shop.put(log, b"a")
@@ -333,7 +333,7 @@ def test_a_cleaned_segment_never_takes_the_place_of_another(shop: Shop) -> None:
     assert [segment.size for segment in log.segments] == [segment.size for segment in job.segments[1:]]
 
 
-def test_a_segment_that_is_not_all_there_is_not_put_in_place(shop: Shop) -> None:
+def test_an_incomplete_segment_is_not_installed(shop: Shop) -> None:
     log = shop.log("t")
     shop.put(log, b"a", b"a")
     job = shop.job()
@@ -346,7 +346,7 @@ def test_a_segment_that_is_not_all_there_is_not_put_in_place(shop: Shop) -> None
     assert log.segments[0].size == job.segments[0].size
 
 
-def test_segments_are_put_in_place_one_by_one(tmp_path: Path) -> None:
+def test_segments_are_installed_one_by_one(tmp_path: Path) -> None:
     bench = CompactionBench(tmp_path, replace(COMPACTED, segment_bytes=200))
     for number in range(12):
         bench.put((b"a", b"%d" % number * 30))

@@ -12,7 +12,7 @@ from barnabas.records.builder import COMMIT_MARKER
 from barnabas.records.compression import CODECS
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # of its own use of importlib.resources
+    warnings.simplefilter("ignore", DeprecationWarning)  # a warning about its own use of importlib.resources
     from kafka.record.memory_records import MemoryRecords
 
 Row = tuple[int, int, bytes | None, bytes | None]
@@ -20,7 +20,7 @@ Row = tuple[int, int, bytes | None, bytes | None]
 
 @pytest.fixture(params=["none", "gzip", "snappy", "lz4", "zstd"])
 def cleaned(request: pytest.FixtureRequest, tmp_path: Path) -> CompactionBench:
-    """A log with batches that lost some records, all of them, got a horizon, and markers."""
+    """A log with batches that lost some or all records, batches with a delete horizon, and markers."""
     bench = CompactionBench(tmp_path, replace(COMPACTED, segment_bytes=1 << 20))
     codec = CODECS[request.param]
     for number in range(20):
@@ -39,7 +39,9 @@ def ours(bench: CompactionBench) -> list[Row]:
     return [(record.offset, record.timestamp, record.key, record.value) for record in bench.all_records()]
 
 
-@pytest.mark.parametrize("cleaned", ["none", "gzip"], indirect=True)  # the codecs it has without others' help
+@pytest.mark.parametrize(
+    "cleaned", ["none", "gzip"], indirect=True
+)  # the codecs that it supports without other packages
 def test_kafka_python_reads_them(cleaned: CompactionBench) -> None:
     found: list[Row] = []
     for segment in cleaned.log.segments[:-1]:

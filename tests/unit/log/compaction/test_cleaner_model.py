@@ -1,5 +1,5 @@
-"""Compaction against what it must not change: a reader ends with the same keys and values at their offsets,
-and producers go on where they were."""
+"""What compaction must not change: a reader ends with the same keys and values at the same offsets, and
+producers go on with their next sequence."""
 
 import shutil
 import tempfile
@@ -117,7 +117,7 @@ class CompactionMachine(RuleBasedStateMachine):
                 assert found.max_timestamp == segment.max_timestamp or not segment.timestamps_known
 
     @invariant()
-    def nothing_is_left_lying_about(self) -> None:
+    def no_files_are_left_behind(self) -> None:
         assert not [path for path in self.bench.directory.iterdir() if path.suffix in (".cleaned", ".swap")]
 
 

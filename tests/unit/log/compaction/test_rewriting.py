@@ -39,7 +39,7 @@ def test_the_active_segment_is_left_alone(bench: CompactionBench) -> None:
     assert bench.pairs() == [(0, b"1"), (1, b"2"), (2, b"3")]
 
 
-def test_what_was_cleaned_before_gives_way_to_newer_records(bench: CompactionBench) -> None:
+def test_what_was_cleaned_before_is_replaced_by_newer_records(bench: CompactionBench) -> None:
     bench.put((b"a", b"1"), (b"b", b"1"))
     bench.clean()
     bench.put((b"a", b"2"))
@@ -105,7 +105,7 @@ def test_records_without_key_are_dropped(bench: CompactionBench) -> None:
 # -- tombstones
 
 
-def test_a_tombstone_stays_until_its_horizon_and_then_goes(bench: CompactionBench) -> None:
+def test_a_tombstone_is_removed_after_its_horizon(bench: CompactionBench) -> None:
     bench.put((b"a", b"1"), (b"b", b"1"))
     bench.put((b"a", None))
     tombstone_at = bench.clock.now_ms()
@@ -161,7 +161,7 @@ def test_a_newer_value_outlives_its_key_s_tombstone(bench: CompactionBench) -> N
 # -- the map
 
 
-def test_a_map_that_is_full_cleans_as_far_as_it_got(bench: CompactionBench) -> None:
+def test_a_full_map_cleans_up_to_its_last_key(bench: CompactionBench) -> None:
     bench.cleaner.settings = replace(bench.cleaner.settings, map_bytes=24 * 3, map_load_factor=0.67)
     bench.put((b"a", b"1"), (b"b", b"1"), (b"a", b"2"), (b"c", b"1"), (b"c", b"2"), (b"a", b"3"))
     first = bench.clean()
@@ -183,7 +183,7 @@ def test_a_map_always_has_a_free_entry(bench: CompactionBench) -> None:
 # -- producers
 
 
-def test_the_last_batch_of_a_producer_stays_if_empty(bench: CompactionBench) -> None:
+def test_the_last_batch_of_a_producer_stays_even_if_empty(bench: CompactionBench) -> None:
     bench.put((b"a", b"1"), (b"b", b"1"), producer_id=5, producer_epoch=2, base_sequence=0)
     bench.put((b"a", b"2"), (b"b", b"2"), producer_id=5, producer_epoch=2, base_sequence=2, compression=1)
     bench.put((b"a", b"3"), (b"b", b"3"))
@@ -206,7 +206,7 @@ def test_producers_go_on_after_cleaning_and_a_restart(bench: CompactionBench, cl
     assert not bench.put((b"a", b"3"), producer_id=5, producer_epoch=0, base_sequence=1).duplicate
 
 
-def test_an_emptied_batch_goes_once_its_producer_has_written_more(bench: CompactionBench) -> None:
+def test_an_emptied_batch_is_removed_when_its_producer_has_written_more(bench: CompactionBench) -> None:
     bench.put((b"a", b"1"), producer_id=5, producer_epoch=0, base_sequence=0)
     bench.put((b"a", b"2"))
     bench.clean()
@@ -232,8 +232,8 @@ def test_segments_are_joined_up_to_the_size_of_one(tmp_path: Path) -> None:
     assert bench.latest().keys() == {b"key-0", b"key-1", b"again"}
 
 
-def test_the_last_batch_of_a_segment_stays_if_empty(tmp_path: Path) -> None:
-    """A start in the middle of the swap learns from it which segments the new one replaces."""
+def test_the_last_batch_of_a_segment_stays_even_if_empty(tmp_path: Path) -> None:
+    """After a crash in the middle of the swap it shows which segments the new one replaces."""
     bench = CompactionBench(tmp_path, replace(COMPACTED, segment_bytes=250))
     for number in range(6):
         bench.put((b"a", b"%d" % number * 50), (b"a", b"%d" % number * 50))
@@ -311,7 +311,7 @@ def test_a_batch_larger_than_the_window_is_cleaned(tmp_path: Path) -> None:
 # -- the rest
 
 
-def test_a_job_survives_the_wire(bench: CompactionBench) -> None:
+def test_a_job_survives_json(bench: CompactionBench) -> None:
     bench.put((b"a", b"1"), producer_id=5, producer_epoch=0, base_sequence=0)
     bench.log.roll()
     job = bench.job()

@@ -1,4 +1,4 @@
-"""Compaction meets damaged bytes: it never cleans them away, nor hides them behind a new checksum."""
+"""Compaction of damaged logs: damaged bytes are never removed, nor hidden by a new checksum."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -37,7 +37,7 @@ def test_a_flipped_bit_is_never_cleaned_away(bench: CompactionBench) -> None:
 
 @pytest.mark.parametrize("place", range(8))
 def test_a_wrong_offset_is_found_although_no_checksum_covers_it(bench: CompactionBench, place: int) -> None:
-    """It would make the older of two values pass for the newer one."""
+    """Otherwise the older of two values would be taken for the newer one."""
     bench.put((b"a", b"older"))
     bench.put((b"a", b"newer"))
     bench.log.roll()
@@ -82,8 +82,9 @@ def test_segments_with_known_damage_are_left_as_they_are(tmp_path: Path) -> None
     assert bench.log.corrupt_ranges
 
 
-def test_a_transaction_whose_end_is_damaged_holds_cleaning_back(bench: CompactionBench) -> None:
-    """Nobody can tell any more whether it was aborted: taken for committed, it would hide what was."""
+def test_a_transaction_whose_end_is_damaged_limits_cleaning(bench: CompactionBench) -> None:
+    """It is not known whether it was aborted. If it were taken for committed, it would hide committed
+    records."""
     bench.put((b"a", b"committed"))
     bench.log.roll()
     bench.put((b"a", b"aborted"), producer_id=5, producer_epoch=0, base_sequence=0, transactional=True)

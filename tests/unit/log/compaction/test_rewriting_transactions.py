@@ -22,7 +22,7 @@ def in_transaction(
     bench.put(*rows, producer_id=producer, producer_epoch=0, base_sequence=sequence, transactional=True)
 
 
-def test_aborted_records_go_and_do_not_hide_committed_ones(bench: CompactionBench) -> None:
+def test_aborted_records_are_removed_and_do_not_hide_committed_ones(bench: CompactionBench) -> None:
     bench.put((b"a", b"committed"))
     in_transaction(bench, (b"a", b"aborted"), producer=5, sequence=0)
     bench.end_transaction(ABORT_MARKER, 5)
@@ -57,7 +57,7 @@ def test_an_abort_marker_stays_until_its_data_is_gone_and_its_horizon_has_passed
     assert bench.log.aborted_transactions(0, 100) == []
 
 
-def test_a_commit_marker_goes_after_its_data(bench: CompactionBench) -> None:
+def test_a_commit_marker_is_removed_after_its_data(bench: CompactionBench) -> None:
     in_transaction(bench, (b"a", b"1"), producer=5, sequence=0)
     bench.end_transaction(COMMIT_MARKER, 5)
     in_transaction(bench, (b"a", b"2"), producer=6, sequence=0)
@@ -99,7 +99,8 @@ def test_an_open_transaction_is_not_touched(bench: CompactionBench) -> None:
 def test_a_transaction_that_ends_beyond_the_cleaned_part_is_known_to_be_aborted(
     bench: CompactionBench,
 ) -> None:
-    """The marker of 5 lies after the start of 6's open transaction, so its segment cannot be cleaned yet."""
+    """The marker of producer 5 is after the start of the open transaction of producer 6, so its segment
+    cannot be cleaned yet."""
     bench.put((b"a", b"committed"))
     in_transaction(bench, (b"a", b"aborted"), producer=5, sequence=0)
     bench.log.roll()

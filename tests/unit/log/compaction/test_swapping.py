@@ -1,4 +1,4 @@
-"""Exchanging segments for rewritten ones: a crash at any step leaves all old ones or all new ones."""
+"""Replacing segments by rewritten ones: after a crash at any step all old ones or all new ones are there."""
 
 import errno
 import shutil
@@ -45,7 +45,7 @@ def _swap(bench: LogBench) -> None:
     replace_segments(bench.log, [replacement], bench.log.segments[:2])
 
 
-def test_the_new_segment_takes_the_place_of_the_old(tmp_path: Path) -> None:
+def test_the_new_segment_replaces_the_old_ones(tmp_path: Path) -> None:
     bench = LogBench(tmp_path, SMALL)
     bench.fill(60)
     before = bench.records()
