@@ -151,6 +151,21 @@ def test_a_frame_may_come_byte_by_byte(client: RawClient) -> None:
 # ---- item 2: lengths and varints
 
 
+@pytest.mark.parametrize("version", [8, 12])
+def test_a_string_of_32767_bytes_is_answered(client: RawClient, version: int) -> None:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="x" * 32767)])
+    (topic,) = client.call(METADATA, version, request).topics
+    assert topic.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+def test_a_longer_string_closes_the_connection_in_flexible_versions_too(client: RawClient) -> None:
+    """As in Kafka, although the length has room for more."""
+    name = b"x" * 32768
+    topics = b"\x02" + bytes.fromhex("818002") + name + b"\0"
+    client.send_bytes(framed(head(METADATA, 9) + b"\0" + topics + bytes(3) + b"\0"))
+    assert client.is_closed_by_peer()
+
+
 @pytest.mark.parametrize(("key", "version"), SERVED, ids=lambda value: str(value))
 def test_no_length_is_believed(
     broker: Broker, connect: Callable[[], RawClient], sample: Sample, key: int, version: int
