@@ -11,8 +11,7 @@ from barnabas.log.rebuild import rebuild_indexes
 from barnabas.log.segment import Segment
 from barnabas.log.state import LogState
 from barnabas.records.batch import BatchHeader
-from barnabas.records.builder import read_records
-from barnabas.records.search import first_at_or_after
+from barnabas.records.builder import first_at_or_after, read_records
 
 
 class TimestampOffset(NamedTuple):

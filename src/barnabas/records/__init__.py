@@ -1,3 +1,3 @@
 """Record batches, magic 2: headers, validation of what producers send, compression, building and reading.
 
-Bytes in, bytes or plain values out: no files, no sockets, no asyncio, and no clock but the time given."""
+Functions of bytes and plain values: no files, no sockets, no asyncio; callers pass the current time."""

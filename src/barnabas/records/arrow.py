@@ -1,10 +1,10 @@
-"""Record sets to Arrow, for whoever reads topics as columns; the way back is in tables.py.
+"""Record sets as Arrow columns; tables.py has the opposite direction.
 
     columns = RecordColumns(kafka_columns(include_headers=True), rows_max=100_000, bytes_max=64 << 20)
     next_offset = append_fetched(columns, records, first_offset=first, end_offset=end)
     batch = columns.finish("orders", 0)          # pyarrow.RecordBatch; the columns are empty again
 
-The rows are decoded by a kernel (kernels/arrow_decode.py): no Python object is made per record."""
+A kernel (kernels/arrow_decode.py) decodes the rows, without a Python object for each record."""
 
 from array import array
 from collections.abc import Iterable, Sequence
@@ -29,11 +29,11 @@ __all__ = [
     "pyarrow",
 ]
 
-# As Spark's Kafka connector orders them.
+# In the order of Spark's Kafka connector.
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 ROWS_MAX = BYTES_MAX = (1 << 31) - 2
 OFFSET_MAX = (1 << 63) - 2
-# The milliseconds that fit into 64 bits as microseconds.
+# The largest time in milliseconds that fits into 64 bits as microseconds.
 _MILLISECONDS_MAX = ((1 << 63) - 1) // 1000
 
 
@@ -45,7 +45,7 @@ def kafka_columns(include_headers: bool = False) -> tuple[str, ...]:
 def kafka_schema(include_headers: bool = False, columns: Sequence[str] | None = None) -> Any:
     """The pyarrow.Schema of Spark's Kafka connector, or of these of its columns in this order.
 
-    It equals what PySpark's to_arrow_schema(schema, "UTC") gives; all is nullable."""
+    It equals the result of PySpark's to_arrow_schema(schema, "UTC"); all columns are nullable."""
     arrow = pyarrow()
     pair = arrow.struct([("key", arrow.string()), ("value", arrow.binary())])
     kinds = {
@@ -61,15 +61,16 @@ def kafka_schema(include_headers: bool = False, columns: Sequence[str] | None = 
     names = kafka_columns(include_headers) if columns is None else columns
     unknown = [name for name in names if name not in kinds]
     if unknown:
-        raise ValueError(f"no column {', '.join(unknown)}: a record has {', '.join(COLUMNS)}")
+        raise ValueError(f"unknown column {', '.join(unknown)}; the columns are {', '.join(COLUMNS)}")
     return arrow.schema([(name, kinds[name]) for name in names])
 
 
 class RecordColumns:
-    """Rows gathered from record sets until they are finished as a pyarrow.RecordBatch.
+    """Collects rows of record sets; finish() makes them a pyarrow.RecordBatch.
 
-    They hold at most `rows_max` rows and `bytes_max` bytes of keys, values and headers; one row fits always.
-    Only the columns named are decoded. `check_crcs` is for the record sets that append_fetched reads."""
+    There is room for `rows_max` rows and `bytes_max` bytes of keys, values and headers; one row always fits.
+    Only the columns that are named are decoded. `check_crcs` applies to the record sets that append_fetched
+    reads."""
 
     def __init__(
         self,
@@ -79,17 +80,17 @@ class RecordColumns:
         bytes_max: int = BYTES_MAX,
         check_crcs: bool = True,
     ) -> None:
-        self._wanted = tuple(columns)
+        self._columns = tuple(columns)
         self.rows_max = rows_max
         self.bytes_max = bytes_max
         self.check_crcs = check_crcs
         self._start()
 
     def _start(self) -> None:
-        self.buffers = ColumnBuffers(frozenset(self._wanted))
+        self.buffers = ColumnBuffers(frozenset(self._columns))
         self._sources: list[tuple[str, int, int]] = []  # topic, partition, first row
         self._types: list[tuple[int, int]] = []  # timestamp type, first row
-        self._lacked_room = False
+        self._ran_out_of_room = False
 
     @property
     def count(self) -> int:
@@ -103,17 +104,22 @@ class RecordColumns:
 
     @property
     def is_full(self) -> bool:
-        """Whether the next row has no room, as far as known: one may be too large for what is left."""
-        return self._lacked_room or self.buffers.count >= self.rows_max or self.buffers.size >= self.bytes_max
+        """Whether there is certainly no room for the next row; a large row may not fit earlier."""
+        return (
+            self._ran_out_of_room
+            or self.buffers.count >= self.rows_max
+            or self.buffers.size >= self.bytes_max
+        )
 
     def begin(self, topic: str, partition: int) -> None:
-        """Say where the rows appended from now on are from. Not needed where finish() says it for all."""
+        """Set the topic and partition of the rows that follow. Not needed if finish() gets them."""
         self._sources.append((topic, partition, self.count))
 
     def append_batch(self, records: RecordSet, batch: OpenBatch, last_offset: int = OFFSET_MAX) -> None:
-        """Append what there is room for of the batch's records up to `last_offset`, and tell the record set.
+        """Append records of the batch up to `last_offset` while there is room, and report it to the record
+        set.
 
-        CORRUPT_MESSAGE where a record is malformed; the rows before it are appended then."""
+        Raises CORRUPT_MESSAGE if a record is malformed; the rows before it have been appended then."""
         buffers = self.buffers
         kind = int(batch.append_time is not None)
         if not self._types or self._types[-1][0] != kind:
@@ -125,25 +131,25 @@ class RecordColumns:
             raise KafkaError(
                 ErrorCode.CORRUPT_MESSAGE, f"A batch of {records.source} is malformed: {error}."
             ) from error
-        self._lacked_room = buffers.left > 0 and buffers.next_offset <= last_offset
+        self._ran_out_of_room = buffers.left > 0 and buffers.next_offset <= last_offset
         records.moved(batch, buffers.position, buffers.left, buffers.next_offset)
 
     def finish(self, topic: str | None = None, partition: int | None = None, schema: Any = None) -> Any:
-        """The rows as a pyarrow.RecordBatch, and begin anew.
+        """Return the rows as a pyarrow.RecordBatch and start again without rows.
 
-        `schema` names the columns and their types; by default they are those of kafka_schema. Where its
-        headers are nullable, a record without any has null, as with Spark's connector, else an empty list.
-        A timestamp beyond what the schema's unit can hold becomes null."""
+        `schema` has the columns and their types; the default is kafka_schema. If its headers are nullable, a
+        record without headers has null, as with Spark's connector, otherwise an empty list. A timestamp that
+        does not fit into the unit of the schema becomes null."""
         if topic is not None and partition is not None:
             self._sources = [(topic, partition, 0)]
-        wanted = kafka_schema(columns=self._wanted) if schema is None else schema
-        missing = [field.name for field in wanted if field.name not in self._wanted]
+        schema = kafka_schema(columns=self._columns) if schema is None else schema
+        missing = [field.name for field in schema if field.name not in self._columns]
         if missing:
-            raise ValueError(f"columns that were not decoded: {', '.join(missing)}")
+            raise ValueError(f"these columns were not decoded: {', '.join(missing)}")
         self.buffers.trim()
-        arrays = [self._array(field) for field in wanted]
+        arrays = [self._array(field) for field in schema]
         self._start()
-        return pyarrow().RecordBatch.from_arrays(arrays, schema=wanted)
+        return pyarrow().RecordBatch.from_arrays(arrays, schema=schema)
 
     def _array(self, field: Any) -> Any:
         arrow, buffers = pyarrow(), self.buffers
@@ -164,7 +170,7 @@ class RecordColumns:
         return self._runs(self._types, field.type)
 
     def _runs(self, runs: Sequence[tuple[Any, int]], kind: Any) -> Any:
-        """A column that has the same value from one row to another."""
+        """A column of runs: (value, first row); a value is repeated until the next run begins."""
         arrow = pyarrow()
         if arrow.types.is_dictionary(kind):
             places = {value: place for place, value in enumerate(dict.fromkeys(run[0] for run in runs))}
@@ -184,10 +190,10 @@ class RecordColumns:
 
 
 def append_records(columns: RecordColumns, records: RecordSet, end_offset: int | None = None) -> int:
-    """Append what there is room for of the records below `end_offset`; gives the offset to go on at.
+    """Append records below `end_offset` while there is room; returns the offset to continue at.
 
-    Call it again with the same RecordSet once the columns were finished, until they come out without being
-    full: then all whole batches were read, and the next fetch is from the offset that was given."""
+    If the columns are full then, finish them and call this again with the same RecordSet. If they are not
+    full, all complete batches have been read, and the next fetch begins at the returned offset."""
     last_offset = OFFSET_MAX if end_offset is None else end_offset - 1
     while records.next_offset <= last_offset and (batch := records.open_batch()) is not None:
         columns.append_batch(records, batch, last_offset)
@@ -205,18 +211,18 @@ def append_fetched(
     aborted: Iterable[tuple[int, int]] = (),
     read_committed: bool = False,
 ) -> int:
-    """Append the records of a Fetch answer's record set from `first_offset` on and below `end_offset`.
+    """Append the records of a Fetch response from `first_offset` on and below `end_offset`.
 
-    Gives the offset to go on at: below `end_offset` with columns that are full (finish them, and call again
-    with that as first_offset; or use a RecordSet with append_records, which remembers where it was), or when
-    the whole batches of this answer end there (fetch from there). It is beyond the last row where control
-    batches, aborted transactions (with `read_committed`; `aborted` are (producer id, first offset) as the
-    answer named them) or compacted records follow. A batch that is cut off is left alone. CORRUPT_MESSAGE
-    where a batch fails its CRC (with columns.check_crcs) or is malformed."""
-    found = RecordSet(
+    Returns the offset to continue at. If the columns are full, finish them and call this again with that
+    offset as first_offset (or use a RecordSet with append_records, which remembers its position); otherwise
+    the next fetch begins there. The offset may be after the last row, because control batches, aborted
+    transactions (with `read_committed`; `aborted` has (producer id, first offset) from the response) and
+    compacted records are skipped. A batch that is cut off is ignored. Raises CORRUPT_MESSAGE if a batch does
+    not match its CRC (with columns.check_crcs) or is malformed."""
+    record_set = RecordSet(
         records, first_offset, aborted, read_committed=read_committed, check_crcs=columns.check_crcs
     )
-    return append_records(columns, found, end_offset)
+    return append_records(columns, record_set, end_offset)
 
 
 def _fixed(kind: Any, count: int, values: Any) -> Any:
@@ -233,15 +239,15 @@ def _binary(column: BinaryColumn | None) -> Any:
 
 
 def _timestamps(buffers: ColumnBuffers, kind: Any) -> Any:
-    """The times in the unit wanted; they are milliseconds in the records."""
+    """The timestamps in the unit of the column; in the records they are milliseconds."""
     arrow = pyarrow()
-    found = _fixed(arrow.timestamp("ms", kind.tz), buffers.count, buffers.timestamps)
+    milliseconds = _fixed(arrow.timestamp("ms", kind.tz), buffers.count, buffers.timestamps)
     try:
-        return found if found.type == kind else found.cast(kind)
+        return milliseconds if milliseconds.type == kind else milliseconds.cast(kind)
     except arrow.ArrowInvalid:
-        times = found.cast(arrow.int64()).to_pylist()
+        times = milliseconds.cast(arrow.int64()).to_pylist()
         fitting = [time if abs(time) <= _MILLISECONDS_MAX else None for time in times]
-        return arrow.array(fitting, found.type).cast(kind)
+        return arrow.array(fitting, milliseconds.type).cast(kind)
 
 
 def _headers(buffers: ColumnBuffers, field: Any) -> Any:
@@ -261,7 +267,7 @@ def _headers(buffers: ColumnBuffers, field: Any) -> Any:
 
 
 def _names(column: BinaryColumn) -> Any:
-    """The headers' names. Kafka does not check that they are text: what is not UTF-8 is replaced."""
+    """The names of the headers. Kafka does not check that they are text: invalid UTF-8 is replaced."""
     arrow = pyarrow()
     names = _binary(column)
     if not column.rows:

@@ -1,11 +1,11 @@
-"""pyarrow, imported when it is needed: it is large, and most who use this package do without."""
+"""pyarrow, imported when it is needed: it is large, and most users of this package do not need it."""
 
 from importlib import import_module
 from typing import Any
 
 
 def pyarrow() -> Any:
-    """The module, or a sentence that says how to get it."""
+    """The module; if it is not installed, an ImportError that says how to install it."""
     try:
         return import_module("pyarrow")
     except ImportError as error:

@@ -1,6 +1,6 @@
-"""The header of a record batch (magic 2): where its fields are; reading and checking it.
+"""The header of a record batch (magic 2): the positions of its fields; reading and checking it.
 
-Works on any buffer of bytes; touches nothing else."""
+Works on any buffer of bytes, without side effects."""
 
 import struct
 from collections.abc import Iterator
@@ -14,10 +14,10 @@ from barnabas.kernels.batches import next_batch
 Buffer = bytes | bytearray | memoryview
 
 MAGIC = 2
-LOG_OVERHEAD = 12  # base offset and length: what the length field does not count
+LOG_OVERHEAD = 12  # Base offset and length: the length field does not count these bytes.
 HEADER_SIZE = 61
 CRC_POSITION = 17
-ATTRIBUTES_POSITION = 21  # the CRC covers everything from here on
+ATTRIBUTES_POSITION = 21  # The CRC covers everything from here on.
 
 COMPRESSION_MASK = 0x07
 LOG_APPEND_TIME_FLAG = 0x08
@@ -48,7 +48,7 @@ class BatchHeader(NamedTuple):
     producer_id: int
     producer_epoch: int
     base_sequence: int
-    count: int  # type: ignore[assignment]  # hides tuple.count, which a header has no use for
+    count: int  # type: ignore[assignment]  # Hides tuple.count, which a header does not need.
 
     @property
     def size(self) -> int:
@@ -88,7 +88,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """Sequence of the last record; sequences go from 2^31-1 back to 0."""
+        """Sequence of the last record; after 2^31-1 sequences continue at 0."""
         return last_sequence(self.base_sequence, self.last_offset_delta)
 
 
@@ -99,15 +99,17 @@ def last_sequence(base_sequence: int, last_offset_delta: int) -> int:
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header at `position`; CORRUPT_MESSAGE where fewer than 61 bytes are left. Checks nothing else."""
+    """The header at `position`; raises CORRUPT_MESSAGE if it is cut off. Checks nothing else."""
     try:
         return BatchHeader(*HEADER.unpack_from(buffer, position))
     except struct.error:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"no whole batch header at position {position}") from None
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"the batch header at position {position} is cut off"
+        ) from None
 
 
 def crc_is_valid(buffer: Buffer, position: int, size: int) -> bool:
-    """Whether the batch of `size` bytes at `position` matches its CRC; false where it is not all there."""
+    """Whether the batch of `size` bytes at `position` matches its CRC; false if it is cut off."""
     view = memoryview(buffer)
     if size < HEADER_SIZE or position + size > len(view):
         return False
@@ -116,9 +118,9 @@ def crc_is_valid(buffer: Buffer, position: int, size: int) -> bool:
 
 
 def iter_headers(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-    """(position, header) of every whole batch; stops at a batch that is cut off.
+    """(position, header) of every complete batch; stops at a batch that is cut off.
 
-    CORRUPT_MESSAGE where no batch of magic 2 can start so."""
+    Raises CORRUPT_MESSAGE at bytes that cannot be the start of a batch of magic 2."""
     view = memoryview(buffer)
     while True:
         size = next_batch(view, position)[0]
@@ -126,7 +128,7 @@ def iter_headers(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, Batch
             return
         if size < 0:
             raise KafkaError(
-                ErrorCode.CORRUPT_MESSAGE, f"no record batch can start as position {position} does"
+                ErrorCode.CORRUPT_MESSAGE, f"the bytes at position {position} are not a record batch"
             )
         yield position, read_header(view, position)
         position += size

@@ -1,6 +1,7 @@
 """Making record batches and reading their records: for tests, the console, coordinators and the log cleaner.
 
-The broker's produce path does not come here: it checks and stamps the bytes it was sent (validation.py)."""
+The produce path of the broker does not use this: it checks and stamps the bytes that it gets
+(validation.py)."""
 
 import struct
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from typing import NamedTuple, TypedDict, Unpack
 from crc32c import crc32c
 
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.kernels.batches import find_timestamp
 from barnabas.kernels.record_append import encode_records
 from barnabas.kernels.record_decode import decode_records
 from barnabas.records.batch import (
@@ -41,6 +43,9 @@ ABORT_MARKER = 0
 COMMIT_MARKER = 1
 DECOMPRESSED_BYTES_MAX = 1 << 30
 
+_LONG_MIN = -(1 << 63)
+# find_timestamp answers this instead of an offset delta.
+_MALFORMED = -2
 _MARKER_KEY = struct.Struct(">hh")
 _MARKER_VALUE = struct.Struct(">hi")
 
@@ -54,7 +59,7 @@ class Record(NamedTuple):
 
 
 class BatchFields(TypedDict, total=False):
-    """What a batch may say besides its records; every field may be left out."""
+    """What a batch may have besides its records; every field is optional."""
 
     base_offset: int
     compression: int
@@ -69,8 +74,13 @@ class BatchFields(TypedDict, total=False):
     delete_horizon: int | None
 
 
+class TimedOffset(NamedTuple):
+    offset: int
+    timestamp: int
+
+
 class Marker(NamedTuple):
-    """What a control batch says: how a transaction ended."""
+    """The contents of a control batch: how a transaction ended."""
 
     kind: int
     coordinator_epoch: int
@@ -129,17 +139,20 @@ def seal(header: BatchHeader, payload: Buffer) -> bytearray:
 def rebuild_batch(
     header: BatchHeader, records: Sequence[Record], compression_level: int | None = None
 ) -> bytearray:
-    """A batch like the one that had the header, holding only these of its records, each at its own offset.
+    """A batch with the same header and only these of its records, each at its own offset.
 
-    The offset range and the producer's fields stay, also where no record is left: a reader goes on after the
+    The offset range and the producer's fields stay even if no record is left: a reader continues after the
     last offset, and the producer's sequence is not lost."""
     rows = [(record.timestamp, record.key, record.value, record.headers) for record in records]
     deltas = [record.offset - header.base_offset for record in records]
     timestamps = [record.timestamp for record in records]
-    kept = header.is_log_append_time or not records
+    keeps_max_timestamp = header.is_log_append_time or not records
     packed = encode_records(rows, header.base_timestamp, deltas)
     return seal(
-        header._replace(count=len(records), max_timestamp=header.max_timestamp if kept else max(timestamps)),
+        header._replace(
+            count=len(records),
+            max_timestamp=header.max_timestamp if keeps_max_timestamp else max(timestamps),
+        ),
         compress(header.compression, packed, compression_level),
     )
 
@@ -150,12 +163,15 @@ def records_payload(
     """The records of the batch at the start of the buffer, decompressed."""
     view = memoryview(batch)
     if header.size < HEADER_SIZE or header.size > len(view):
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a batch of {header.size} bytes in {len(view)} bytes")
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE,
+            f"the batch is cut off: its header says {header.size} bytes, there are {len(view)}",
+        )
     return decompress(header.compression, view[HEADER_SIZE : header.size], bytes_max)
 
 
 def read_records(batch: Buffer, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> list[Record]:
-    """The records of the batch at the start of the buffer; CORRUPT_MESSAGE where they are malformed."""
+    """The records of the batch at the start of the buffer; raises CORRUPT_MESSAGE if they are malformed."""
     header = read_header(batch)
     payload = bytes(records_payload(batch, header, bytes_max))
     try:
@@ -165,6 +181,25 @@ def read_records(batch: Buffer, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> list
     if header.is_log_append_time:
         return [Record(*row)._replace(timestamp=header.max_timestamp) for row in rows]
     return [Record._make(row) for row in rows]
+
+
+def first_at_or_after(batch: Buffer, timestamp: int) -> TimedOffset | None:
+    """The first record that is not before the timestamp, in the batch at the start of the buffer."""
+    header = read_header(batch)
+    if header.max_timestamp < timestamp:
+        return None
+    payload = records_payload(batch, header, DECOMPRESSED_BYTES_MAX)
+    target = _LONG_MIN if header.is_log_append_time else max(timestamp, _LONG_MIN)
+    delta, record_timestamp = find_timestamp(payload, 0, header.count, header.base_timestamp, target)
+    if delta == _MALFORMED:
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"a record of the batch at offset {header.base_offset} is malformed"
+        )
+    if delta < 0:
+        return None
+    if header.is_log_append_time:
+        record_timestamp = header.max_timestamp
+    return TimedOffset(header.base_offset + delta, record_timestamp)
 
 
 def control_batch(
@@ -190,7 +225,7 @@ def control_batch(
 
 
 def read_marker(batch: Buffer) -> Marker | None:
-    """How the control batch ends a transaction; nothing where it is a control batch of another kind."""
+    """How the control batch ends a transaction; None if it is a control batch of another kind."""
     record = read_records(batch)[0]
     try:
         _, kind = _MARKER_KEY.unpack_from(record.key or b"")

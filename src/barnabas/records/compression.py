@@ -1,10 +1,10 @@
-"""The four codecs of record batches, with a cap on what may come out of a decompression.
+"""The four codecs of record batches, with a limit on the size of decompressed data.
 
-Before any output is allocated, the compressed frame itself tells how much it can give at most (block by block
-for lz4 and zstd, declared for snappy); gzip, which does not tell, is read as a stream. A bomb costs no more
-memory than `bytes_max`. Written so that Java and librdkafka can read it: lz4 frames of independent blocks,
-snappy in the framing of the Java library.
-Codecs: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
+Before any output is allocated, the compressed frame itself shows how large its contents can be (block by
+block for lz4 and zstd, declared for snappy); gzip does not show it and is read as a stream. A decompression
+bomb costs no more memory than `bytes_max`. Compressed data can be read by Java and librdkafka: lz4 frames
+have independent blocks, snappy has the framing of the Java library. Codecs: 0 none, 1 gzip, 2 snappy, 3 lz4,
+4 zstd."""
 
 import struct
 import zlib
@@ -20,9 +20,8 @@ CODECS = {"uncompressed": NONE, "none": NONE, "gzip": GZIP, "snappy": SNAPPY, "l
 NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
 _GZIP_LEVEL = 6
-_LZ4_LEVEL = (
-    9  # what Kafka calls the default; it selects the fast compressor, as every other selects the slow one
-)
+# Kafka's default. It selects the fast compressor; every other level selects the slow one.
+_LZ4_LEVEL = 9
 _ZSTD_LEVEL = 3
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
@@ -38,20 +37,19 @@ _ZSTD_MAGIC = 0xFD2FB528
 _ZSTD_BLOCK_BYTES = 128 * 1024
 _SKIPPABLE_MAGIC = 0x184D2A50
 _GZIP_MEMBERS_MAX = 100
-_BLOCK_BYTES_MIN = (
-    4096  # a block or frame counts as at least this: a million empty ones must not take seconds
-)
+# A block or frame counts as at least this: a million empty ones must not take seconds.
+_BLOCK_BYTES_MIN = 4096
 _LITTLE_INT = struct.Struct("<I")
 _BIG_INT = struct.Struct(">i")
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
-    """The data compressed with the codec, at its default level where none is given."""
+    """Compress the data; without a level, the default level of the codec is used."""
     if codec == NONE:
         return bytes(data)
     if codec == GZIP:
-        wanted = _GZIP_LEVEL if level is None or level < 0 else level
-        return bytes(cramjam.gzip.compress(data, level=wanted))
+        gzip_level = _GZIP_LEVEL if level is None or level < 0 else level
+        return bytes(cramjam.gzip.compress(data, level=gzip_level))
     if codec == SNAPPY:
         return _compress_snappy(memoryview(data))
     if codec == LZ4:
@@ -62,7 +60,7 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: int, data: Buffer, bytes_max: int) -> memoryview:
-    """What was compressed: CORRUPT_MESSAGE where malformed, MESSAGE_TOO_LARGE where beyond `bytes_max`."""
+    """Decompress; raises CORRUPT_MESSAGE if the data is malformed, MESSAGE_TOO_LARGE beyond `bytes_max`."""
     view = memoryview(data)
     if codec == NONE:
         return view
@@ -73,17 +71,19 @@ def decompress(codec: int, data: Buffer, bytes_max: int) -> memoryview:
         return decompressor(view, bytes_max)
     except (cramjam.DecompressionError, zlib.error, struct.error, IndexError) as error:
         raise KafkaError(
-            ErrorCode.CORRUPT_MESSAGE, f"the {NAMES[codec]} data of a batch is malformed: {error}"
+            ErrorCode.CORRUPT_MESSAGE,
+            f"the batch cannot be decompressed, its {NAMES[codec]} data is malformed: {error}",
         ) from None
 
 
 def _unknown(codec: int) -> KafkaError:
-    return KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"no compression type has the number {codec}")
+    return KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"unknown compression type {codec}")
 
 
 def _too_large(bytes_max: int) -> KafkaError:
     return KafkaError(
-        ErrorCode.MESSAGE_TOO_LARGE, f"a batch must not grow beyond {bytes_max} bytes when decompressed"
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"the batch decompresses to more than {bytes_max} bytes, which is the limit",
     )
 
 
@@ -115,7 +115,7 @@ def _compress_lz4(data: memoryview, level: int | None) -> bytes:
 
 
 def _lz4_block_at(block: memoryview, level: int) -> bytes:
-    """The block at a level. The library has levels for frames only, so it is taken out of its frame."""
+    """The block at this level. The library has levels for frames only, so the block is taken from a frame."""
     frame = bytes(cramjam.lz4.compress(block, level=level))
     start = len(_LZ4_HEADER) + (8 if frame[4] & 0x08 else 0)
     (size,) = _LITTLE_INT.unpack_from(frame, start)
@@ -129,7 +129,7 @@ def _decompress_gzip(data: memoryview, bytes_max: int) -> memoryview:
     rest: Buffer = data
     for _ in range(_GZIP_MEMBERS_MAX):
         member = zlib.decompressobj(wbits=31)
-        # One byte more than allowed: output that ends exactly at the cap is told from output that goes on.
+        # One byte more than allowed shows whether the output ends exactly at the limit or continues.
         out += member.decompress(rest, bytes_max + 1 - len(out))
         if len(out) > bytes_max:
             raise _too_large(bytes_max)
@@ -162,7 +162,7 @@ def _xerial_blocks(data: memoryview, bytes_max: int) -> list[memoryview]:
     blocks: list[memoryview] = []
     position = len(_XERIAL_HEADER)
     if data[:position] != _XERIAL_HEADER:
-        raise IndexError("the header is cut off or of an unknown version")
+        raise IndexError("the header is cut off or has an unknown version")
     while position < len(data):
         (size,) = _BIG_INT.unpack_from(data, position)
         position += _BIG_INT.size
@@ -197,7 +197,7 @@ def _decompress_into(
 
 
 def _lz4_bound(data: memoryview, enough: int) -> int:
-    """The most bytes that the frames can hold, from the sizes of their blocks; counted until `enough`."""
+    """An upper limit of the decompressed size, from the block sizes; counts no further than `enough`."""
     position = bound = 0
     while position < len(data) and bound <= enough:
         (magic,) = _LITTLE_INT.unpack_from(data, position)
@@ -206,7 +206,7 @@ def _lz4_bound(data: memoryview, enough: int) -> int:
             position += 8 + _LITTLE_INT.unpack_from(data, position + 4)[0]
             continue
         if magic != _LZ4_MAGIC:
-            raise IndexError("no frame starts here")
+            raise IndexError("expected the start of a frame")
         flags, block_code = data[position + 4], data[position + 5] >> 4 & 7
         block_max = 1 << (8 + 2 * block_code)
         trailer = 4 if flags & 0x10 else 0
@@ -220,7 +220,7 @@ def _lz4_bound(data: memoryview, enough: int) -> int:
 
 
 def _zstd_bound(data: memoryview, enough: int) -> int:
-    """The most bytes that the frames can hold, from the headers of their blocks; counted until `enough`."""
+    """An upper limit of the decompressed size, from the block headers; counts no further than `enough`."""
     position = bound = 0
     while position < len(data) and bound <= enough:
         (magic,) = _LITTLE_INT.unpack_from(data, position)
@@ -229,14 +229,14 @@ def _zstd_bound(data: memoryview, enough: int) -> int:
             position += 8 + _LITTLE_INT.unpack_from(data, position + 4)[0]
             continue
         if magic != _ZSTD_MAGIC:
-            raise IndexError("no frame starts here")
+            raise IndexError("expected the start of a frame")
         position, size = _zstd_frame(data, position, enough - bound)
         bound += size
     return bound
 
 
 def _zstd_frame(data: memoryview, position: int, enough: int) -> tuple[int, int]:
-    """Position after the frame at `position`, and the most bytes that it can hold."""
+    """Position after the frame at `position`, and an upper limit of its decompressed size."""
     descriptor = data[position + 4]
     single_segment = descriptor >> 5 & 1
     content_bytes = (single_segment, 2, 4, 8)[descriptor >> 6]

@@ -1,8 +1,8 @@
-"""The record set of a Fetch answer: its batches one after the other, opened for reading their records.
+"""The record set of a Fetch response: its batches one after the other, opened for reading their records.
 
-A last batch that is cut off is left for the next fetch; control batches are passed over, and with
-read_committed so are batches of aborted transactions: the answer names the aborted producers and the offset
-from which each is, and a control batch in the log says where its transaction ended. Touches bytes only."""
+A last batch that is cut off is left for the next fetch. Control batches are skipped, and with read_committed
+so are batches of aborted transactions: the response has the aborted producers and the first offset of each
+transaction, and a control batch in the log shows where it ended. Works on bytes only."""
 
 from collections.abc import Iterable
 
@@ -29,10 +29,10 @@ __all__ = ["OpenBatch", "RecordSet"]
 
 
 class RecordSet:
-    """Take records of open_batch() and tell moved() how far, until there is no batch any more.
+    """Read records of open_batch() and report the progress with moved(), until there is no batch.
 
-    `aborted` are (producer id, first offset) of the Fetch answer, and count with `read_committed` only.
-    `source` says in errors whose records these are."""
+    `aborted` has (producer id, first offset) from the Fetch response; it is used with `read_committed` only.
+    `source` names the partition in errors."""
 
     def __init__(
         self,
@@ -58,23 +58,23 @@ class RecordSet:
         self.is_done = False
 
     def end_offset(self) -> int:
-        """Where the next fetch begins: behind the last whole batch."""
+        """Where the next fetch begins: after the last complete batch."""
         if not self._batches:
             return self.next_offset
         _, _, base_offset, last_offset_delta, _ = self._batches[-1]
         return max(self.next_offset, base_offset + last_offset_delta + 1)
 
     def open_batch(self) -> OpenBatch | None:
-        """The batch that still has records left, or the next one to hand out; None at the end.
+        """The batch that still has records left, or the next one; None at the end.
 
-        CORRUPT_MESSAGE where a batch is damaged; it is met again by the next call."""
+        Raises CORRUPT_MESSAGE if a batch is damaged; the next call tries it again."""
         opened = self._opened
         if opened is not None and opened.left:
             return opened
         opened = self._opened = None
         while opened is None and self._batches_read < len(self._batches):
             opened = self._open(*self._batches[self._batches_read][:4])
-            # Only now: a batch that cannot be read is met again.
+            # Only now: the next call tries a batch that cannot be read again.
             self._batches_read += 1
         if opened is None:
             self._check_end()
@@ -83,34 +83,34 @@ class RecordSet:
         return opened
 
     def _check_end(self) -> None:
-        """What follows the last whole batch is the beginning of one, or nothing."""
+        """After the last complete batch there must be nothing, or the beginning of a batch."""
         position = sum(self._batches[-1][:2]) if self._batches else 0
         if next_batch(self._records, position)[0] < 0:
             raise KafkaError(
                 ErrorCode.CORRUPT_MESSAGE,
-                f"Behind offset {self.end_offset()} of {self.source} there is no record batch.",
+                f"The bytes after offset {self.end_offset() - 1} of {self.source} are not a record batch.",
             )
 
     def moved(self, batch: OpenBatch, position: int, left: int, next_offset: int) -> None:
-        """Records of the batch were taken: `left` of them begin at `position`, and reading goes on there."""
+        """Records of the batch were read: `left` of them remain, from `position` on."""
         batch.position, batch.left = position, left
-        # Where compaction took the last records of a batch, its end is still behind them.
+        # If compaction removed the last records of a batch, its end is after the last one that is left.
         self.stopped(next_offset if left else batch.next_offset)
 
     def stopped(self, next_offset: int) -> None:
-        """Reading came so far and not on: the same batch is handed out again, to fail again."""
+        """Reading failed at this offset: the next call gets the same batch and fails again."""
         self.next_offset = max(self.next_offset, next_offset)
 
     def _open(self, position: int, size: int, base_offset: int, last_offset_delta: int) -> OpenBatch | None:
-        is_passed = base_offset + last_offset_delta < self.next_offset
-        # A marker counts also where it was passed: a set that is read again must find the same.
-        if is_passed and not self._read_committed:
+        is_behind = base_offset + last_offset_delta < self.next_offset
+        # Markers before the start count, too: reading a set again must give the same records.
+        if is_behind and not self._read_committed:
             return None
         # Not as a BatchHeader, unless it is needed: making one would cost as much as the rest of this method.
         fields = HEADER.unpack_from(self._records, position)
         _, _, epoch, _, crc, attributes, _, base_timestamp, max_timestamp, _, _, _, count = fields
         is_control = attributes & CONTROL_FLAG
-        if is_passed and not is_control:
+        if is_behind and not is_control:
             return None
         end = position + size
         if self._check_crcs and crc32c(self._records[position + ATTRIBUTES_POSITION : end]) != crc:
@@ -143,7 +143,7 @@ class RecordSet:
         return header.producer_id in self._aborted_producers
 
     def _skip(self, header: BatchHeader, batch: memoryview) -> None:
-        """Pass over a batch; the marker that ends an aborted transaction frees its producer."""
+        """Skip a batch; after an abort marker, batches of its producer are not skipped any more."""
         self.next_offset = max(self.next_offset, header.next_offset)
         if header.is_control and self._read_committed:
             self._note_aborted(header)

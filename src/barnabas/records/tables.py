@@ -1,11 +1,12 @@
-"""Arrow tables as record batches, by a kernel (kernels/arrow_encode.py): no Python object is made per row.
+"""Arrow tables as record batches. A kernel (kernels/arrow_encode.py) encodes them without an object for each
+row.
 
     for partition, batch, count in encode_batches(table, partition_count=4, compression="lz4"): ...
 
 A table has a column `value` and may have `key` (both binary or string), `headers` (a list of pairs of name
-and value, or a map), `partition` (integers; null lets the key decide), `timestamp` (a time, or ms) and
-`topic`, which is the caller's affair. `offset` and `timestampType`, as a table that was read has them, are
-ignored."""
+and value, or a map), `partition` (integers; if null, the key decides), `timestamp` (a time, or milliseconds)
+and `topic`, which the caller uses. `offset` and `timestampType`, which tables have that were read from a
+topic, are ignored."""
 
 import random
 import time
@@ -30,13 +31,13 @@ WRITTEN = ("value", "key", "headers", "partition", "timestamp", "topic")
 IGNORED = ("offset", "timestampType")
 BATCH_BYTES = 1_000_000
 RECORD_BYTES_MAX = 1 << 30
-# Finished batches are handed on in portions of about this size.
+# encoded() yields finished batches in portions of about this size.
 PORTION_BYTES = 1 << 20
 _NO_BYTES = memoryview(b"")
 
 
 class Encoding(NamedTuple):
-    """How rows become batches; `spread` are the partitions for rows without key or partition."""
+    """How rows become batches; `spread` has the partitions for rows without key and partition."""
 
     partition_count: int
     batch_bytes: int = BATCH_BYTES
@@ -46,27 +47,28 @@ class Encoding(NamedTuple):
 
 
 def record_batches(table: Any) -> list[Any]:
-    """The pyarrow.RecordBatches of a table, a record batch, or whatever else Arrow can read as one."""
+    """The pyarrow.RecordBatches of a table, a record batch, or anything that Arrow can read as a table."""
     arrow = pyarrow()
     if isinstance(table, arrow.RecordBatch):
-        found = [table]
+        batches = [table]
     else:
-        found = (table if isinstance(table, arrow.Table) else arrow.table(table)).to_batches()
-    for batch in found[:1]:
+        batches = (table if isinstance(table, arrow.Table) else arrow.table(table)).to_batches()
+    for batch in batches[:1]:
         unknown = [name for name in batch.schema.names if name not in WRITTEN + IGNORED]
         if unknown or "value" not in batch.schema.names:
             raise ValueError(
-                f"a table to send has the columns {', '.join(WRITTEN)}, of which only value is needed;"
-                f" this one has {', '.join(batch.schema.names) or 'none'}"
+                f"a table must have the column value and may have {', '.join(WRITTEN[1:])};"
+                f" this one has {', '.join(batch.schema.names) or 'no columns'}"
             )
-    return found
+    return batches
 
 
 def encoded(batches: Sequence[Any], encoding: Encoding) -> Iterator[list[EncodedBatch]]:
     """Portions of finished batches, each with room for its header at the front.
 
-    ValueError where a column cannot be read so; OverflowError where a row is larger than record_bytes_max,
-    before anything is encoded (but for headers, which are not counted before)."""
+    Raises ValueError if a column has the wrong type. Raises OverflowError if a row is larger than
+    record_bytes_max: before anything is encoded if its key and value are, later if only its headers make it
+    too large."""
     spread = list(encoding.spread) or list(range(encoding.partition_count))
     random.shuffle(spread)
     encoder = TableEncoder(
@@ -101,8 +103,9 @@ def encode_batches(
 ) -> list[tuple[int, bytearray, int]]:
     """(partition, finished record batch, number of records) of all rows, in order within each partition.
 
-    A row goes to the partition it names, else by the murmur2 hash of its key as Kafka's clients have it, else
-    to the partitions in turn, a batch to each. The batches are without producer id, ready to be sent."""
+    A row goes to the partition that it names, otherwise to that of the murmur2 hash of its key as in Kafka's
+    clients, otherwise to the partitions in turn, one batch to each. The batches have no producer id and are
+    ready to be sent."""
     codec = CODECS[compression]
     encoding = Encoding(partition_count, batch_bytes, record_bytes_max)
     return [
@@ -139,7 +142,7 @@ def _sealed(batch: EncodedBatch, codec: int) -> bytearray:
 
 
 def _inputs(batch: Any, record_bytes_max: int) -> tuple[BytesInput, BytesInput | None]:
-    """The values and the keys, if there are any; OverflowError where a row has too much of them."""
+    """The values and the keys, if there are any; raises OverflowError if a row has too many bytes of them."""
     values = _input(_binary(batch.column("value"), "value"))
     keys = _input(_binary(batch.column("key"), "key")) if "key" in batch.schema.names else None
     largest = largest_row(values, keys, batch.num_rows)
@@ -155,7 +158,7 @@ def _binary(column: Any, name: str) -> Any:
     try:
         return column.cast(arrow.large_binary())
     except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError):
-        raise ValueError(f"the column {name} is of {column.type}, and must be binary or string") from None
+        raise ValueError(f"the column {name} must be binary or string, not {column.type}") from None
 
 
 def _input(column: Any) -> BytesInput:
@@ -193,7 +196,7 @@ def _headers(column: Any) -> _Headers:
         kind = column.type
     is_list = arrow.types.is_list(kind) or arrow.types.is_large_list(kind)
     if not (is_list and arrow.types.is_struct(kind.value_type) and kind.value_type.num_fields == 2):
-        raise ValueError(f"the column headers is of {kind}, and must be a list of pairs or a map")
+        raise ValueError(f"the column headers must be a list of pairs or a map, not {kind}")
     lengths = functions.list_value_length(column).cast(arrow.int64()).fill_null(0)
     start = arrow.array([0], arrow.int64())
     ends = functions.cumulative_sum(arrow.concat_arrays([start, lengths]))
@@ -206,7 +209,7 @@ def _headers(column: Any) -> _Headers:
 
 
 def _numbers(batch: Any) -> Any:
-    """The partition of each row, -1 where it names none; None where none does."""
+    """The partition of each row, -1 if it names none; None if there is no such column."""
     arrow, functions = pyarrow(), compute()
     if "partition" not in batch.schema.names:
         return None
@@ -214,10 +217,10 @@ def _numbers(batch: Any) -> Any:
     try:
         numbers = column.cast(arrow.int32())
     except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError) as error:
-        raise ValueError(f"the column partition cannot be read as numbers: {error}") from None
+        raise ValueError(f"the column partition must have 32-bit integers: {error}") from None
     lowest = functions.min(numbers).as_py()
     if lowest is not None and lowest < 0:
-        raise ValueError(f"a partition is not negative: {lowest}")
+        raise ValueError(f"a partition cannot be negative: {lowest}")
     numbers = numbers.fill_null(-1)
     view = _numbers_of(numbers.buffers()[1], "i", 4)
     return view[numbers.offset : numbers.offset + len(numbers)]
@@ -230,10 +233,10 @@ def _times(column: Any, now_ms: int) -> Any:
             column = column.cast(arrow.timestamp("ms", column.type.tz), safe=False)
         times = column.cast(arrow.int64())
     except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError) as error:
-        raise ValueError(f"the column timestamp cannot be read as times: {error}") from None
+        raise ValueError(f"the column timestamp must have times or milliseconds: {error}") from None
     lowest = functions.min(times).as_py()
     if lowest is not None and lowest < 0:
-        raise ValueError(f"a timestamp is not negative: {lowest}")
+        raise ValueError(f"a timestamp cannot be negative: {lowest}")
     times = times.fill_null(now_ms)
     view = _numbers_of(times.buffers()[1], "q", 8)
     return view[times.offset : times.offset + len(times)]

@@ -1,9 +1,9 @@
 """Checks on a batch that a producer sent, as Kafka does them for Produce version 3 and later.
 
-In order: one whole batch of magic 2 with base offset 0 · size · CRC, before anything is decompressed · count,
-flags and producer fields · every record, decompressed if need be. Then the batch is made as the topic wants:
-its compression, its kind of timestamp, and a max timestamp that is true. Pure, but for writing those header
-fields into the given data; may run in any thread."""
+In order: one complete batch of magic 2 with base offset 0 · size · CRC, before anything is decompressed ·
+count, flags and producer fields · every record, after decompression. Then the batch is changed as the topic
+requires: its compression, its type of timestamp, and its max timestamp if that is wrong. The only side effect
+is that those header fields are written into the given data; this may run in any thread."""
 
 import struct
 from dataclasses import dataclass, field
@@ -31,13 +31,13 @@ from barnabas.records.batch import (
 from barnabas.records.builder import seal
 from barnabas.records.compression import CODECS, compress, decompress
 
-RECORD_SIZE_MIN = (
-    7  # length, attributes, timestamp, offset, key length, value length, header count: a byte each
-)
-RECORD_ERRORS_MAX = 1000  # how many of a batch's refused records are told apart in the answer
+# Length, attributes, timestamp, offset, key length, value length, number of headers: one byte each.
+RECORD_SIZE_MIN = 7
+# The answer lists at most this many refused records of a batch.
+RECORD_ERRORS_MAX = 1000
 DECOMPRESSED_BYTES_MIN = 64 * 1024 * 1024
 DECOMPRESSED_RATIO = 16
-# To compress a byte takes about as long as to decompress this many.
+# Compressing one byte takes about as long as decompressing this many.
 COMPRESSION_COST = 8
 
 _LONG_MIN = -(1 << 63)
@@ -45,27 +45,27 @@ _LONG_MAX = (1 << 63) - 1
 _ATTRIBUTES = struct.Struct(">h")
 _MAX_TIMESTAMP = struct.Struct(">q")
 _MAX_TIMESTAMP_POSITION = 35
-_LENGTH_MIN = 14  # below this, Kafka takes the length itself for corrupt
+_LENGTH_MIN = 14  # Kafka treats a smaller length as corrupt.
 
 _NO_KEY = 11
 _TIMESTAMP_OUT_OF_RANGE = 12
 _REASONS = {
-    1: "its length does not fit the batch",
+    1: "its length is malformed or beyond the end of the batch",
     2: "its timestamp is malformed",
-    3: "its offset delta is not its place in the batch",
-    4: "its key does not fit into it",
-    5: "its value does not fit into it",
-    6: "its number of headers is impossible",
-    7: "a header does not fit into it",
-    8: "bytes are left over at its end",
-    9: "bytes are left over after the last record",
-    10: "its timestamp is beyond 64 bits",
+    3: "its offset delta is not its index in the batch",
+    4: "the length of its key is malformed or beyond the end of the record",
+    5: "the length of its value is malformed or beyond the end of the record",
+    6: "its number of headers is malformed or too large for the record",
+    7: "a header is malformed or beyond the end of the record",
+    8: "there are extra bytes at the end of the record",
+    9: "there are extra bytes after the last record",
+    10: "its timestamp does not fit into 64 bits",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class BatchRules:
-    """What a topic demands of the batches sent to it."""
+    """What a topic requires of the batches that are sent to it."""
 
     max_batch_bytes: int = 1024 * 1024 + LOG_OVERHEAD
     compacted: bool = False
@@ -80,15 +80,15 @@ class BatchRules:
     plain: PlainRules | None = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        keeps = not self.log_append_time and self.target_codec in (None, CODECS["none"])
+        keeps_batches = not self.log_append_time and self.target_codec in (None, CODECS["none"])
         plain = PlainRules(
             self.timestamp_before_max_ms, self.timestamp_after_max_ms, self.compacted, self.max_batch_bytes
         )
-        object.__setattr__(self, "plain", plain if keeps else None)
+        object.__setattr__(self, "plain", plain if keeps_batches else None)
 
     @property
     def target_codec(self) -> int | None:
-        """The codec that batches must have; None where the producer's is kept."""
+        """The codec that batches must have; None if the codec of the producer is kept."""
         return CODECS.get(self.target_compression)
 
     @classmethod
@@ -111,7 +111,7 @@ class BatchRules:
 
 
 class InvalidRecordError(KafkaError):
-    """Single records are refused: (index in the batch, reason) of each, for Produce version 8 and later."""
+    """Records are refused; `record_errors` has (index, reason) of each, for Produce version 8 and later."""
 
     def __init__(self, code: ErrorCode, message: str, record_errors: list[tuple[int, str]]) -> None:
         super().__init__(code, message)
@@ -183,7 +183,7 @@ def _expanded(codec: int, compressed: memoryview, rules: BatchRules, bytes_max: 
 
 
 def _check_cost(payload: memoryview, expanded_bytes_max: int | None) -> None:
-    """To compress takes longer than to decompress."""
+    """Compression takes longer than decompression."""
     if expanded_bytes_max is not None and COMPRESSION_COST * len(payload) > expanded_bytes_max:
         raise ExpandsTooMuch
 
@@ -215,7 +215,7 @@ def _checked_header(view: memoryview, rules: BatchRules) -> BatchHeader:
     if size > rules.max_batch_bytes:
         raise _too_large(size, rules)
     if crc32c(view[ATTRIBUTES_POSITION:]) != header.crc:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "the batch does not match its CRC")
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "the CRC of the batch does not match its contents")
     if (
         header.count <= 0
         or header.last_offset_delta != header.count - 1
@@ -229,11 +229,14 @@ def _checked_header(view: memoryview, rules: BatchRules) -> BatchHeader:
 def _check_records(
     payload: memoryview, start: int, header: BatchHeader, rules: BatchRules, now_ms: int
 ) -> tuple[int, int]:
-    """The highest timestamp of the records and the place of the first that has it."""
+    """The highest timestamp of the records and the index of the first record that has it."""
     count = header.count
     size = len(payload) - start
     if count > size // RECORD_SIZE_MIN:
-        raise KafkaError(ErrorCode.INVALID_RECORD, f"{count} records cannot be in {size} bytes")
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD,
+            f"the batch claims {count} records, but {size} bytes have no room for them",
+        )
     earliest, latest = _LONG_MIN, _LONG_MAX
     if not rules.log_append_time:
         earliest = now_ms - rules.timestamp_before_max_ms
@@ -254,7 +257,7 @@ def _rewrite(view: memoryview, attributes: int, max_timestamp: int) -> None:
 
 
 def _recompressed(header: BatchHeader, records: memoryview, rules: BatchRules) -> memoryview:
-    """The same records under another codec: they are relative to the header, so nothing else changes."""
+    """The same records in another codec; they are relative to the header, so nothing else changes."""
     batch = seal(header, compress(header.compression, records, rules.compression_level))
     if len(batch) > rules.max_batch_bytes:
         raise _too_large(len(batch), rules)
@@ -264,66 +267,78 @@ def _recompressed(header: BatchHeader, records: memoryview, rules: BatchRules) -
 def _refuse_short(view: memoryview) -> KafkaError:
     if len(view) < LOG_OVERHEAD:
         return KafkaError(
-            ErrorCode.INVALID_RECORD, "a produce request needs one record batch for each partition"
+            ErrorCode.INVALID_RECORD,
+            "a produce request must have exactly one record batch for each partition",
         )
-    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a batch cannot be in {len(view)} bytes")
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{len(view)} bytes are too few for a record batch")
 
 
 def _refuse_frame(size: int, header: BatchHeader) -> KafkaError:
     if header.length < _LENGTH_MIN or not 0 <= header.magic <= MAGIC:
         return KafkaError(
-            ErrorCode.CORRUPT_MESSAGE, f"no batch has length {header.length} and magic {header.magic}"
+            ErrorCode.CORRUPT_MESSAGE,
+            f"the batch header is invalid: length {header.length}, magic {header.magic}",
         )
     if header.size > size:
-        return KafkaError(ErrorCode.INVALID_RECORD, f"a batch of {header.size} bytes is cut off after {size}")
+        return KafkaError(
+            ErrorCode.INVALID_RECORD, f"the batch is cut off: its header says {header.size} bytes, got {size}"
+        )
     if header.magic != MAGIC:
-        return KafkaError(ErrorCode.INVALID_RECORD, f"the batch has magic {header.magic}, only 2 is accepted")
+        return KafkaError(
+            ErrorCode.INVALID_RECORD, f"the batch has magic {header.magic}; only magic 2 is supported"
+        )
     if header.size < HEADER_SIZE:
-        return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a batch of {header.size} bytes has no whole header")
+        return KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"a batch of {header.size} bytes is too short for its header"
+        )
     if header.size < size:
-        return KafkaError(ErrorCode.INVALID_RECORD, "only one record batch is accepted for each partition")
+        return KafkaError(
+            ErrorCode.INVALID_RECORD,
+            "a produce request must have exactly one record batch for each partition",
+        )
     return KafkaError(
-        ErrorCode.INVALID_RECORD, f"the batch has base offset {header.base_offset} instead of 0"
+        ErrorCode.INVALID_RECORD, f"the base offset of a new batch must be 0, not {header.base_offset}"
     )
 
 
 def _too_large(size: int, rules: BatchRules) -> KafkaError:
     return KafkaError(
-        ErrorCode.MESSAGE_TOO_LARGE, f"the batch has {size} bytes, the topic takes {rules.max_batch_bytes}"
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"the batch has {size} bytes, more than max.message.bytes of the topic ({rules.max_batch_bytes})",
     )
 
 
 def _refuse_header(header: BatchHeader) -> KafkaError:
     if header.count <= 0 or header.last_offset_delta != header.count - 1:
-        reason = f"{header.count} records do not fit a last offset delta of {header.last_offset_delta}"
+        reason = f"the batch has {header.count} records but the last offset delta {header.last_offset_delta}"
     elif header.is_control:
-        reason = "clients may not write control batches"
+        reason = "clients must not write control batches"
     else:
         reason = (
-            f"producer {header.producer_id} cannot have epoch {header.producer_epoch} "
-            f"and sequence {header.base_sequence}"
+            f"a batch of producer {header.producer_id} needs an epoch and a sequence from 0 on, "
+            f"not epoch {header.producer_epoch} and sequence {header.base_sequence}"
         )
     return KafkaError(ErrorCode.INVALID_RECORD, reason)
 
 
 def _refuse_log_append_time(count: int) -> KafkaError:
-    reason = "a producer may not set the log append time"
+    reason = "the topic uses LogAppendTime, so a producer must not send that timestamp type"
     errors = [(index, reason) for index in range(min(count, RECORD_ERRORS_MAX))]
     return InvalidRecordError(ErrorCode.INVALID_TIMESTAMP, reason, errors)
 
 
 def _refuse_records(payload: memoryview, walk: RecordWalk, error: int) -> KafkaError:
-    """The answer to a walk that stopped, walking on to find the other records that are at fault."""
+    """The error for a walk that stopped; it continues the walk to find the other records that are refused."""
     errors: list[tuple[int, str]] = []
     code = ErrorCode.INVALID_RECORD
     while error in (_NO_KEY, _TIMESTAMP_OUT_OF_RANGE) and len(errors) < RECORD_ERRORS_MAX:
         index = walk.index - 1
         if error == _NO_KEY:
-            errors.append((index, "a record without a key cannot go to a compacted topic"))
+            errors.append((index, "a record of a compacted topic must have a key"))
         else:
             code = ErrorCode.INVALID_TIMESTAMP
             limits = f"{walk.timestamp_min} and {walk.timestamp_max}"
-            errors.append((index, f"timestamp {walk.timestamp} is not between {limits}"))
+            errors.append((index, f"timestamp {walk.timestamp} must be between {limits}"))
         error = walk.run(payload)
     if error in _REASONS:
         return KafkaError(

@@ -57,7 +57,7 @@ def test_the_schema_is_that_of_sparks_kafka_connector() -> None:
     )
     assert tuple(kafka_schema().names) == kafka_columns() == kafka_columns(True)[:-1]
     assert kafka_schema(columns=("offset", "value")).names == ["offset", "value"]
-    with pytest.raises(ValueError, match="no column colour"):
+    with pytest.raises(ValueError, match="unknown column colour"):
         kafka_schema(columns=("colour",))
 
 

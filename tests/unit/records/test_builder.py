@@ -15,13 +15,14 @@ from barnabas.records.builder import (
     COMMIT_MARKER,
     Marker,
     Record,
+    TimedOffset,
     build_batch,
     control_batch,
+    first_at_or_after,
     read_marker,
     read_records,
     rebuild_batch,
 )
-from barnabas.records.search import TimedOffset, first_at_or_after
 
 optional_bytes = st.none() | st.binary(max_size=50)
 headers = st.lists(st.tuples(st.text(max_size=8), optional_bytes), max_size=3)

@@ -103,15 +103,15 @@ def test_times_are_taken_in_any_unit_and_null_is_now() -> None:
 @pytest.mark.parametrize(
     ("columns", "complaint"),
     [
-        ({"key": ["a"]}, "only value is needed"),
+        ({"key": ["a"]}, "must have the column value"),
         ({"value": ["a"], "keys": ["a"]}, "this one has value, keys"),
-        ({"value": [1]}, "the column value is of int64"),
+        ({"value": [1]}, "the column value must be binary or string, not int64"),
         ({"value": ["a"], "headers": ["b"]}, "must be a list of pairs"),
-        ({"value": ["a"], "partition": ["b"]}, "column partition cannot be read"),
-        ({"value": ["a"], "partition": [-1]}, "a partition is not negative"),
+        ({"value": ["a"], "partition": ["b"]}, "column partition must have 32-bit integers"),
+        ({"value": ["a"], "partition": [-1]}, "a partition cannot be negative"),
         ({"value": ["a"], "partition": [1]}, "row 0 is for partition 1"),
-        ({"value": ["a"], "timestamp": ["b"]}, "column timestamp cannot be read"),
-        ({"value": ["a"], "timestamp": [-5]}, "a timestamp is not negative"),
+        ({"value": ["a"], "timestamp": ["b"]}, "column timestamp must have times or milliseconds"),
+        ({"value": ["a"], "timestamp": [-5]}, "a timestamp cannot be negative"),
     ],
 )
 def test_tables_that_cannot_be_sent_are_refused_with_a_reason(columns: Any, complaint: str) -> None:
