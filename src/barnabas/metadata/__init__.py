@@ -1,0 +1,1 @@
+"""Cluster metadata: records, the image they build, the controller that writes them, and the store."""

@@ -1,7 +1,7 @@
 """EndTxn, key 26, versions 0-5: a transaction is committed or aborted.
 
-Behaviour: answered once the decision is in the journal; the markers follow.
-Versions:  v2 may answer PRODUCER_FENCED · v5 raises the producer's epoch and tells it (KIP-890)."""
+Behaviour: answered when the decision is committed to the journal; the markers follow. Versions:  v2 may
+answer PRODUCER_FENCED · v5 raises the producer's epoch, which is in the answer (KIP-890)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def end_txn(call: Call, request: EndTxnRequest) -> EndTxnResponse:
         try:
             await call.broker.producer_ids.refill()
         except KafkaError as error:
-            logger.warning("no block of producer ids could be had: %s", error)
+            logger.warning("cannot allocate producer ids: %s", error)
             return _refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 

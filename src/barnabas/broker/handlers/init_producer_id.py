@@ -1,8 +1,8 @@
 """InitProducerId, key 22, versions 0-5: an id and an epoch for an idempotent or transactional producer.
 
-Behaviour: without a transactional id every request gets a new id with epoch 0, whatever it had before; with
-one, the id stays, the epoch rises, and whatever the former holder had begun is aborted first.
-Versions:  v3 the id and epoch a producer had: both or neither · v4 may answer PRODUCER_FENCED."""
+Behaviour: without a transactional id every request gets a new id with epoch 0. With a transactional id the
+producer id stays the same, its epoch rises, and an open transaction is aborted first.
+Versions:  v3 the current id and epoch, both or neither · v4 may answer PRODUCER_FENCED."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ async def _wait_for_block(call: Call) -> InitProducerIdResponse:
 
 
 def _no_block(error: KafkaError) -> InitProducerIdResponse:
-    logger.warning("no block of producer ids could be had: %s", error)
-    # What every client takes as a reason to come back; the controller's own errors stop some for good.
+    logger.warning("cannot allocate producer ids: %s", error)
+    # Every client retries after this error; after the controller's own errors some give up.
     return _refusal(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 

@@ -1,6 +1,7 @@
-"""JoinGroup, key 11, versions 0-9: a member asks to be in a group, and waits until the round is complete.
+"""JoinGroup, key 11, versions 0-9: a member joins a group, and waits until all members have joined.
 
-Versions:  v4 two steps for new members · v5 static members · v7 protocol told · v9 skip_assignment."""
+Versions:  v4 two steps for new members · v5 static members · v7 protocol type in the answer · v9
+skip_assignment."""
 
 from __future__ import annotations
 

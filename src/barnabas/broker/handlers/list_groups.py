@@ -1,6 +1,6 @@
 """ListGroups, key 16, versions 0-5: the groups this broker coordinates.
 
-Versions:  v4 filter by state · v5 filter by type, and the type told."""
+Versions:  v4 filter by state · v5 filter by type, and the type in the answer."""
 
 from __future__ import annotations
 

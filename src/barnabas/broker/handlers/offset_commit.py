@@ -1,4 +1,4 @@
-"""OffsetCommit, key 8, versions 2-10: a consumer says how far it has come.
+"""OffsetCommit, key 8, versions 2-10: a consumer commits the offsets up to which it has read.
 
 Behaviour: partitions that do not exist are refused one by one, the rest is committed; commits by clients that
 are not in a group that has members are refused as a whole. The last offset counts where a partition is

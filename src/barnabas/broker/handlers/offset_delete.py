@@ -1,4 +1,4 @@
-"""OffsetDelete, key 47, version 0: offsets of topics that nobody of the group subscribes to are forgotten.
+"""OffsetDelete, key 47, version 0: removes offsets of topics that no member of the group subscribes to.
 
 Behaviour: partitions that do not exist are refused one by one; an error of the group is the whole answer."""
 

@@ -1,6 +1,6 @@
-"""SyncGroup, key 14, versions 0-5: a member asks for its assignment; the leader brings all of them.
+"""SyncGroup, key 14, versions 0-5: a member gets its assignment; the leader sends those of all members.
 
-Versions:  v3 static members · v5 protocol checked and told."""
+Versions:  v3 static members · v5 the protocol is checked, and is in the answer."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""TxnOffsetCommit, key 28, versions 0-5: offsets that count once their transaction commits.
+"""TxnOffsetCommit, key 28, versions 0-5: offsets that are valid when their transaction commits.
 
 Behaviour: partitions that do not exist are refused one by one, the rest is committed.
-Versions:  v3 the group's member is checked · v4 may answer TRANSACTION_ABORTABLE · v5 the offsets join the
-transaction by themselves (KIP-890); before, AddOffsetsToTxn must have come first."""
+Versions:  v3 the group's member is checked · v4 may answer TRANSACTION_ABORTABLE · v5 adds the offsets to the
+transaction (KIP-890); older clients must send AddOffsetsToTxn first."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from barnabas.wire.messages.txn_offset_commit import (
 
 ABORTABLE_VERSION_MIN = 4
 IMPLICIT_VERSION_MIN = 5
-# A client of a coordinator knows nothing of partitions: what is said of one is said of the coordinator.
+# A client of a coordinator does not expect the errors of a partition; it gets those of a coordinator.
 KNOWN_TO_CLIENTS = {
     ErrorCode.PRODUCER_FENCED: ErrorCode.INVALID_PRODUCER_EPOCH,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
