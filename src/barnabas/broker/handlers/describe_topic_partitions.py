@@ -31,7 +31,7 @@ def describe_topic_partitions(
     call: Call, request: DescribeTopicPartitionsRequest
 ) -> Work[DescribeTopicPartitionsResponse]:
     cursor = request.cursor
-    named = {topic.name for topic in request.topics}
+    named = dict.fromkeys(topic.name for topic in request.topics)
     yield
     if cursor is not None and (cursor.partition_index < 0 or (named and cursor.topic_name not in named)):
         return (yield from _refuse(named))
