@@ -24,19 +24,30 @@ Item = TypeVar("Item")
 AnyMessage = TypeVar("AnyMessage", bound=Message)
 
 
+def drained(items: list[Item]) -> Iterator[Item]:
+    """The items in order, each taken out of the list: what is done with need not stay in memory."""
+    items.reverse()
+    while items:
+        yield items.pop()
+
+
 def once_each(topics: Sequence[Topic], key: Callable[[Topic], Hashable]) -> Work[list[Topic]]:
     """The topics without repetitions: of a topic or partition that is repeated, the last one counts."""
-    by_topic: dict[Hashable, tuple[Topic, dict[int, Any]]] = {}
+    by_topic: dict[Hashable, Topic] = {}
     for topic in topics:
-        partitions = by_topic.setdefault(key(topic), (topic, {}))[1]
-        for partition in topic.partitions:
-            partitions[partition.partition_index] = partition
-            yield
+        first = by_topic.setdefault(key(topic), topic)
+        if first is not topic:
+            first.partitions += topic.partitions
         yield
-    for topic, partitions in by_topic.values():
-        topic.partitions = list(partitions.values())
+    for topic in by_topic.values():
+        if len(topic.partitions) > 1:
+            unique = {}
+            for partition in topic.partitions:
+                unique[partition.partition_index] = partition
+                yield
+            topic.partitions = list(unique.values())
         yield
-    return [topic for topic, _ in by_topic.values()]
+    return list(by_topic.values())
 
 
 def topics_in_portions(topics: Sequence[Message], partitions_name: str) -> Iterator[list[Any]]:

@@ -50,16 +50,20 @@ class ShardCall(NamedTuple):
     refuse: Callable[[ErrorCode], Any]
 
 
-def call_shards(calls: Iterable[ShardCall], combine: Callable[[list[Any]], Work[Any]]) -> Work[Any]:
-    """Make several calls in turns, and combine their replies, which are in the order of the calls."""
+def call_shards(calls: Iterable[ShardCall | None], combine: Callable[[list[Any]], Work[Any]]) -> Work[Any]:
+    """Make several calls in turns, and combine their replies, which are in the order of the calls.
+
+    A None among the calls is a place to pause."""
     answers: list[Any] = []
     waiting: dict[int, ShardReply] = {}
-    for place, call in enumerate(calls):
-        answers.append(waiting)
-        reply = call_shard(*call)
-        reply.then(partial(answers.__setitem__, place))
-        if answers[place] is waiting:
-            waiting[place] = reply
+    for call in calls:
+        if call is not None:
+            place = len(answers)
+            answers.append(waiting)
+            reply = call_shard(*call)
+            reply.then(partial(answers.__setitem__, place))
+            if answers[place] is waiting:
+                waiting[place] = reply
         yield
     if not waiting:
         return (yield from combine(answers))

@@ -6,6 +6,7 @@ offsets of that batch; the epoch must not be older than the known one; the seque
 begin with any sequence."""
 
 from collections import deque
+from heapq import nsmallest
 from typing import NamedTuple, Protocol
 
 from barnabas.errors import ErrorCode, KafkaError
@@ -13,6 +14,11 @@ from barnabas.records.batch import TRANSACTIONAL_FLAG, last_sequence
 from barnabas.records.builder import ABORT_MARKER, Marker
 
 BATCHES_KEPT = 5
+# A partition remembers at most this many producers; an entry takes about half a kilobyte. A client may invent
+# a producer id for each batch, and producer.id.expiration.ms is a day. Producers that have not written for
+# the longest time are forgotten first, so 18,000 others must write to one partition before a producer loses
+# its protection against duplicates.
+PRODUCERS_MAX = 20_000
 SEQUENCE_MAX = 2**31 - 1
 NO_EPOCH = -1
 NO_SEQUENCE = -1
@@ -88,6 +94,11 @@ class ProducerEntry:
     def last_sequence(self) -> int:
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
+    @property
+    def last_offset(self) -> int:
+        """Of its last batch; -1 where it wrote markers only."""
+        return self.batches[-1].last_offset if self.batches else NO_OFFSET
+
     def repeated(self, batch: ProducerFields) -> BatchMetadata | None:
         """The batch that this one repeats, if it is one of the last ones of the present epoch."""
         if batch.producer_epoch != self.epoch:
@@ -114,6 +125,7 @@ class ProducerTable:
         self.ongoing: dict[int, int] = {}
         # First offset -> offset of the marker, of ended transactions whose marker is not replicated yet.
         self.unreplicated: dict[int, int] = {}
+        self._entries_max = PRODUCERS_MAX
 
     def check_batch(self, batch: ProducerFields, from_client: bool) -> BatchMetadata | None:
         """Raise if the batch may not be appended; the earlier batch if this is a repeat of it; None if it
@@ -144,7 +156,7 @@ class ProducerTable:
         producer_id, epoch = batch.producer_id, batch.producer_epoch
         entry = self.entries.get(producer_id)
         if entry is None:
-            entry = self.entries[producer_id] = ProducerEntry(producer_id, epoch)
+            entry = self._add(ProducerEntry(producer_id, epoch))
         elif entry.epoch != epoch:
             entry.move_to_epoch(epoch)
         delta, timestamp = batch.last_offset_delta, batch.max_timestamp
@@ -154,6 +166,22 @@ class ProducerTable:
         if batch.attributes & TRANSACTIONAL_FLAG and entry.transaction_first_offset < 0:
             entry.transaction_first_offset = first_offset
             self.ongoing[first_offset] = producer_id
+
+    def _add(self, entry: ProducerEntry) -> ProducerEntry:
+        if len(self.entries) >= self._entries_max:
+            self._forget_oldest()
+        self.entries[entry.producer_id] = entry
+        return entry
+
+    def _forget_oldest(self) -> None:
+        """Forget the producers whose last batch is the furthest back in the log, a tenth of them at once.
+
+        This depends on nothing but the log, so a replay after a crash comes to the same entries."""
+        ended = [entry for entry in self.entries.values() if entry.transaction_first_offset < 0]
+        for entry in nsmallest(PRODUCERS_MAX // 10, ended, key=lambda entry: entry.last_offset):
+            del self.entries[entry.producer_id]
+        # Where so many transactions are open that nothing can be forgotten, do not search at every batch.
+        self._entries_max = max(PRODUCERS_MAX, len(self.entries) + PRODUCERS_MAX // 10)
 
     def check_marker(self, batch: ProducerFields, marker: Marker) -> None:
         entry = self.entries.get(batch.producer_id)
@@ -174,7 +202,7 @@ class ProducerTable:
         after it.
 
         None if the transaction wrote nothing to this partition."""
-        entry = self.entries.setdefault(batch.producer_id, ProducerEntry(batch.producer_id))
+        entry = self.entries.get(batch.producer_id) or self._add(ProducerEntry(batch.producer_id))
         first = entry.transaction_first_offset
         entry.move_to_epoch(batch.producer_epoch)
         entry.coordinator_epoch = marker.coordinator_epoch

@@ -133,11 +133,15 @@ def _wanted_partitions(topic: NewTopic, rules: TopicRules) -> int:
 
 def _check_request_size(partitions: int) -> None:
     if partitions > PARTITIONS_PER_REQUEST_MAX:
-        raise KafkaError(
-            ErrorCode.POLICY_VIOLATION,
-            f"the request would create {partitions} partitions; "
-            f"the limit for one request is {PARTITIONS_PER_REQUEST_MAX}",
-        )
+        raise too_many_partitions(partitions)
+
+
+def too_many_partitions(partitions: int) -> KafkaError:
+    return KafkaError(
+        ErrorCode.POLICY_VIOLATION,
+        f"the request would create {partitions} partitions; "
+        f"the limit for one request is {PARTITIONS_PER_REQUEST_MAX}",
+    )
 
 
 def _check_name(image: MetadataImage, name: str, taken: Mapping[str, str]) -> None:
@@ -215,7 +219,7 @@ def delete_topics(
     image: MetadataImage, references: Sequence[TopicReference]
 ) -> Decision[list[TopicImage | KafkaError]]:
     """One answer per reference, in order: the deleted topic, or an error."""
-    referenced = [_find(image, reference) for reference in references]
+    referenced = [find_topic(image, reference) for reference in references]
     repeated = repeated_items(topic.id for topic in referenced if isinstance(topic, TopicImage))
     results: list[TopicImage | KafkaError] = []
     records: list[MetadataRecord] = []
@@ -229,7 +233,7 @@ def delete_topics(
     return Decision(tuple(records), results)
 
 
-def _find(image: MetadataImage, reference: TopicReference) -> TopicImage | KafkaError:
+def find_topic(image: MetadataImage, reference: TopicReference) -> TopicImage | KafkaError:
     topic_id = None if reference.id == ZERO_UUID else reference.id
     if reference.name is not None and topic_id is not None:
         return invalid_request("name a topic by its name or by its id, not by both")

@@ -11,6 +11,7 @@ from tests.support.logs import SMALL, LogBench
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.kernels.log_end import AppendResult
+from barnabas.log import producers
 from barnabas.log.errors import CorruptSnapshotError
 from barnabas.log.producer_snapshot import decode_snapshot, encode_snapshot
 from barnabas.log.producers import BatchMetadata, ProducerEntry
@@ -216,3 +217,41 @@ def test_a_snapshot_that_cannot_be_written_does_not_stop_a_roll(tmp_path: Path) 
     assert bench.log.bases == [0, 1] and bench.log.producers.snapshots == []
     bench.restart(clean=False)
     assert _send(bench, 0).duplicate
+
+
+# ---- producers that are too many
+
+
+def test_invented_producer_ids_do_not_fill_the_memory(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(producers, "PRODUCERS_MAX", 100)
+    bench.restart(clean=True)
+    for number in range(50):
+        _send(bench, number)
+        for place in range(20):
+            bench.append(b"x", producer_id=1000 + 20 * number + place, producer_epoch=0, base_sequence=5)
+        assert len(bench.log.producers.entries) <= 100
+    assert _send(bench, 49).duplicate, "a producer that goes on writing is not forgotten"
+
+
+def test_a_replay_remembers_the_same_producers(bench: LogBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(producers, "PRODUCERS_MAX", 100)
+    bench.restart(clean=True)
+    for number in range(333):
+        bench.append(b"x", producer_id=1000 + number, producer_epoch=0, base_sequence=0)
+    before = set(bench.log.producers.entries)
+    bench.restart(clean=False)
+    assert set(bench.log.producers.entries) == before
+
+
+def test_a_producer_with_an_open_transaction_is_not_forgotten(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(producers, "PRODUCERS_MAX", 100)
+    bench.restart(clean=True)
+    _send(bench, 0, transactional=True)
+    for number in range(300):
+        bench.append(b"x", producer_id=1000 + number, producer_epoch=0, base_sequence=0)
+    assert 7 in bench.log.producers.entries
+    assert list(bench.log.producers.ongoing.values()) == [7]

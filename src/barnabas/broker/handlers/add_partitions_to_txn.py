@@ -5,10 +5,11 @@ Versions:  up to v3 from clients, one transaction · from v4 from brokers, many,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from barnabas.broker.call import Call
+from barnabas.broker.portions import drained
 from barnabas.broker.shard_calls import ShardCall, at_once, call_shards
 from barnabas.broker.turns import Work
 from barnabas.coordination.step import Step
@@ -34,14 +35,17 @@ CodeOf: TypeAlias = Callable[[TopicPartition], ErrorCode]
 
 def add_partitions_to_txn(call: Call, request: AddPartitionsToTxnRequest) -> Work[Any]:
     by_id: dict[str, AddPartitionsToTxnTransaction] = {}
-    for transaction in transactions_of(request, call.version):
+    for transaction in drained(transactions_of(request, call.version)):
         by_id[transaction.transactional_id] = transaction
         yield
-    calls = []
-    for transaction in by_id.values():
-        calls.append((yield from _shard_call(call, transaction)))
-        yield
+    calls = _shard_calls(call, list(by_id.values()))
+    by_id.clear()
     return (yield from call_shards(calls, at_once(lambda results: response_of(results, call.version))))
+
+
+def _shard_calls(call: Call, transactions: list[AddPartitionsToTxnTransaction]) -> Iterator[ShardCall | None]:
+    for transaction in drained(transactions):
+        yield (yield from _shard_call(call, transaction))
 
 
 def _shard_call(call: Call, transaction: AddPartitionsToTxnTransaction) -> Work[ShardCall]:

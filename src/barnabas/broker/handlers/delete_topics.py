@@ -6,8 +6,7 @@ Versions:  v3 TOPIC_DELETION_DISABLED, INVALID_REQUEST before · v5 error messag
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from itertools import repeat
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from barnabas.broker.call import Call
 from barnabas.broker.deadline import within
@@ -15,7 +14,7 @@ from barnabas.broker.turns import Work, run_in_turns
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import ZERO_UUID
 from barnabas.metadata.parts import TopicImage
-from barnabas.metadata.topics import TopicReference
+from barnabas.metadata.topics import TopicReference, find_topic
 from barnabas.wire.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
@@ -34,12 +33,28 @@ async def delete_topics(call: Call, request: DeleteTopicsRequest) -> DeleteTopic
             ErrorCode.TOPIC_DELETION_DISABLED if is_known else ErrorCode.INVALID_REQUEST,
             "topics cannot be deleted here: delete.topic.enable is false",
         )
-        return await run_in_turns(_response(list(counts), repeat(refusal)))
-    references = [reference for reference, count in counts.items() if count == 1]
-    repeated = [reference for reference, count in counts.items() if count > 1]
-    refusals = [_repeated(counts[reference]) for reference in repeated]
-    results = await _delete(call, references, request.timeout_ms)
-    return await run_in_turns(_response(repeated + references, [*refusals, *results]))
+        return await run_in_turns(_response(counts, lambda reference: refusal))
+    existing = await run_in_turns(_existing(call, counts))
+    results = await _delete(call, existing, request.timeout_ms)
+    results_of = dict(zip(existing, results, strict=True))
+
+    def result_of(reference: TopicReference) -> TopicImage | KafkaError:
+        if counts[reference] > 1:
+            message = f"the topic is in the request {counts[reference]} times"
+            return KafkaError(ErrorCode.INVALID_REQUEST, message)
+        return results_of.get(reference) or find_topic(call.broker.image, reference)
+
+    return await run_in_turns(_response(counts, result_of))
+
+
+def _existing(call: Call, counts: Mapping[TopicReference, int]) -> Work[list[TopicReference]]:
+    """The topics to delete: those that are there, and are in the request once."""
+    references = []
+    for reference, count in counts.items():
+        if count == 1 and isinstance(find_topic(call.broker.image, reference), TopicImage):
+            references.append(reference)
+        yield
+    return references
 
 
 def _counted(request: DeleteTopicsRequest) -> Work[Counter[TopicReference]]:
@@ -50,16 +65,12 @@ def _counted(request: DeleteTopicsRequest) -> Work[Counter[TopicReference]]:
     return counts
 
 
-def _repeated(count: int) -> KafkaError:
-    return KafkaError(ErrorCode.INVALID_REQUEST, f"the topic is in the request {count} times")
-
-
 def _response(
-    references: Iterable[TopicReference], results: Iterable[TopicImage | KafkaError]
+    references: Iterable[TopicReference], result_of: Callable[[TopicReference], TopicImage | KafkaError]
 ) -> Work[DeleteTopicsResponse]:
     response = DeleteTopicsResponse()
-    for reference, result in zip(references, results, strict=False):
-        response.responses.append(_result(reference, result))
+    for reference in references:
+        response.responses.append(_result(reference, result_of(reference)))
         yield
     return response
 

@@ -9,6 +9,7 @@ Versions:  v2 isolation level · v4 leader epochs · v7 -3 · v8 -4 · v9 -5 · 
 from __future__ import annotations
 
 from barnabas.broker.call import Call
+from barnabas.broker.portions import drained
 from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.replication.partition import Partition
@@ -27,7 +28,7 @@ READ_COMMITTED = 1
 
 def list_offsets(call: Call, request: ListOffsetsRequest) -> Work[ListOffsetsResponse]:
     asked: dict[str, dict[int, ListOffsetsPartition | None]] = {}
-    for topic in request.topics:
+    for topic in drained(request.topics):
         partitions = asked.setdefault(topic.name, {})
         for part in topic.partitions:
             index = part.partition_index

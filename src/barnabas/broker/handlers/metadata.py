@@ -14,12 +14,13 @@ from typing import Any
 from barnabas.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from barnabas.broker.call import Call
 from barnabas.broker.leaders import endpoints_of
+from barnabas.broker.portions import drained
 from barnabas.broker.turns import Work, run_in_turns
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import INTERNAL_TOPICS, ZERO_UUID, topic_name_problem
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.parts import PartitionImage, TopicImage
-from barnabas.metadata.topics import NewTopic
+from barnabas.metadata.topics import PARTITIONS_PER_REQUEST_MAX, NewTopic, too_many_partitions
 from barnabas.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -58,11 +59,14 @@ def _once_each(request: MetadataRequest) -> Work[None]:
 
 async def _create_and_answer(call: Call, request: MetadataRequest, missing: list[str]) -> MetadataResponse:
     refusals = await _create(call, missing)
+    missing.clear()
     return await run_in_turns(_answer(call, request, refusals))
 
 
 async def _create(call: Call, names: list[str]) -> dict[str, KafkaError]:
     """Create topics; those that could not be created, with the reason."""
+    if len(names) > PARTITIONS_PER_REQUEST_MAX:
+        return dict.fromkeys(names, too_many_partitions(len(names)))
     try:
         results = await call.broker.controller.create_topics([NewTopic(name) for name in names])
     except KafkaError as error:
@@ -110,7 +114,7 @@ def _answer(call: Call, request: MetadataRequest, refusals: dict[str, KafkaError
             response.topics.append((yield from _described(call, topic, request)))
             yield
     else:
-        for asked in request.topics or ():
+        for asked in drained(request.topics or []):
             response.topics.append((yield from _topic(call, asked, request, refusals)))
             yield
     return response
