@@ -164,7 +164,7 @@ final class MembershipScenarios {
         clients.create(topic, 1, Map.of());
         Map<String, Object> settings = protocol.with(topic, "enable.auto.commit", false);
         RemoveMembersFromConsumerGroupOptions everybody = new RemoveMembersFromConsumerGroupOptions();
-        everybody.reason("a judge wants it");
+        everybody.reason("removed by a test");
         try (Member member = Member.of(clients, new Owners(), settings, topic)) {
             GroupScenarios.settle(clients, topic, List.of(member), 1);
             String failure = member.call(consumer -> {
