@@ -124,7 +124,7 @@ class GroupCoordinator(Coordinator[GroupMachine]):
             has_more = True
             while has_more:
                 reply = Later()
-                if not self._run(shard, step, reply):
+                if not shard.is_active or not self._run(shard, step, reply):
                     return
                 has_more = await reply is True
                 # Others get their turn between two steps.

@@ -39,7 +39,8 @@ class PartitionJournal:
         return self._partition.log.log_end_offset
 
     def append(self, records: Sequence[JournalRecord], producer: Producer | None) -> int:
-        self._check_leader()
+        if not self._leads:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
         try:
             return self._append(records, producer)
         except KafkaError as error:
@@ -66,8 +67,9 @@ class PartitionJournal:
         def woken(reached: bool) -> None:
             callback(None if reached else KafkaError(ErrorCode.NOT_COORDINATOR))
 
-        if self._partition.high_watermark >= end_offset:
-            callback(None)
+        is_committed = self._partition.high_watermark >= end_offset
+        if is_committed or not self._leads:
+            woken(is_committed)
         else:
             self._partition.committed.when(end_offset, woken)
 
@@ -86,9 +88,9 @@ class PartitionJournal:
                 offset = header.next_offset
             yield portion
 
-    def _check_leader(self) -> None:
-        if not self._partition.is_leader or self._partition.leader_epoch != self._leader_epoch:
-            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+    @property
+    def _leads(self) -> bool:
+        return self._partition.is_leader and self._partition.leader_epoch == self._leader_epoch
 
 
 def _entries(header: BatchHeader, batch: memoryview, from_offset: int) -> list[Replayed]:

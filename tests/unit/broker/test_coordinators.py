@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from barnabas.broker.journal import PartitionJournal
-from barnabas.coordination.step import JournalRecord
+from barnabas.coordination.step import JournalRecord, Step
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.groups.classic.records import group_tombstone
 from barnabas.groups.machine import ClientInfo
 from barnabas.groups.offset_calls import REMOVALS_PER_STEP
 from barnabas.ids import OFFSETS_TOPIC
@@ -104,6 +105,11 @@ class Inbox:
         self.answers.append(answer)
 
 
+def code_of(answer: Any) -> int:
+    code: int = answer.code if isinstance(answer, KafkaError) else answer.error_code
+    return code
+
+
 async def parked_join(stage: Any) -> Inbox:
     """Somebody joins and waits: the group waits for more members."""
     inbox = Inbox()
@@ -187,6 +193,21 @@ def test_members_that_wait_are_told_when_the_partition_moves(stage: Any) -> None
         waiting = await parked_join(stage)
         move(stage, leader=2, leader_epoch=next_epoch(stage))
         assert [answer.error_code for answer in waiting.answers] == [ErrorCode.NOT_COORDINATOR]
+
+    stage.run(story())
+
+
+def test_members_that_wait_are_told_at_once_even_if_records_are_not_committed(stage: Any) -> None:
+    async def story() -> None:
+        waiting = await parked_join(stage)
+        stage.place(offsets_partition(stage), isr=(1, 2))
+        journal = PartitionJournal(offsets_partition(stage), stage.clock)
+        stage.groups.shard_of(GROUP).run(
+            lambda machine, now_ms: Step(None, [group_tombstone("another group")])
+        )
+        assert journal.end_offset > offsets_partition(stage).high_watermark
+        move(stage, isr=(1, 2), leader=2, leader_epoch=next_epoch(stage))
+        assert [code_of(answer) for answer in waiting.answers] == [ErrorCode.NOT_COORDINATOR]
 
     stage.run(story())
 
