@@ -24,7 +24,7 @@ Handler: TypeAlias = Callable[["Call", Any], Any]
 class Call:
     """One request: who asks, through which listener, in which version."""
 
-    __slots__ = ("broker", "connection", "header", "listener")
+    __slots__ = ("_asker", "broker", "connection", "header", "listener")
 
     def __init__(
         self, broker: Broker, connection: Connection, listener: Listener, header: RequestHeader
@@ -33,6 +33,7 @@ class Call:
         self.connection = connection
         self.listener = listener
         self.header = header
+        self._asker: Asker | None = None
 
     @property
     def version(self) -> int:
@@ -41,7 +42,9 @@ class Call:
     @property
     def asker(self) -> Asker:
         """Who asks, for the gate."""
-        return Asker(self.listener.name, self.header.client_id, self.header.api_version)
+        if self._asker is None:
+            self._asker = Asker(self.listener.name, self.header.client_id, self.header.api_version)
+        return self._asker
 
 
 class Encoded:

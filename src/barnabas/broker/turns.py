@@ -18,6 +18,8 @@ from weakref import WeakKeyDictionary
 
 # Others wait about this long for one turn of one request.
 TURN_SECONDS = 0.004
+# Work on this many elements takes much less than a turn.
+SLICE = 64
 
 Result = TypeVar("Result")
 Pause: TypeAlias = Callable[[], Any] | None
@@ -72,10 +74,8 @@ async def run_in_turns(work: Work[Result]) -> Result:
     return result  # type: ignore[no-any-return]
 
 
-def finish(work: Work[Result]) -> Result:
-    """Run work that is known to be short to its end, without a pause."""
-    try:
-        while True:
-            next(work)
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
+def in_slices(function: Callable[[int, int], None], count: int) -> Work[None]:
+    """Call the function for slices (from, to) of a long list, with pauses in between."""
+    for start in range(0, count, SLICE):
+        yield None
+        function(start, start + SLICE)

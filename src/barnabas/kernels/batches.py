@@ -126,6 +126,7 @@ def _short_record(
     return end, (timestamp >> 1) ^ -(timestamp & 1), key_length
 
 
+@cython.freelist(4)
 @cython.cclass
 class RecordWalk:
     """A walk over the records of one batch: what they are checked against, and what was found.
@@ -350,6 +351,7 @@ class PlainRules:
         self.batch_bytes_max = batch_bytes_max
 
 
+@cython.freelist(4)
 @cython.cclass
 class CheckedBatch:
     """A batch that may be appended: only its base offset and leader epoch are still to be written into it."""
@@ -423,7 +425,7 @@ def _records_are_plain(
 ) -> cython.bint:
     data: Input = cython.address(buffer[0]) if cython.compiled else buffer
     walk: RecordWalk = RecordWalk.__new__(RecordWalk)
-    walk.record = Record()
+    walk.record = Record.__new__(Record)
     walk.index = 0
     walk.position = HEADER_SIZE
     walk.count = batch.count

@@ -113,6 +113,7 @@ class SegmentEnd:
         )
 
 
+@cython.freelist(4)
 @cython.cclass
 class AppendResult:
     """Where a batch is in the log. `log_append_time` is -1 unless the broker sets the timestamps."""

@@ -6,6 +6,7 @@ import pytest
 from tests.unit.broker.conftest import Stage
 
 from barnabas.broker.call import Call, Encoded
+from barnabas.broker.fetch_reading import Reading
 from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.handlers import fetch as handler
 from barnabas.wire.codec import (
@@ -75,7 +76,7 @@ def test_both_ways_answer_alike(filled: Stage, monkeypatch: pytest.MonkeyPatch, 
         assert counts.fetches == 1
         bytes_out = counts.bytes_out
         with monkeypatch.context() as patched:
-            patched.setattr(handler.Reading, "_is_plain", lambda *_: False)
+            patched.setattr(Reading, "_is_plain", lambda *_: False)
             went_short_too, ordinary = ask(filled, request_of(filled, offset, bytes_max), version)
         assert (went_short, went_short_too) == (True, False)
         assert plainly(short) == plainly(ordinary)

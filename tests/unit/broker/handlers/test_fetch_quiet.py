@@ -8,8 +8,8 @@ import pytest
 from tests.unit.broker.conftest import Stage
 from tests.unit.broker.handlers.test_fetch_plain import ask
 
+from barnabas.broker.fetch_reading import Reading
 from barnabas.broker.fetch_sessions import FetchSessions
-from barnabas.broker.handlers import fetch as handler
 from barnabas.errors import ErrorCode
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 
@@ -61,9 +61,9 @@ def test_quiet_partitions_are_not_even_looked_at(
 ) -> None:
     session = Session(filled, version)
     looked_at: list[int] = []
-    read_one = handler.Reading._read_one
+    read_one = Reading._read_one
     monkeypatch.setattr(
-        handler.Reading,
+        Reading,
         "_read_one",
         lambda self, wanted, *rest: (looked_at.append(wanted.index), read_one(self, wanted, *rest)),
     )
