@@ -1,4 +1,4 @@
-"""The process, or the power, stops at any file operation of a compaction: the log holds what it held."""
+"""The process is killed, or the power fails, at any file operation of a compaction: the log loses nothing."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -16,13 +16,13 @@ from barnabas.log.log import Log
 from barnabas.records.builder import ABORT_MARKER, COMMIT_MARKER, read_records
 
 CONFIG = replace(COMPACTED, segment_bytes=600)
-# With larger segments than it was written with, segments of a log are joined.
+# With a larger segment size than before, segments of a log are joined.
 JOINING = replace(COMPACTED, segment_bytes=1300)
 PRODUCER = {"producer_id": 7, "producer_epoch": 0}
 
 
 class Believing(CompactionBench):
-    """Starts after a crash as if all of the log had been flushed before: only its end is examined."""
+    """Starts after a crash as if the whole log had been flushed: only its end is examined."""
 
     def _open(self) -> Log:
         self._marks = replace(self._marks, recovery_point=1 << 40)
@@ -30,11 +30,11 @@ class Believing(CompactionBench):
 
 
 class StoppedError(BaseException):
-    """The process is no more; nothing may catch it."""
+    """The process is killed here; nothing may catch this."""
 
 
 class StoppingDisk(RealDisk):
-    """Stops the process in place of an operation that changes something on disk."""
+    """Kills the process instead of doing an operation that changes the disk."""
 
     def __init__(self, stop_after: int) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ def fill(bench: CompactionBench) -> None:
 
 
 def stops(run: Callable[[StoppingDisk], None], directory: Path, scratch: Path) -> Iterator[int]:
-    """Do `run` again and again on copies of the directory, stopped one operation later each time."""
+    """Repeat `run` on copies of the directory; each time the process is killed one operation later."""
     stop_at = 0
     while True:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -100,7 +100,7 @@ def stops(run: Callable[[StoppingDisk], None], directory: Path, scratch: Path) -
 
 
 def check(bench: CompactionBench, expected: dict[bytes, tuple[int, bytes]], end: int) -> None:
-    """What must be true after any stop; and cleaning goes on where it was."""
+    """What must be true after any crash; then cleaning can go on."""
     bench.log.update_high_watermark(bench.log.log_end_offset)
     assert not bench.failures
     assert not bench.log.corrupt_ranges

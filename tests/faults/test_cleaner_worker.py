@@ -1,4 +1,4 @@
-"""The cleaner's process: it does its work, it may be killed, and it never outlives the broker."""
+"""The worker process of the cleaner: it does its jobs, it may be killed, and it ends when the broker does."""
 
 import asyncio
 import os
@@ -98,7 +98,7 @@ def test_a_killed_process_costs_its_job_only(bench: CompactionBench) -> None:
 
 
 def test_the_process_ends_when_the_broker_does(bench: CompactionBench) -> None:
-    """A closed stdin is all that it sees of the death of its parent; it must not finish its job first."""
+    """It only sees that stdin is closed; it must not finish its job first."""
     process = subprocess.Popen(
         [sys.executable, "-m", "barnabas.log.compaction.worker"],
         stdin=subprocess.PIPE,
@@ -242,11 +242,11 @@ def test_the_number_of_workers_and_the_speed_change_while_jobs_run(tmp_path: Pat
         await until(lambda: all(any(directory.glob("*.cleaned")) for directory in directories))
         pids = {worker.pid for worker in shop.driver.workers.values()}
         assert len(pids) == 2 and None not in pids
-        # The second worker ends after its job, although the first one has still to wait for an hour.
+        # The second worker ends after its job, although the first one is paused for another hour.
         shop.driver.reconfigure({**settings, "log.cleaner.threads": 1, "log.cleaner.backoff.ms": 3_600_000})
         os.kill(shop.driver.workers[1].pid or 0, signal.SIGKILL)
         await until(lambda: shop.driver.workers[1].pid is None and len(shop.driver._tasks) == 1)
-        # A changed pause ends the one that has begun.
+        # A changed pause applies to a pause that has begun.
         os.kill(shop.driver.workers[0].pid or 0, signal.SIGKILL)
         await until(lambda: not shop.cleaner.health().current)
         shop.cleaner._troubles.clear()

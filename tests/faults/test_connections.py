@@ -1,4 +1,4 @@
-"""Connections that are too many, too quiet, too slow or suddenly gone: limits hold, nothing stays behind."""
+"""Too many, idle, slow or broken connections: limits are kept, and no resources are leaked."""
 
 import gc
 import socket
@@ -59,7 +59,8 @@ def files_of(broker: Broker) -> int:
 
 
 def comes_true(condition: Callable[[], bool]) -> bool:
-    """Whether it does before patience ends: for what the broker does a moment later."""
+    """Wait until a condition is true, for things that the broker does a moment later; False after a
+    timeout."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         if time.monotonic() > deadline:
@@ -208,7 +209,7 @@ def test_a_reader_that_never_reads_costs_no_memory_and_delays_nobody(broker: Bro
         for _ in range(20):
             assert is_served(writer)
         assert memory_of(broker) - before < 30 * MB
-        # Who reads at last gets everything, in order.
+        # When the peer reads, it gets everything, in order.
         for number in range(1, 4):
             correlation_id, response = readers[0].receive(FETCH, 12)
             assert correlation_id == number
@@ -223,7 +224,7 @@ def test_a_reader_that_never_reads_costs_no_memory_and_delays_nobody(broker: Bro
 def test_connections_opened_and_dropped_leave_no_file_behind(broker: Broker) -> None:
     with connected(broker) as client:
         topic = new_topic(client)
-        # A log has its files open once it is written to.
+        # A log opens its files when it is first written.
         client.call(PRODUCE, 9, produce_request(topic, batch_of(b"x")))
         before = files_of(broker)
         for number in range(500):
@@ -233,18 +234,18 @@ def test_connections_opened_and_dropped_leave_no_file_behind(broker: Broker) -> 
             if number % 3 == 2:
                 dropped.send(PRODUCE, 9, produce_request(topic, batch_of(b"x")))
             if number % 2:
-                # A reset instead of a farewell.
+                # Close with a reset.
                 dropped.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             dropped.close()
             if number % 20 == 0:
-                # Not faster than connections are accepted: the system's queue of them is short.
+                # Not faster than the broker accepts connections: the system's queue is short.
                 assert is_served(client)
         assert comes_true(lambda: files_of(broker) <= before)
         assert is_served(client)
 
 
 def test_waiting_fetches_go_with_their_connections(broker: Broker) -> None:
-    """A fetch may wait for weeks; once its connection is gone, neither a timer nor a waiter may keep it."""
+    """A fetch may wait for weeks. When its connection is gone, no timer and no waiter may keep it."""
     with connected(broker) as client:
         topic = new_topic(client)
         request = fetch_request(topic)

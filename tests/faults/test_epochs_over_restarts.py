@@ -1,4 +1,4 @@
-"""Leader epochs over restarts: kept after a clean stop, raised after kill -9, and told to clients."""
+"""Leader epochs over restarts: kept after a clean stop, raised after kill -9, and sent to clients."""
 
 from tests.support.raw_client import RawClient
 

@@ -36,7 +36,7 @@ QUICK = {
     "group.consumer.min.session.timeout.ms": "1000",
     "group.consumer.session.timeout.ms": "1500",
 }
-# Long enough for a busy machine: only who is killed may be missed.
+# Long enough for a busy machine: only a killed member may time out.
 SESSION_MS = 3000
 PARTITIONS = 6
 PATIENCE_SECONDS = 40.0
@@ -58,7 +58,7 @@ def connect(broker: Broker) -> Iterator[Connect]:
 
 
 class Joiner:
-    """A member on a connection of its own that joins without waiting."""
+    """A member with its own connection that joins without waiting for the answer."""
 
     def __init__(self, connect: Connect, group: str) -> None:
         self.group = RawGroup(connect(), group)
@@ -106,7 +106,7 @@ def _member_count(group: RawGroup) -> int:
 
 
 def _finish(joiners: list[Joiner]) -> int:
-    """All join again, the leader assigns, everybody gets a part of its own; the generation."""
+    """All join again, the leader assigns, and everybody gets its part; returns the generation."""
     for joiner in joiners:
         joiner.send_join()
     for joiner in joiners:
@@ -122,7 +122,8 @@ def _finish(joiners: list[Joiner]) -> int:
 
 
 def test_the_leader_dies_between_join_and_sync(connect: Connect) -> None:
-    """T32: its followers wait for a plan that never comes; they are sent back to join, under a new leader."""
+    """T32: its followers wait for an assignment that never comes; they must join again, under a new
+    leader."""
     leader, *followers = _three(connect, "leaderless")
     before = leader.joined.generation_id
     for follower in followers:
@@ -135,7 +136,7 @@ def test_the_leader_dies_between_join_and_sync(connect: Connect) -> None:
 
 
 def test_a_follower_dies_between_join_and_sync(connect: Connect) -> None:
-    """T32: the others have their parts; the round in which it is missed has one member less."""
+    """T32: the others have their parts; the next rebalance has one member less."""
     leader, *followers = _three(connect, "one follower less")
     plans = {joiner.member: b"plan" for joiner in (leader, *followers)}
     assert leader.group.sync(leader.joined, plans).assignment == b"plan"
@@ -162,7 +163,7 @@ def _sync_request(joiner: Joiner) -> SyncGroupRequest:
 
 @pytest.mark.parametrize("moment", ["before the sync", "after the sync"])
 def test_the_broker_dies_in_the_middle_of_a_round(broker: Broker, connect: Connect, moment: str) -> None:
-    """T33: what was not decided is forgotten; what was decided is still so; all come together again."""
+    """T33: what was not journaled is forgotten, what was journaled is kept, and all members join again."""
     leader, *followers = _three(connect, "restarted")
     everybody = [leader, *followers]
     plans = {joiner.member: b"plan of " + joiner.member.encode() for joiner in everybody}
@@ -192,7 +193,7 @@ def test_the_broker_dies_in_the_middle_of_a_round(broker: Broker, connect: Conne
 
 
 def test_no_acknowledged_commit_is_lost_when_the_coordinator_dies(broker: Broker, connect: Connect) -> None:
-    """T33: kill -9 while commits are on their way; the group is listed once, whatever happened."""
+    """T33: kill -9 while commits are in flight; the group is listed once in any case."""
     chance = random.Random(33)
     client = connect()
     topic = new_topic(client)
@@ -204,7 +205,7 @@ def test_no_acknowledged_commit_is_lost_when_the_coordinator_dies(broker: Broker
             sent += 1
             assert group.commit(topic, sent, f"number {sent}") == 0
         acknowledged = sent
-        # The last one is on its way, and its answer is never read.
+        # The last commit is in flight, and its answer is never read.
         sent += 1
         group.client.send(OFFSET_COMMIT, 8, _commit_request(group, topic, sent))
         broker.kill()
@@ -227,7 +228,8 @@ def _commit_request(group: RawGroup, topic: Topic, offset: int) -> OffsetCommitR
 
 
 def test_a_fenced_instance_stays_fenced_over_a_restart(broker: Broker, connect: Connect) -> None:
-    """T34: two with one name, and the broker dies: the older is as fenced as before, the plan is kept."""
+    """T34: two members with one instance id, and the broker dies: the older one stays fenced, and the
+    assignment is kept."""
     older, newer = RawGroup(connect(), "static"), RawGroup(connect(), "static")
     older.find()
     first = older.join(version=5, instance="twin")
@@ -252,7 +254,7 @@ def test_a_fenced_instance_stays_fenced_over_a_restart(broker: Broker, connect: 
 def test_members_and_broker_are_killed_all_the_time(
     broker: Broker, tmp_path: Path, assignor: str, protocol: str
 ) -> None:
-    """T32: afterwards each partition has one owner, each record was consumed, offsets never went back."""
+    """T32: afterwards each partition has one owner, each record was consumed, and no offset went back."""
     chance = random.Random(f"{assignor} {protocol}")
     ConfluentAdmin(broker.bootstrap).create_topic("shared", PARTITIONS)
     producer = ConfluentClient(broker.bootstrap)
@@ -305,7 +307,7 @@ def test_members_and_broker_are_killed_all_the_time(
 
 
 def _not_behind(bootstrap: str, before: dict[int, int]) -> dict[int, int]:
-    """The committed offsets, none of which is less than it was."""
+    """The committed offsets; none is lower than before."""
     admin = kafka_python.KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
         found = admin.list_group_offsets({"victims": None})["victims"]

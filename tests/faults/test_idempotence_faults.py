@@ -42,7 +42,7 @@ def client(bootstrap: str) -> Iterator[RawClient]:
 
 
 def new_producer_id(client: RawClient) -> int:
-    """As long as it takes: Kafka has to get a block of ids first."""
+    """Try until it succeeds: Kafka has to allocate a block of ids first."""
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
     found: list[int] = []
 
@@ -69,8 +69,8 @@ def answer_to(client: RawClient, topic: Topic, producer_id: int, number: int) ->
 @pytest.mark.skipif(FOREIGN_BOOTSTRAP is not None, reason="the broker is killed")
 @pytest.mark.parametrize("with_signal", [signal.SIGTERM, signal.SIGKILL])
 def test_five_in_flight_are_repeated_after_the_broker_died(tmp_path: Path, with_signal: int) -> None:
-    """Their answers were lost with the connection. In whatever order they are repeated, each is answered with
-    the offset it has, and the next one follows."""
+    """Their answers were lost with the connection. In any order of repeats, each is answered with its own
+    offset, and the next batch is accepted."""
     with running_broker(tmp_path) as broker:
         with connected(broker.bootstrap) as client:
             topic, producer_id = settled_topic(client), new_producer_id(client)
@@ -99,7 +99,7 @@ def test_what_overtook_another_is_refused_until_its_turn(client: RawClient) -> N
 
 
 def test_a_repeat_older_than_the_last_five_is_not_written_again(client: RawClient) -> None:
-    """Its offset is not known any more, and it must not look like success at another one."""
+    """Its offset is not known any more, and the answer must not claim another one."""
     topic, producer_id = settled_topic(client), new_producer_id(client)
     for number in range(IN_FLIGHT + 1):
         assert answer_to(client, topic, producer_id, number) == (0, number * PER_BATCH)
@@ -109,7 +109,7 @@ def test_a_repeat_older_than_the_last_five_is_not_written_again(client: RawClien
 
 
 def test_a_repeat_that_is_cut_otherwise_is_refused(client: RawClient) -> None:
-    """The same first sequence with another number of records is not the batch that was written."""
+    """A batch with the same first sequence but another number of records is not a repeat."""
     topic, producer_id = settled_topic(client), new_producer_id(client)
     assert answer_to(client, topic, producer_id, 0) == (0, 0)
     longer = batch_of(*[b"x"] * (PER_BATCH + 1), producer_id=producer_id, producer_epoch=0, base_sequence=0)
@@ -126,7 +126,8 @@ def test_a_producer_nobody_remembers_may_go_on_where_it_is(client: RawClient) ->
 
 
 def test_in_a_transaction_of_version_2_the_first_batch_cannot_be_overtaken(client: RawClient) -> None:
-    """Each of its transactions counts from 0, so a stranger that does not is out of order."""
+    """Each of its transactions begins with sequence 0, so an unknown producer with another sequence is out of
+    order."""
     topic = settled_topic(client)
     producer = RawTransactional(client, f"overtaken-{uuid.uuid4()}", NEW)
     producer.init()

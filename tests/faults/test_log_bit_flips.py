@@ -1,4 +1,4 @@
-"""A bit that flips on disk: the damaged batch is never handed out as good, and no other batch is lost."""
+"""A bit flips on disk: the damaged batch is never returned as valid, and no other batch is lost."""
 
 import dataclasses
 from pathlib import Path
@@ -13,7 +13,7 @@ LARGE = dataclasses.replace(SMALL, segment_bytes=1 << 20)
 
 
 def _filled(tmp_path: Path) -> tuple[LogBench, list[Read], int, int]:
-    """A log of nine batches; its records, and where its fifth batch (offsets 12 to 14) begins and ends."""
+    """A log of nine batches, its records, and the byte range of its fifth batch (offsets 12 to 14)."""
     bench = LogBench(tmp_path, LARGE)
     bench.fill(9)
     positions = [position for position, _ in bench.log.active.headers()]
@@ -130,7 +130,8 @@ def test_damage_behind_the_recovery_point_is_found_by_a_check_on_demand(tmp_path
 def test_a_damaged_header_that_was_not_found_at_the_start_ends_a_scan_with_an_error(
     tmp_path: Path, field: int
 ) -> None:
-    """After a clean stop nobody has looked: a lookup must fail or be right, never loop or answer wrongly."""
+    """After a clean stop the damage is not known: a lookup must fail or be right, and never loop or be
+    wrong."""
     config = dataclasses.replace(LARGE, index_interval_bytes=1 << 20)
     bench = LogBench(tmp_path, config)
     bench.fill(9)
@@ -148,7 +149,7 @@ def test_a_damaged_header_that_was_not_found_at_the_start_ends_a_scan_with_an_er
 
 
 def test_a_batch_sent_as_a_record_value_does_not_pass_for_one_of_the_log(tmp_path: Path) -> None:
-    """Recovery looks for the next good batch after damage; somebody may have sent one as data."""
+    """Recovery searches the next valid batch after damage; a client may have sent a batch as data."""
     bench = LogBench(tmp_path, LARGE)
     bench.fill(2)
     forged = bytes(build_batch([(1, None, b"forged", [])], base_offset=7, leader_epoch=0))

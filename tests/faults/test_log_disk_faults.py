@@ -1,4 +1,4 @@
-"""A disk that is full or broken: the caller is told, the process lives, and the log is whole."""
+"""A full or broken disk: the caller gets an error, the process goes on, and the log stays consistent."""
 
 import dataclasses
 import errno
@@ -83,7 +83,8 @@ def test_a_broken_disk_takes_the_log_offline(tmp_path: Path, code: int) -> None:
 
 
 def test_a_failed_sync_is_never_tried_again(tmp_path: Path) -> None:
-    """After a failed fsync the kernel may have dropped the pages; a second one would succeed and lie."""
+    """After a failed fsync the kernel may have dropped the pages; a second fsync would succeed without
+    them."""
     disk = FaultyDisk()
     bench = LogBench(tmp_path, dataclasses.replace(LARGE, flush_messages=1), disk)
     bench.fill(1)
@@ -149,7 +150,7 @@ def test_a_disk_too_full_for_the_epochs_puts_a_flush_off(tmp_path: Path, operati
 
 
 def test_power_loss_after_a_flush_keeps_the_epochs(tmp_path: Path) -> None:
-    """They are not in the batches that a start after it looks at."""
+    """The epochs are not in the batches that the next start reads."""
     disk = FaultyDisk()
     bench = LogBench(tmp_path, SMALL, disk)
     for epoch in (0, 0, 4, 7):

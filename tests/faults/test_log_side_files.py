@@ -1,4 +1,4 @@
-"""Everything beside the .log files can be lost or spoiled; the log gives the same answers afterwards."""
+"""All files beside the .log files can be lost or damaged; the log gives the same answers afterwards."""
 
 import os
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def _answers(bench: LogBench) -> dict[str, object]:
 
 
 def _repeat(bench: LogBench, sequence: int) -> AppendResult | ErrorCode:
-    """Send a batch again; only a repeat is answered, so the log does not change."""
+    """Send a batch again; it is a repeat, so the log does not change."""
     batch = bench.batch(b"once", producer_id=1, producer_epoch=0, base_sequence=sequence)
     try:
         return bench.log.append_as_leader(batch, 2)
@@ -84,7 +84,7 @@ def _zeros(path: Path) -> None:
 
 
 def _cases() -> list[tuple[str, Callable[[Path], None], bool]]:
-    """After a clean stop an emptied transaction index cannot be told from one that never had an entry."""
+    """After a clean stop an emptied transaction index looks like one that never had an entry."""
     cases = [
         (kind, spoil, clean)
         for kind in SIDE_FILES
@@ -107,7 +107,7 @@ def test_the_answers_are_the_same_without_the_file(
     spoiled = [path for path in bench.directory.iterdir() if path.name.endswith(kind)]
     assert spoiled
     for path in spoiled:
-        # A file that holds nothing has nothing to spoil, and an empty transaction index is a sound one.
+        # An empty file cannot be damaged, and an empty transaction index is valid.
         if path.stat().st_size:
             spoil(path)
     bench.start(clean=clean)
@@ -116,7 +116,7 @@ def test_the_answers_are_the_same_without_the_file(
 
 @pytest.mark.parametrize("bit", [0, 1, 7])
 def test_single_bits_of_the_indexes(tmp_path: Path, bit: int) -> None:
-    """Bytes of the indexes of old segments, after a clean stop: lookups are right all the same."""
+    """Bits flip in the indexes of old segments, after a clean stop: lookups are still right."""
     bench = _busy_log(tmp_path)
     before = _answers(bench)
     bench.close()
@@ -143,7 +143,7 @@ def test_a_lost_recovery_checkpoint_only_costs_time(tmp_path: Path) -> None:
 
 
 def test_recovery_begins_at_the_recovery_point(tmp_path: Path) -> None:
-    """Segments below it were flushed, so nobody reads them again; an index spoiled there is found when
+    """Segments below it were flushed, so they are not read again; a damaged index there is found when it is
     used."""
     bench = _busy_log(tmp_path)
     before = _answers(bench)
@@ -160,7 +160,7 @@ def test_recovery_begins_at_the_recovery_point(tmp_path: Path) -> None:
 
 
 def test_index_entries_that_were_never_written_are_made_again(tmp_path: Path) -> None:
-    """The active index reaches its file in chunks; a killed process leaves it short."""
+    """The active index is written in chunks; a killed process leaves it incomplete."""
     bench = LogBench(tmp_path)
     bench.fill(4)
     bench.crash()
@@ -173,7 +173,7 @@ def test_index_entries_that_were_never_written_are_made_again(tmp_path: Path) ->
 
 @pytest.mark.parametrize("kind", [".index", ".timeindex"])
 def test_an_index_that_lost_its_last_entries(tmp_path: Path, kind: str) -> None:
-    """It is sound as far as it goes, so only the log itself can tell that something is missing."""
+    """Its entries are valid, so only the log itself shows that some are missing."""
     bench = _busy_log(tmp_path)
     before = _answers(bench)
     bench.close()

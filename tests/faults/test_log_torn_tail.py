@@ -1,5 +1,4 @@
-"""A stop in the middle of a write: whatever the last batch has become, all before it is kept and nothing
-else."""
+"""A crash in the middle of a write: everything before the last batch is kept, and nothing else."""
 
 import dataclasses
 import os
@@ -64,7 +63,7 @@ def test_garbage_at_the_start_of_the_last_segment_leaves_it_empty(tmp_path: Path
 
 
 def test_a_torn_tail_is_found_even_after_a_clean_stop(tmp_path: Path) -> None:
-    """The marker says the log was closed in order; the file says otherwise."""
+    """The marker says that the log was closed cleanly; the file says otherwise."""
     bench = LogBench(tmp_path, LARGE)
     bench.fill(5)
     kept = bench.records()[:-3]

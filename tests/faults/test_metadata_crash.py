@@ -28,7 +28,7 @@ LOG = DIRECTORY / "metadata.log"
 
 
 class Crash(Exception):
-    """The process ends here. Not an OSError: no code of ours handles it."""
+    """The process ends here. It is not an OSError, so no code of ours handles it."""
 
 
 @dataclass(eq=False)
@@ -120,20 +120,20 @@ class ModelFiles:
         survivor = ModelFiles()
         for name, inode in names.items():
             if name != DIRECTORY and DIRECTORY not in names:
-                # A file in a directory that never reached its parent is gone with it.
+                # A file is lost if its directory was never synced to the parent.
                 continue
             content = contents.get(inode, inode.durable)
             survivor.names[name] = survivor.durable_names[name] = Inode(bytearray(content), content)
         return survivor
 
     def after_crash(self) -> "dict[str, ModelFiles]":
-        """What the next start may find, by the kind of crash."""
+        """The files that the next start may find, by the kind of crash."""
         inodes = {*self.names.values(), *self.durable_names.values()}
         written = {inode: bytes(inode.content) for inode in inodes}
         half = {i: bytes(i.content[: (len(i.durable) + len(i.content)) // 2]) for i in inodes}
-        # The size reached the disk and the data did not.
+        # The size was written to the disk, but the data was not.
         zeros = {i: i.durable + bytes(max(0, len(i.content) - len(i.durable))) for i in inodes}
-        # A name may reach the disk before its directory is synced.
+        # A name may be on the disk before its directory is synced.
         return {
             "killed": self.survivor(self.names, written),
             "power lost, names old": self.survivor(self.durable_names, {}),
@@ -144,7 +144,8 @@ class ModelFiles:
 
 
 def topic(number: int):
-    """One append: a topic with its partitions and a config, to be seen whole or not at all."""
+    """One append: a topic with its partitions and a config, which must be visible completely or not at
+    all."""
     uuid = number.to_bytes(16, "big")
     return [
         TopicRecord(f"topic-{number}", uuid),
@@ -202,7 +203,7 @@ async def check_survivor(files: ModelFiles, progress: Progress, where: str) -> N
         assert store.cluster_id == progress.cluster_id, where
     candidates = IMAGES[progress.acknowledged : progress.acknowledged + 2]
     assert any(same(image, expected) for expected in candidates), where
-    # Life goes on: the next append lands where the log ends and is there after another restart.
+    # The next append is written at the end of the log and is there after another restart.
     epoch = (await store.campaign(1)).epoch
     await store.append(topic(99), image.offset, epoch)
     again, after = await loaded(files)
@@ -280,7 +281,7 @@ def test_a_log_cut_at_any_byte_loads_every_whole_append(with_snapshot):
         for cut in range(len(data) + 1):
             files = on_disk(data[:cut])
             if cut < base:
-                # Header and snapshot come by rename, whole: a short one is no crash of ours.
+                # Header and snapshot are renamed when complete: a crash cannot leave a short one.
                 with pytest.raises(StoreError, match="is damaged at byte"):
                     await EmbeddedStore.open(DIRECTORY, files=files)
                 continue

@@ -1,5 +1,5 @@
-"""Peers that read a file range slowly, go away in the middle of it, or are gone before it is sent: no file
-stays open longer than somebody reads it. Real sockets, real files."""
+"""Peers that read a file range slowly, disconnect in the middle of it, or are gone before it is sent: no file
+stays open longer than it is read. Real sockets, real files."""
 
 import asyncio
 import struct
@@ -14,7 +14,7 @@ from barnabas.config.topic import TopicConfig
 from barnabas.log.reading import LogSlice
 from barnabas.net.connection import Connection
 
-# More than the buffers of both sockets take.
+# More than fits into the buffers of both sockets.
 BATCHES, BATCH_BYTES = 32, 1 << 20
 CONFIG = TopicConfig(file_delete_delay_ms=0, max_message_bytes=2 * BATCH_BYTES)
 

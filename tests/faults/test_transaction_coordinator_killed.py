@@ -1,5 +1,5 @@
-"""The broker is killed around the end of a transaction (T27): what was decided is carried out on every
-partition, records and offsets alike; what was not decided is as undecided as before."""
+"""The broker is killed around the end of a transaction (T27): a decided transaction ends on every partition,
+for records and offsets; one that was not decided stays open."""
 
 import random
 import signal
@@ -92,7 +92,7 @@ class Story:
         wait_until(lambda: not state_of(self.client, "killed").startswith("error"), "it is loaded")
 
     def judge(self) -> None:
-        """All partitions tell the same, nothing hangs, and the offset is that of the last commit."""
+        """All partitions agree, no transaction hangs, and the offset is that of the last commit."""
         wait_until_nothing_hangs(self.client, self.topic, len(self.partitions))
         values = everything(self.broker.bootstrap, self.topic.name, len(self.partitions))
         assert Counter(values) == {value: len(self.partitions) for value in self.committed}
@@ -105,8 +105,8 @@ class Story:
 def test_a_decided_end_reaches_every_partition_after_any_number_of_markers(
     broker: BrokerProcess, version: int, commits: bool
 ) -> None:
-    """The disk is set back to each moment at which a kill could have struck: the decision is there, the last
-    record is not, and some of the markers are not either."""
+    """The disk is set back to each moment at which the broker could have been killed: the decision is there,
+    but the last record and some of the markers are not."""
     outcome = "CompleteCommit" if commits else "CompleteAbort"
     story = Story(broker, version)
     chance = random.Random(27)
@@ -135,7 +135,7 @@ def test_a_decided_end_reaches_every_partition_after_any_number_of_markers(
 def test_an_end_that_was_lost_can_be_asked_for_again(
     broker: BrokerProcess, version: int, commits: bool
 ) -> None:
-    """Killed before the decision was written, with the request on its way: the transaction goes on."""
+    """Killed before the decision was written, with the request in flight: the transaction goes on."""
     story = Story(broker, version)
     story.write()
     before = [ends(story.client, story.topic, partition) for partition in story.partitions]
@@ -162,8 +162,8 @@ def test_an_end_that_was_lost_can_be_asked_for_again(
 def test_the_broker_is_killed_at_any_moment_after_the_request_was_sent(
     broker: BrokerProcess, version: int
 ) -> None:
-    """Many partitions make the writing of markers long enough to be struck. A client that heard nothing asks
-    again, as clients do, and gets what it wanted, once."""
+    """With many partitions, writing the markers takes long enough to be interrupted. A client without an
+    answer asks again, as clients do, and its request is carried out once."""
     story = Story(broker, version, partitions=40)
     chance = random.Random(version)
     for turn in range(6):
@@ -189,8 +189,8 @@ def test_the_broker_is_killed_at_any_moment_after_the_request_was_sent(
 
 
 def test_killed_again_and_again_while_it_finishes(broker: BrokerProcess) -> None:
-    """A coordinator that dies before its first answer, several times: markers are written anew each time and
-    end nothing twice."""
+    """A coordinator dies before its first answer, several times: markers are written again each time, and no
+    transaction ends twice."""
     story = Story(broker, NEW)
     story.write()
     assert story.producer.end(False) == 0

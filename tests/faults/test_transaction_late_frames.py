@@ -1,4 +1,4 @@
-"""Requests of a transaction that arrive when it is over (T29): a proxy held them, or TCP did.
+"""Requests of a transaction that arrive after its end (T29), because a proxy or TCP delayed them.
 
 Version 2 clients have an epoch for each transaction, so nothing late can touch a later one. Version 1 clients
 keep theirs: a late record cannot begin a transaction that nobody ends, but a late end can end the next one.
@@ -74,7 +74,7 @@ def producer_of(client: RawClient, version: int, **how: int) -> RawTransactional
 def held_produce(
     connection: RawClient, producer: RawTransactional, topic: Topic, partition: int = 0
 ) -> Deliver:
-    """A Produce as it is now, delivered when it is called; the code it is answered with."""
+    """A Produce request as it is now, sent when the result is called; returns the error code."""
     version = producer.produce_version
     frame = connection.encode(PRODUCE, version, producer.produce_frame(topic, b"late", partition))
 
@@ -102,7 +102,7 @@ def held_end(connection: RawClient, producer: RawTransactional, commit: bool) ->
 def test_a_late_record_begins_nothing_that_hangs(
     client: RawClient, other_connection: RawClient, version: int, commits: bool
 ) -> None:
-    """Neither where the transaction wrote, nor where it never did."""
+    """Neither in partitions of the transaction nor in others."""
     topic = settled_topic(client, 2)
     producer = producer_of(client, version)
     write(producer, topic, b"in time")
@@ -163,8 +163,8 @@ def test_version_2_takes_no_late_record_into_a_later_transaction_on_the_same_par
 def test_version_1_writes_a_late_repeat_once_and_leaves_nothing_hanging(
     client: RawClient, other_connection: RawClient
 ) -> None:
-    """With one epoch for all, only the sequence number can tell: what was written is not written twice,
-    what was not is taken for a record of the present transaction, and shares its end."""
+    """With one epoch for all transactions, only the sequence number shows a repeat: what was written is not
+    written twice; what was not written becomes a record of the current transaction and ends with it."""
     topic = settled_topic(client)
     producer = producer_of(client, OLD)
     write(producer, topic, b"first")
@@ -206,7 +206,8 @@ def test_version_2_a_late_end_does_not_touch_a_later_transaction(
 def test_a_late_end_of_a_client_that_started_over_is_refused(
     client: RawClient, other_connection: RawClient, version: int
 ) -> None:
-    """The remedy for version 1: who does not know how a transaction ended gets a new epoch (KIP-360)."""
+    """The remedy for version 1: a client that does not know how a transaction ended gets a new epoch
+    (KIP-360)."""
     topic = settled_topic(client)
     producer = producer_of(client, version)
     write(producer, topic, b"first")
@@ -224,7 +225,7 @@ def test_a_late_end_of_a_client_that_started_over_is_refused(
 def test_version_1_cannot_tell_a_late_end_from_that_of_a_later_transaction(
     client: RawClient, other_connection: RawClient, commits: bool
 ) -> None:
-    """What docs/durability.md warns of, here so that the warning stays true: Kafka does the same."""
+    """docs/durability.md warns of this; Kafka does the same."""
     topic = settled_topic(client)
     producer = producer_of(client, OLD)
     write(producer, topic, b"first")
@@ -239,7 +240,7 @@ def test_version_1_cannot_tell_a_late_end_from_that_of_a_later_transaction(
 
 @VERSIONS
 def test_late_offsets_are_not_committed(client: RawClient, other_connection: RawClient, version: int) -> None:
-    """TxnOffsetCommit after the end: its own partition would hang as well."""
+    """TxnOffsetCommit after the end: the offsets partition would hang, too."""
     topic = settled_topic(client)
     group = f"group-{uuid.uuid4()}"
     RawGroup(client, group).find()
@@ -259,7 +260,7 @@ def test_late_offsets_are_not_committed(client: RawClient, other_connection: Raw
 
 
 def stable_offset(client: RawClient, group: str, topic: Topic) -> int:
-    """The committed offset, which is not told while one hangs."""
+    """The committed offset; it is not returned while a transactional commit is open."""
     found = RawGroup(client, group).fetch(topic, require_stable=True)
     assert found.error_code == 0
     return int(found.committed_offset)

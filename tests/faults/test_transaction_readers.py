@@ -1,5 +1,5 @@
-"""Committed and aborted transactions, interleaved on several partitions (T31): who reads committed sees what
-was committed and nothing else, through every client, after restarts, kills, retention and compaction."""
+"""Committed and aborted transactions, interleaved on several partitions (T31): consumers with read_committed
+see exactly the committed records, with every client, after restarts, kills, retention and compaction."""
 
 import random
 import signal
@@ -37,7 +37,7 @@ STEPS = 260
 # A few segments of the smallest size for each partition.
 PADDING = b"." * 40_000
 PATIENCE_SECONDS = 40.0
-# A turn of the compacted topic that commits, and comes after all the others.
+# A transaction in the compacted topic that commits and comes after all others.
 COMMITTED_TURN = 1000
 
 
@@ -86,15 +86,15 @@ READERS: dict[str, Callable[[str, str, int], list[bytes]]] = {
 
 
 class Interleaved:
-    """Writers of both versions whose transactions overlap, and a note of all that they wrote."""
+    """Writers of both versions whose transactions overlap, and a list of everything they wrote."""
 
     def __init__(self, client: RawClient, topic: Topic) -> None:
         self.client = client
         self.topic = topic
         self.chance = random.Random(31)
-        # For each partition what was committed: (offset, value).
+        # The committed records of each partition: (offset, value).
         self.committed: dict[int, list[tuple[int, bytes]]] = {number: [] for number in range(PARTITIONS)}
-        # For each partition what was aborted: (producer id, first offset, offset of the marker).
+        # The aborted transactions of each partition: (producer id, first offset, offset of the marker).
         self.aborted: dict[int, list[tuple[int, int, int]]] = {number: [] for number in range(PARTITIONS)}
         self._open: dict[RawTransactional, list[tuple[int, int, bytes]]] = {}
         self._count = 0
@@ -145,12 +145,12 @@ class Interleaved:
             self.aborted[partition].append((producer_id, first, marker))
 
     def expected_aborted(self, partition: int, offset: int) -> list[tuple[int, int]]:
-        """What a fetch of all from `offset` on has to name."""
+        """The aborted transactions that a fetch of everything from `offset` on must list."""
         return sorted((writer, first) for writer, first, last in self.aborted[partition] if last >= offset)
 
 
 def aborted_everywhere(client: RawClient, topic: Topic) -> dict[tuple[int, int], list[tuple[int, int]]]:
-    """What fetches from many offsets are told to leave out."""
+    """The aborted transactions that fetches from many offsets list."""
     return {
         (partition, offset): aborted(client, topic, partition, offset)
         for partition in range(PARTITIONS)

@@ -1,5 +1,5 @@
-"""Producers that fall asleep in a transaction and wake when somebody else has their name (T28), or never wake
-(T30)."""
+"""Producers that are stopped in a transaction and continue when another producer has their transactional id
+(T28), or never continue (T30)."""
 
 import signal
 from collections.abc import Iterator
@@ -51,7 +51,8 @@ def sent_at_least(zombie: ZombieProcess, count: int) -> None:
 def test_a_zombie_wakes_in_the_transaction_of_its_heir(
     broker: BrokerProcess, client: RawClient, tmp_path: Path, library: str
 ) -> None:
-    """Its transaction was aborted, it is told that it is fenced, and what it still sends is not written."""
+    """Its transaction was aborted, it gets the error that it is fenced, and what it still sends is not
+    written."""
     topic = settled_topic(client, 2)
     arguments = (library, broker.bootstrap, NAME, topic.name, LONG_MS)
     with ZombieProcess(tmp_path, *arguments) as zombie:
@@ -79,7 +80,7 @@ def test_a_zombie_wakes_in_the_transaction_of_its_heir(
 def test_a_zombie_wakes_after_its_heir_and_after_a_restart(
     broker: BrokerProcess, client: RawClient, tmp_path: Path
 ) -> None:
-    """Being fenced is not forgotten when the broker dies meanwhile."""
+    """The producer stays fenced if the broker dies meanwhile."""
     topic = settled_topic(client, 2)
     with ZombieProcess(tmp_path, "confluent-kafka", broker.bootstrap, NAME, topic.name, LONG_MS) as zombie:
         sent_at_least(zombie, SENT_MIN)
@@ -100,7 +101,7 @@ def test_a_zombie_wakes_after_its_heir_and_after_a_restart(
 def test_the_transaction_of_a_dead_client_is_aborted(
     broker: BrokerProcess, client: RawClient, tmp_path: Path
 ) -> None:
-    """T30: readers go on, and the tools tell the story."""
+    """T30: readers go on, and the tools show what happened."""
     topic = settled_topic(client, 2)
     with ZombieProcess(tmp_path, "confluent-kafka", broker.bootstrap, NAME, topic.name, MEDIUM_MS) as zombie:
         sent_at_least(zombie, ONE_FOR_EACH_PARTITION)
@@ -118,7 +119,7 @@ def test_the_transaction_of_a_dead_client_is_aborted(
 def test_the_transaction_of_a_dead_client_is_aborted_after_a_restart(
     broker: BrokerProcess, client: RawClient, tmp_path: Path, with_signal: int
 ) -> None:
-    """T30: the clock of a transaction runs on while nobody looks after it."""
+    """T30: the timeout of a transaction goes on while the broker is down."""
     topic = settled_topic(client, 2)
     with ZombieProcess(tmp_path, "confluent-kafka", broker.bootstrap, NAME, topic.name, SHORT_MS) as zombie:
         sent_at_least(zombie, ONE_FOR_EACH_PARTITION)

@@ -38,7 +38,7 @@ def connected(bootstrap: str) -> RawClient:
 
 
 class Ends(NamedTuple):
-    """Where a reader of committed records has to stop, and where the partition ends."""
+    """The last stable offset and the high watermark of a partition."""
 
     stable: int
     high: int
@@ -51,20 +51,20 @@ class Ends(NamedTuple):
 def fetched(
     client: RawClient, topic: Topic, partition: int = 0, offset: int = 0, *, bytes_max: int = 1 << 20
 ) -> Any:
-    """One partition as a reader of committed records is told of it."""
+    """The answer for one partition to a fetch with read_committed."""
     request = fetch_request(topic, offset, partition=partition, partition_max_bytes=bytes_max)
     request.isolation_level = READ_COMMITTED
     return client.call(FETCH, 12, request).responses[0].partitions[0]
 
 
 def ends(client: RawClient, topic: Topic, partition: int = 0) -> Ends:
-    # Not for the records: one batch is the least that comes.
+    # The records are not needed: one batch is the minimum.
     found = fetched(client, topic, partition, log_start(client, topic, partition), bytes_max=1)
     return Ends(found.last_stable_offset, found.high_watermark)
 
 
 def aborted(client: RawClient, topic: Topic, partition: int = 0, offset: int = 0) -> list[tuple[int, int]]:
-    """(producer id, first offset) of what a reader has to leave out."""
+    """(producer id, first offset) of the aborted transactions."""
     found = fetched(client, topic, partition, offset).aborted_transactions
     return sorted((each.producer_id, each.first_offset) for each in found or ())
 
@@ -76,7 +76,7 @@ def log_start(client: RawClient, topic: Topic, partition: int = 0) -> int:
 
 
 def settled_topic(client: RawClient, partitions: int = 1, **configs: str) -> Topic:
-    """A new topic whose leaders answer: Kafka tells of it before they do."""
+    """A new topic whose leaders answer: Kafka lists a topic before they do."""
     topic = new_topic(client, partitions, **configs)
     wait_until(
         lambda: not any(fetched(client, topic, number).error_code for number in range(partitions)),
@@ -99,7 +99,7 @@ def wait_until_nothing_hangs(client: RawClient, topic: Topic, partitions: int = 
 
 
 def state_of(client: RawClient, transactional_id: str) -> str:
-    """As DescribeTransactions tells it; an error code where it cannot."""
+    """The state in DescribeTransactions, or its error code."""
     request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
     (state,) = client.call(DESCRIBE_TRANSACTIONS, 0, request).transaction_states
     return str(state.transaction_state) if not state.error_code else f"error {state.error_code}"
@@ -116,7 +116,7 @@ def wait_for_state(client: RawClient, transactional_id: str, state: str) -> None
 
 
 def write(producer: RawTransactional, topic: Topic, value: bytes, partitions: Iterable[int] = (0,)) -> None:
-    """One record to each partition, in the way of the producer's version."""
+    """Write one record to each partition, as the producer's version requires."""
     for partition in partitions:
         if producer.transaction_version == OLD:
             assert producer.add(topic, partition) == 0
@@ -127,7 +127,7 @@ def write(producer: RawTransactional, topic: Topic, value: bytes, partitions: It
 
 
 def cut_last_batches(data_dir: Path, partition: str, count: int = 1) -> None:
-    """The log of `topic-number` as a broker leaves it that is killed before the last `count` appends."""
+    """Cut the log of `topic-number` as if the broker had been killed before the last `count` appends."""
     (path,) = (data_dir / partition).glob("*.log")
     positions = [position for position, _ in iter_headers(path.read_bytes())]
     with path.open("r+b") as file:

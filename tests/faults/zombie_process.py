@@ -27,7 +27,7 @@ PAUSE_SECONDS = 0.01
 
 
 class OwnTransactional:
-    """Our producer, as far as a zombie needs it."""
+    """Our producer, with the methods that a zombie needs."""
 
     def __init__(self, bootstrap: str, transactional_id: str, timeout_ms: int) -> None:
         self._producer = Producer(
@@ -65,7 +65,7 @@ def main(library: str, bootstrap: str, transactional_id: str, topic: str, timeou
             break
         time.sleep(PAUSE_SECONDS)
     _told("commit", producer.commit)
-    # Without the library's goodbyes: what a zombie says at its end is not the story.
+    # Without closing the library: what a zombie sends at its end is not tested here.
     os._exit(0)
 
 
@@ -80,7 +80,7 @@ def _told(what: str, action: Callable[[], None]) -> bool:
 
 
 class ZombieProcess:
-    """Used as a context: whatever state it is in, it is gone afterwards."""
+    """A context manager: the process is killed at the end, whatever its state."""
 
     def __init__(self, directory: Path, *arguments: str) -> None:
         self._output = directory / "zombie.jsonl"
@@ -106,7 +106,7 @@ class ZombieProcess:
         return sum(each.get("send") == "done" for each in self.told())
 
     def refusals(self) -> dict[str, str]:
-        """What it was told after it woke, once it has ended: {"send": "Fenced", "commit": ...}."""
+        """The errors it got after it continued, when it has ended: {"send": "Fenced", "commit": ...}."""
         self.process.wait(60)
         return {
             what: each[what]

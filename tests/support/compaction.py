@@ -42,8 +42,8 @@ class CompactionBench(LogBench):
         return Cleaner(lambda: [self.log], self.disk, self.settings)
 
     def put(self, *rows: Put, **fields: Unpack[BatchFields]) -> AppendResult:
-        """Append one batch of keys and values; no value is a tombstone, no key only for what the cleaner
-        must be able to meet."""
+        """Append one batch of keys and values; None as a value is a tombstone, None as a key is for tests of
+        what the cleaner must be able to meet."""
         now_ms = self.clock.now_ms()
         data = build_batch([(now_ms, key, value, []) for key, value in rows], **fields)
         rules = replace(BatchRules.of(self.config), compacted=False)
@@ -57,7 +57,7 @@ class CompactionBench(LogBench):
         return self.cleaner.next_job(self.clock.now_ms())
 
     def clean(self, *, roll: bool = True) -> CleaningResult | None:
-        """One pass over all but the active segment, in this process; nothing where none was due."""
+        """Clean all but the active segment, in this process; nothing if no job was due."""
         if roll:
             self.log.roll()
         job = self.job()
@@ -83,7 +83,7 @@ class CompactionBench(LogBench):
                 yield header, data[position : position + header.size]
 
     def all_records(self) -> list[Record]:
-        """What is in the data batches, aborted or not."""
+        """The records of data batches, including aborted ones."""
         return [
             record
             for header, batch in self.batches()
@@ -92,7 +92,7 @@ class CompactionBench(LogBench):
         ]
 
     def pairs(self) -> list[tuple[int, bytes | None]]:
-        """Offset and value of what is in the data batches."""
+        """Offset and value of the records of data batches."""
         return [(record.offset, record.value) for record in self.all_records()]
 
     def headers(self) -> list[BatchHeader]:
@@ -119,7 +119,7 @@ class CompactionBench(LogBench):
         ]
 
     def latest(self) -> dict[bytes, tuple[int, bytes]]:
-        """Key to offset and value, as a consumer that reads all of it ends up with."""
+        """Key to offset and value, as a consumer sees them that has read everything."""
         return latest_of(self.committed())
 
 

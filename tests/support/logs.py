@@ -1,5 +1,4 @@
-"""A single log in a directory, for tests: append by a few words, read back as records, stop cleanly or
-not."""
+"""A single log in a directory, for tests: append in a few words, read records back, stop cleanly or not."""
 
 import os
 from collections.abc import Iterator
@@ -33,8 +32,7 @@ class Read(NamedTuple):
 
 
 class LogBench:
-    """`log` is open; `stop` and `start` are what happens to it. Not a context manager: abandoning is
-    allowed."""
+    """`log` is open; close(), crash(), start() and restart() stop and start it. A test need not close it."""
 
     def __init__(self, directory: Path, config: TopicConfig = SMALL, disk: Disk | None = None) -> None:
         self.directory = directory / str(PARTITION)
@@ -116,7 +114,7 @@ class LogBench:
                 offset = max(offset, header.next_offset)
 
     def readable(self) -> list[Read]:
-        """What a consumer gets that steps over each offset it is refused."""
+        """The records that a consumer gets if it skips each offset that is refused."""
         found: list[Read] = []
         offset = self.log.log_start_offset
         while offset < self.log.log_end_offset:

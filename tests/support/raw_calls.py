@@ -1,6 +1,6 @@
-"""The calls that tests over a raw connection make all the time, for one topic and mostly one partition.
+"""Common calls for tests with a raw connection, for one topic and mostly one partition.
 
-Each takes the version to speak: by name where the version names topics, by id where it wants ids."""
+Each takes the version of the API; topics are given by name or by id, as the version requires."""
 
 import itertools
 import time
@@ -13,10 +13,10 @@ from barnabas.records.builder import BatchFields, build_batch
 from barnabas.wire.messages import create_topics, fetch, list_offsets, produce
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, CREATE_TOPICS = 0, 1, 2, 3, 19
-# A minute ago: recent enough that no retention takes the records away while a test runs.
+# A minute ago: recent enough that retention does not delete the records while a test runs.
 TIMESTAMP = time.time_ns() // 1_000_000 - 60_000
 _TOPIC_NUMBERS = itertools.count()
-# Of this run: a broker that outlives it may still have the topics of an earlier one.
+# Different in each run: a broker that keeps running may still have the topics of an earlier one.
 _RUN = uuid.uuid4().hex[:8]
 
 
@@ -93,7 +93,7 @@ def fetch_request(
 def fetch_partition(
     client: RawClient, topic: Topic, offset: int = 0, *, version: int = 12, partition: int = 0
 ) -> fetch.PartitionData:
-    """What is there from `offset` on, without waiting."""
+    """The records from `offset` on, without waiting."""
     response = client.call(FETCH, version, fetch_request(topic, offset, partition=partition))
     return cast(fetch.PartitionData, response.responses[0].partitions[0])
 

@@ -1,6 +1,6 @@
-"""A client that says exactly what a test tells it to: one blocking socket, any API in any version, any bytes.
+"""A client that sends exactly what a test gives it: one blocking socket, any API in any version, any bytes.
 
-Real clients choose versions, retry and reconnect by themselves; a test of the protocol wants none of that.
+Real clients choose versions, retry and reconnect by themselves; a test of the protocol needs none of that.
 
     with RawClient("127.0.0.1", broker.port) as client:
         answer = client.call(3, 12, MetadataRequest(topics=None))
@@ -62,7 +62,7 @@ class RawClient:
         return response
 
     def send(self, api_key: int, version: int, message: Message) -> int:
-        """Send a request without waiting for anything; its correlation id."""
+        """Send a request without waiting; returns its correlation id."""
         self._correlation_id += 1
         self.send_bytes(self.encode(api_key, version, message, self._correlation_id))
         return self._correlation_id
@@ -83,20 +83,21 @@ class RawClient:
         self.socket.sendall(data)
 
     def receive_frame(self) -> bytes:
-        """The next frame without its size; ConnectionError when the peer closes before it is whole."""
+        """The next frame without its size; ConnectionError if the peer closes before it is complete."""
         (size,) = _SIZE.unpack(self._receive_exactly(4))
         return self._receive_exactly(size)
 
     def is_closed_by_peer(self, within_seconds: float = TIMEOUT_SECONDS) -> bool:
-        """Whether the peer closes, having sent nothing more. An answer, or silence for so long, is False."""
+        """Whether the peer closes without sending anything. False after an answer, or if nothing happens in
+        time."""
         return self._within(within_seconds, lambda: self.socket.recv(1)) == b""
 
     def is_silent(self, for_seconds: float) -> bool:
-        """Whether nothing comes for so long: no byte, and no close either."""
+        """Whether nothing happens in that time: no byte comes, and the connection is not closed."""
         return self._within(for_seconds, lambda: self.socket.recv(1, socket.MSG_PEEK)) is None
 
     def _within(self, seconds: float, receive: Callable[[], bytes]) -> bytes | None:
-        """What comes, b"" for a close, None when nothing does."""
+        """The bytes that come, b"" for a close, None if nothing happens."""
         usual = self.socket.gettimeout()
         self.socket.settimeout(seconds)
         try:

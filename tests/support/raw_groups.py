@@ -1,4 +1,4 @@
-"""The calls of a consumer group over a raw connection: one group, any version, nothing done by itself."""
+"""The calls of a consumer group over a raw connection: one group, any version, without automatic steps."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from barnabas.wire.messages import (
 OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 8, 9, 10
 JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP = 11, 12, 13, 14
 JOIN_TIMEOUT_MS = 10_000
-# A subscription to no topics, as the protocol has it: Apache Kafka reads it and never answers to others.
+# A valid subscription to no topics: Apache Kafka parses it and never answers if it is malformed.
 SUBSCRIPTION = b"\0\0" + bytes(4) + b"\0\0\0\x03own"
 
 
@@ -64,7 +64,7 @@ class RawGroup:
         return self.client.call(JOIN_GROUP, version, self.join_request(member, instance=instance))
 
     def joined(self, version: int = 9, instance: str | None = None) -> Any:
-        """As a client joins: with the id it was given, where the version wants two steps."""
+        """Join as a client does: in two steps, with the given member id, if the version requires it."""
         answer = self.join("", version, instance)
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             answer = self.join(answer.member_id, version, instance)

@@ -1,4 +1,4 @@
-"""The calls of one transactional producer over a raw connection: any version, nothing done by itself."""
+"""The calls of one transactional producer over a raw connection: any version, without automatic steps."""
 
 import time
 from typing import Any
@@ -42,12 +42,12 @@ class RawTransactional:
         self.sequences: dict[tuple[str, int], int] = {}
 
     def find(self) -> None:
-        """Ask for the coordinator, which also makes the topic it needs."""
+        """Ask for the coordinator, which also creates the internal topic."""
         request = find_coordinator.FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=[self.name])
         self.client.call(FIND_COORDINATOR, 6, request)
 
     def init(self, timeout_ms: int = 60_000) -> None:
-        """Find the coordinator and take the name, as long as that takes."""
+        """Find the coordinator and initialize the transactional id; retries until it succeeds."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             self.find()

@@ -1,4 +1,4 @@
-"""A broker that says exactly what a test tells it to, over real sockets: for tests of clients.
+"""A broker that answers exactly what a test tells it to, over real sockets: for tests of clients.
 
 def answer(request):
     return MetadataResponse(...) if request.header.api_key == 3 else versions({3: (0, 13)})
@@ -125,5 +125,5 @@ def _shut(connection: socket.socket) -> None:
     try:
         connection.shutdown(socket.SHUT_RDWR)
     except OSError:
-        # It is closed already.
+        # It is already closed.
         return
