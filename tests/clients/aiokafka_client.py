@@ -1,4 +1,4 @@
-"""aiokafka behind the suite's interface: each call runs its own event loop to the end."""
+"""aiokafka with the interface of the suite: each call runs its own event loop."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import BrokerResponseError
-from tests.clients.client import CODECS, READING, SENDING, BrokerSaid, ClusterView, Message, Reading, Sending
+from tests.clients.client import CODECS, READING, SENDING, BrokerError, ClusterView, Message, Reading, Sending
 
 T = TypeVar("T")
 
@@ -19,7 +19,7 @@ def _run(work: Callable[[], Awaitable[T]]) -> T:
         try:
             return await work()
         except BrokerResponseError as raised:
-            raise BrokerSaid(raised.errno, str(raised)) from raised
+            raise BrokerError(raised.errno, str(raised)) from raised
 
     return asyncio.run(guarded())
 
@@ -88,8 +88,8 @@ class AiokafkaClient:
                 received: list[Message] = []
                 deadline = time.monotonic() + reading.timeout_s
                 while len(received) < count and time.monotonic() < deadline:
-                    found = await consumer.getmany(timeout_ms=100, max_records=count - len(received))
-                    received.extend(_received(record) for records in found.values() for record in records)
+                    answer = await consumer.getmany(timeout_ms=100, max_records=count - len(received))
+                    received.extend(_received(record) for records in answer.values() for record in records)
                 return received
 
         return _run(work)
@@ -108,8 +108,8 @@ class AiokafkaClient:
         async def work() -> int | None:
             async with self._consumer(Reading()) as consumer:
                 where = TopicPartition(topic, partition)
-                found = (await consumer.offsets_for_times({where: timestamp_ms}))[where]
-                return None if found is None else int(found.offset)
+                answer = (await consumer.offsets_for_times({where: timestamp_ms}))[where]
+                return None if answer is None else int(answer.offset)
 
         return _run(work)
 
@@ -128,7 +128,7 @@ def _received(record: Any) -> Message:
 
 def _checked(code: int, text: str | None) -> None:
     if code:
-        raise BrokerSaid(code, text or "")
+        raise BrokerError(code, text or "")
 
 
 class AiokafkaAdmin:
@@ -182,13 +182,13 @@ class AiokafkaAdmin:
 
     def delete_records(self, topic: str, before: int) -> int:
         where = TopicPartition(topic, 0)
-        wanted = {where: RecordsToDelete(before_offset=before)}
-        return int(self._with(lambda library: library.delete_records(wanted))[where])
+        requested = {where: RecordsToDelete(before_offset=before)}
+        return int(self._with(lambda library: library.delete_records(requested))[where])
 
     def cluster(self) -> ClusterView:
-        found = self._with(lambda library: library.describe_cluster())
-        nodes = {broker["node_id"]: f"{broker['host']}:{broker['port']}" for broker in found["brokers"]}
-        return ClusterView(found["cluster_id"], found["controller_id"], nodes)
+        answer = self._with(lambda library: library.describe_cluster())
+        nodes = {broker["node_id"]: f"{broker['host']}:{broker['port']}" for broker in answer["brokers"]}
+        return ClusterView(answer["cluster_id"], answer["controller_id"], nodes)
 
     def close(self) -> None:
         """Nothing to do: every call opens and closes its own client."""

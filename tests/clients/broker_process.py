@@ -1,4 +1,4 @@
-"""A Barnabas broker as a process of its own: the program as users start it, which tests may kill.
+"""A Barnabas broker in its own process, started as users start it; tests may kill it.
 
 Loopback only; the port is the system's choice at the first start and stays the same after a restart."""
 
@@ -31,7 +31,7 @@ class BrokerProcess:
         return self.process.pid
 
     def start(self) -> None:
-        """Return once the ready file is there: from then on requests are answered."""
+        """Return when the ready file exists: then the broker answers requests."""
         self.directory.mkdir(parents=True, exist_ok=True)
         ready_file = self.directory / "ready"
         ready_file.unlink(missing_ok=True)
@@ -66,7 +66,7 @@ class BrokerProcess:
         return self.log_text()[-4000:]
 
     def stop(self, with_signal: int = signal.SIGTERM) -> int:
-        """Send the signal and wait for the end; the exit status is given back."""
+        """Send the signal and wait for the end. Returns the exit status."""
         if self.process is None:
             return 0
         os.kill(self.process.pid, with_signal)

@@ -1,4 +1,4 @@
-"""What the suite asks of a foreign client: one small interface, so that each story runs with every client.
+"""The interface of a client for the suite, so that each test runs with every client.
 
 Nothing here knows a client library; the adapters beside this file do."""
 
@@ -25,7 +25,7 @@ class Message:
 
     @property
     def content(self) -> tuple[bytes | None, bytes | None, Headers]:
-        """The part that must come back unchanged."""
+        """The part that must be read unchanged."""
         return self.key, self.value, self.headers
 
 
@@ -37,7 +37,7 @@ class Sending:
     acks: str = "all"
     idempotent: bool = False
     linger_ms: int = 5
-    bytes_max: int = 8_000_000  # above the broker's limit: the broker is the one to refuse
+    bytes_max: int = 8_000_000  # above the broker's limit, so that the broker refuses
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class ClusterView:
     nodes: Mapping[int, str]
 
 
-class BrokerSaid(Exception):
+class BrokerError(Exception):
     """The broker answered with this error code (Kafka's number)."""
 
     def __init__(self, code: int, text: str = "") -> None:
@@ -90,7 +90,7 @@ class Client(Protocol):
 
 
 class Admin(Protocol):
-    """Topics, configs and records as the library's admin client does them; raises BrokerSaid."""
+    """Topics, configs and records as the library's admin client does them; raises BrokerError."""
 
     def create_topic(
         self, topic: str, partitions: int = 1, replication: int = 1, configs: Mapping[str, str] | None = None

@@ -1,4 +1,4 @@
-"""confluent-kafka (librdkafka) behind the suite's interface."""
+"""confluent-kafka (librdkafka) with the interface of the suite."""
 
 import time
 import uuid
@@ -9,15 +9,15 @@ from typing import Any
 import confluent_kafka
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec
-from tests.clients.client import CODECS, READING, SENDING, BrokerSaid, ClusterView, Message, Reading, Sending
+from tests.clients.client import CODECS, READING, SENDING, BrokerError, ClusterView, Message, Reading, Sending
 
 
-def _said(error: confluent_kafka.KafkaError) -> BrokerSaid:
-    return BrokerSaid(error.code(), error.str())
+def _said(error: confluent_kafka.KafkaError) -> BrokerError:
+    return BrokerError(error.code(), error.str())
 
 
 def answered(future: Any) -> Any:
-    """The value of an admin future, or what the broker said instead."""
+    """The value of an admin future, or the error of the broker."""
     try:
         return future.result(30)
     except KafkaException as raised:
@@ -49,7 +49,7 @@ class ConfluentClient:
         self, topic: str, messages: Iterable[Message], sending: Sending = SENDING
     ) -> list[int | None]:
         producer = self.producer(sending)
-        outcomes: dict[int, int | BrokerSaid | None] = {}
+        outcomes: dict[int, int | BrokerError | None] = {}
         for number, message in enumerate(messages):
             outcomes[number] = None
             producer.produce(
@@ -59,7 +59,7 @@ class ConfluentClient:
                 partition=message.partition,
                 headers=list(message.headers),
                 on_delivery=_note(outcomes, number, sending.acks),
-                timestamp=message.timestamp_ms or 0,  # 0 lets the library take the time
+                timestamp=message.timestamp_ms or 0,  # 0: the library uses the current time
             )
             producer.poll(0)
         assert producer.flush(60) == 0, "librdkafka still holds messages"
@@ -69,7 +69,7 @@ class ConfluentClient:
         return Consumer(
             {
                 "bootstrap.servers": self.bootstrap,
-                "group.id": f"unused-{uuid.uuid4().hex}",  # demanded by the library even for assign
+                "group.id": f"unused-{uuid.uuid4().hex}",  # the library needs it even for assign
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error" if reading.reset == "none" else reading.reset,
                 "fetch.wait.max.ms": reading.wait_ms,
@@ -107,8 +107,10 @@ class ConfluentClient:
     def offset_for_time(self, topic: str, timestamp_ms: int, partition: int = 0) -> int | None:
         consumer = self.consumer(Reading())
         try:
-            found = consumer.offsets_for_times([TopicPartition(topic, partition, timestamp_ms)], timeout=20)
-            return None if found[0].offset < 0 else int(found[0].offset)
+            response = consumer.offsets_for_times(
+                [TopicPartition(topic, partition, timestamp_ms)], timeout=20
+            )
+            return None if response[0].offset < 0 else int(response[0].offset)
         finally:
             consumer.close()
 
@@ -121,19 +123,19 @@ def _note(outcomes: dict[int, Any], number: int, acks: str) -> Callable[[Any, An
     return delivered
 
 
-def _offsets(outcomes: Mapping[int, int | BrokerSaid | None]) -> list[int | None]:
+def _offsets(outcomes: Mapping[int, int | BrokerError | None]) -> list[int | None]:
     offsets: list[int | None] = []
     for outcome in outcomes.values():
-        if isinstance(outcome, BrokerSaid):
+        if isinstance(outcome, BrokerError):
             raise outcome
         offsets.append(outcome)
     return offsets
 
 
-def _reset_error(error: confluent_kafka.KafkaError) -> BrokerSaid:
+def _reset_error(error: confluent_kafka.KafkaError) -> BrokerError:
     # librdkafka reports the failed reset; the cause it gives is the broker's OFFSET_OUT_OF_RANGE.
     if error.code() == confluent_kafka.KafkaError._AUTO_OFFSET_RESET:
-        return BrokerSaid(confluent_kafka.KafkaError.OFFSET_OUT_OF_RANGE, error.str())
+        return BrokerError(confluent_kafka.KafkaError.OFFSET_OUT_OF_RANGE, error.str())
     return _said(error)
 
 
@@ -162,11 +164,13 @@ class ConfluentAdmin:
 
     def is_led(self, topic: str, partitions: int) -> bool:
         """Whether the leader of every partition answers for it."""
-        asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
-        # librdkafka remembers that there was no leader, and would answer from memory for ever.
+        requested_offsets = {
+            TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)
+        }
+        # librdkafka caches that there was no leader, and would use the cache forever.
         self.library.list_topics(topic, timeout=20)
-        found = self.library.list_offsets(asked, request_timeout=20)
-        return all(future.exception() is None for future in found.values())
+        response = self.library.list_offsets(requested_offsets, request_timeout=20)
+        return all(future.exception() is None for future in response.values())
 
     def delete_topic(self, topic: str) -> None:
         answered(self.library.delete_topics([topic])[topic])
@@ -188,7 +192,7 @@ class ConfluentAdmin:
     def replace_config(self, topic: str, configs: Mapping[str, str]) -> None:
         resource = ConfigResource("topic", topic, set_config=dict(configs))
         with warnings.catch_warnings():
-            # The library wants its users to move on; the broker still has to answer the old request.
+            # The call is deprecated in the library; the broker still has to answer the old request.
             warnings.simplefilter("ignore", DeprecationWarning)
             futures = self.library.alter_configs([resource])
         answered(futures[resource])
@@ -198,9 +202,9 @@ class ConfluentAdmin:
         return int(answered(self.library.delete_records([where])[where]).low_watermark)
 
     def cluster(self) -> ClusterView:
-        found = answered(self.library.describe_cluster())
-        nodes = {node.id: f"{node.host}:{node.port}" for node in found.nodes}
-        return ClusterView(found.cluster_id, found.controller.id, nodes)
+        response = answered(self.library.describe_cluster())
+        nodes = {node.id: f"{node.host}:{node.port}" for node in response.nodes}
+        return ClusterView(response.cluster_id, response.controller.id, nodes)
 
     def close(self) -> None:
-        """Nothing to do: the library closes when the object goes."""
+        """Nothing to do: the library closes when the object is deleted."""

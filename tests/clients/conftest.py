@@ -1,4 +1,4 @@
-"""The broker under judgement and the clients that judge it.
+"""The broker that is tested, and the clients that test it.
 
 BARNABAS_TEST_BOOTSTRAP=host:port points the same tests at any other broker, for example at Apache Kafka,
 to see that the tests themselves are right; tests that must kill the broker are then skipped, unless
@@ -19,7 +19,7 @@ from tests.clients.aiokafka_client import AiokafkaAdmin, AiokafkaClient
 from tests.clients.broker_process import BrokerProcess, running_broker
 from tests.clients.client import Admin, Client, wait_until
 from tests.clients.confluent_client import ConfluentAdmin, ConfluentClient
-from tests.clients.consumers import Joining
+from tests.clients.consumers import ConsumerSetup
 from tests.clients.kafka_python_client import KafkaPythonAdmin, KafkaPythonClient
 from tests.clients.members import Member
 
@@ -38,7 +38,7 @@ PEER = os.environ.get("BARNABAS_TEST_PEER", "barnabas")
 
 MakeTopic = Callable[..., str]
 Join = Callable[..., Member]
-# Coordinators that do not take the time they would in production; Apache Kafka takes the same ones.
+# Settings for coordinators that react faster than in production; Apache Kafka accepts them too.
 QUICK = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
@@ -50,7 +50,7 @@ QUICK = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The libraries leave sockets to the collector when a broker goes away; that is not ours to judge."""
+    """When a broker stops, the libraries leave sockets to the garbage collector; that is not tested here."""
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
@@ -66,7 +66,8 @@ def _collect_what_the_libraries_left() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """host:port of one broker for the whole session, with Kafka's defaults, but that nothing is too old."""
+    """host:port of one broker for the whole session, with Kafka's defaults, except that it keeps old
+    records."""
     if FOREIGN_BOOTSTRAP:
         yield FOREIGN_BOOTSTRAP
         return
@@ -101,14 +102,14 @@ def _running_alone(
 
 @pytest.fixture
 def own_broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BrokerProcess]:
-    """A broker of this test alone, to be stopped and killed."""
+    """A broker for this test only, which it may stop and kill."""
     with _running_alone(request, tmp_path) as broker:
         yield broker
 
 
 @pytest.fixture
 def own_quick_broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BrokerProcess]:
-    """A broker of this test alone with the coordinators of QUICK, to be stopped and killed."""
+    """A broker for this test only, with the settings QUICK, which it may stop and kill."""
     with _running_alone(request, tmp_path, QUICK) as broker:
         yield broker
         assert "Traceback" not in broker.log_text(), broker.log_tail()
@@ -120,7 +121,9 @@ def join(topic_name: str) -> Iterator[Join]:
     joined: list[Member] = []
 
     def join(library: str, bootstrap: str, commits: bool = False, **how: Any) -> Member:
-        joined.append(Member(library, bootstrap, Joining(**{"group": f"of-{topic_name}", **how}), commits))
+        joined.append(
+            Member(library, bootstrap, ConsumerSetup(**{"group": f"of-{topic_name}", **how}), commits)
+        )
         return joined[-1]
 
     yield join
@@ -142,7 +145,7 @@ def admin(request: pytest.FixtureRequest, bootstrap: str) -> Iterator[Admin]:
 
 @pytest.fixture
 def kafka_python_admin(bootstrap: str) -> Iterator[KafkaPythonAdmin]:
-    """The admin client with the most calls of all."""
+    """The admin client with the most calls."""
     admin = KafkaPythonAdmin(bootstrap)
     yield admin
     admin.close()
@@ -150,14 +153,14 @@ def kafka_python_admin(bootstrap: str) -> Iterator[KafkaPythonAdmin]:
 
 @pytest.fixture
 def topic_name(request: pytest.FixtureRequest) -> str:
-    """A name nobody else uses; the topic does not exist."""
+    """A unique name; the topic does not exist."""
     readable = re.sub(r"[^a-zA-Z0-9._-]+", "-", request.node.name)[:100].strip("-")
     return f"{readable}-{uuid.uuid4().hex[:8]}"
 
 
 @pytest.fixture(scope="session")
 def plain_admin(bootstrap: str) -> ConfluentAdmin:
-    """For setting a stage, where the admin client is not what is judged."""
+    """For preparing a test that does not test the admin client."""
     return ConfluentAdmin(bootstrap)
 
 
@@ -168,7 +171,7 @@ def make_topic(plain_admin: ConfluentAdmin, topic_name: str) -> MakeTopic:
     def make(partitions: int = 1, configs: Mapping[str, str] | None = None) -> str:
         plain_admin.create_topic(topic_name, partitions, configs=configs)
         if FOREIGN_BOOTSTRAP:
-            # Kafka answers before leaders know that they lead; without idempotence that reorders records.
+            # Kafka answers before the leaders know it; without idempotence, that reorders records.
             wait_until(lambda: plain_admin.is_led(topic_name, partitions), f"{topic_name} has its leaders")
         return topic_name
 

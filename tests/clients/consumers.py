@@ -1,4 +1,4 @@
-"""Consumers of a group, one interface over the three libraries: what the stories of groups are told with.
+"""Consumers of a group: one interface for the three libraries, for the tests of groups.
 
 A consumer is used by one thread only (members.py gives it one). Nothing here starts threads, except that
 aiokafka gets the event loop it needs."""
@@ -18,7 +18,7 @@ from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitio
 from aiokafka.errors import BrokerResponseError as AioSaid
 from aiokafka.structs import OffsetAndMetadata as AioOffset
 from tests.clients import kafka_python_library as kafka_python
-from tests.clients.client import BrokerSaid
+from tests.clients.client import BrokerError
 
 T = TypeVar("T")
 Place = tuple[str, int]
@@ -33,8 +33,8 @@ class Seen(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Joining:
-    """How a consumer joins. `pattern` is a regular expression, used when there are no topics."""
+class ConsumerSetup:
+    """The settings of a consumer. `pattern` is a regular expression, used if there are no topics."""
 
     group: str
     topics: tuple[str, ...] = ()
@@ -50,16 +50,16 @@ class Joining:
 
 
 class Changes:
-    """What the rebalance listener was told, in order: ("assigned" | "revoked" | "lost", places)."""
+    """The calls of the rebalance listener, in order: ("assigned" | "revoked" | "lost", places)."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, frozenset[Place]]] = []
+        self.calls: list[tuple[str, frozenset[Place]]] = []
 
     def note(self, what: str, partitions: Iterable[Any]) -> None:
-        self.told.append((what, frozenset((each.topic, each.partition) for each in partitions)))
+        self.calls.append((what, frozenset((each.topic, each.partition) for each in partitions)))
 
     def count(self, what: str) -> int:
-        return sum(1 for kind, _ in self.told if kind == what)
+        return sum(1 for kind, _ in self.calls if kind == what)
 
 
 class GroupConsumer(Protocol):
@@ -70,7 +70,7 @@ class GroupConsumer(Protocol):
     def assignment(self) -> frozenset[Place]: ...
 
     def commit(self, offsets: Mapping[Place, tuple[int, str]] | None = None) -> None:
-        """The positions, or offsets with metadata; raises BrokerSaid."""
+        """Commit the positions, or offsets with metadata; raises BrokerError."""
 
     def committed(self, place: Place) -> tuple[int, str] | None: ...
 
@@ -90,32 +90,32 @@ class ConfluentConsumer:
     name = "confluent-kafka"
     assignors = ("range", "roundrobin", "cooperative-sticky")
 
-    def __init__(self, bootstrap: str, joining: Joining) -> None:
+    def __init__(self, bootstrap: str, setup: ConsumerSetup) -> None:
         self.changes = Changes()
         settings: dict[str, Any] = {
             "bootstrap.servers": bootstrap,
-            "group.id": joining.group,
+            "group.id": setup.group,
             "auto.offset.reset": "earliest",
-            "enable.auto.commit": joining.auto_commit,
+            "enable.auto.commit": setup.auto_commit,
             "auto.commit.interval.ms": 200,
-            "isolation.level": joining.isolation,
-            "max.poll.interval.ms": joining.poll_interval_ms,
-            "topic.metadata.refresh.interval.ms": joining.metadata_age_ms,
+            "isolation.level": setup.isolation,
+            "max.poll.interval.ms": setup.poll_interval_ms,
+            "topic.metadata.refresh.interval.ms": setup.metadata_age_ms,
             "fetch.wait.max.ms": 100,
             "reconnect.backoff.max.ms": 300,
-            "group.protocol": joining.protocol,
+            "group.protocol": setup.protocol,
         }
-        if joining.protocol == "classic":
-            settings["partition.assignment.strategy"] = joining.assignor
-            settings["session.timeout.ms"] = joining.session_timeout_ms
+        if setup.protocol == "classic":
+            settings["partition.assignment.strategy"] = setup.assignor
+            settings["session.timeout.ms"] = setup.session_timeout_ms
             settings["heartbeat.interval.ms"] = HEARTBEAT_MS
         else:
-            settings["group.remote.assignor"] = joining.assignor
-        if joining.instance_id is not None:
-            settings["group.instance.id"] = joining.instance_id
+            settings["group.remote.assignor"] = setup.assignor
+        if setup.instance_id is not None:
+            settings["group.instance.id"] = setup.instance_id
         self.library = confluent_kafka.Consumer(settings)
         self.library.subscribe(
-            list(joining.topics) or [f"^{joining.pattern}"],
+            list(setup.topics) or [f"^{setup.pattern}"],
             on_assign=lambda _, places: self.changes.note("assigned", places),
             on_revoke=lambda _, places: self.changes.note("revoked", places),
             on_lost=lambda _, places: self.changes.note("lost", places),
@@ -126,7 +126,7 @@ class ConfluentConsumer:
         for record in self.library.consume(100, timeout_s):
             if (error := record.error()) is not None:
                 if error.code() >= 0 and not error.retriable():
-                    raise BrokerSaid(error.code(), error.str())
+                    raise BrokerError(error.code(), error.str())
                 continue
             seen.append(Seen(record.topic(), record.partition(), record.offset(), record.value()))
         return seen
@@ -145,15 +145,15 @@ class ConfluentConsumer:
             ]
             for answer in self.library.commit(offsets=places, asynchronous=False) or []:
                 if answer.error is not None:
-                    raise BrokerSaid(answer.error.code(), answer.error.str())
+                    raise BrokerError(answer.error.code(), answer.error.str())
         except confluent_kafka.KafkaException as raised:
             error = raised.args[0]
             if error.code() != confluent_kafka.KafkaError._NO_OFFSET:
-                raise BrokerSaid(error.code(), error.str()) from raised
+                raise BrokerError(error.code(), error.str()) from raised
 
     def committed(self, place: Place) -> tuple[int, str] | None:
-        (found,) = self.library.committed([confluent_kafka.TopicPartition(*place)], timeout=20)
-        return None if found.offset < 0 else (found.offset, found.metadata or "")
+        (response,) = self.library.committed([confluent_kafka.TopicPartition(*place)], timeout=20)
+        return None if response.offset < 0 else (response.offset, response.metadata or "")
 
     def position(self, place: Place) -> int:
         return int(self.library.position([confluent_kafka.TopicPartition(*place)])[0].offset)
@@ -186,39 +186,39 @@ class KafkaPythonConsumer:
     name = "kafka-python"
     assignors = tuple(kafka_python.ASSIGNORS)
 
-    def __init__(self, bootstrap: str, joining: Joining) -> None:
+    def __init__(self, bootstrap: str, setup: ConsumerSetup) -> None:
         self.changes = Changes()
         self.library = kafka_python.KafkaConsumer(
             bootstrap_servers=bootstrap,
-            group_id=joining.group,
-            group_instance_id=joining.instance_id,
+            group_id=setup.group,
+            group_instance_id=setup.instance_id,
             auto_offset_reset="earliest",
-            enable_auto_commit=joining.auto_commit,
+            enable_auto_commit=setup.auto_commit,
             auto_commit_interval_ms=200,
-            isolation_level=joining.isolation,
-            partition_assignment_strategy=[kafka_python.ASSIGNORS[joining.assignor]],
-            session_timeout_ms=joining.session_timeout_ms,
+            isolation_level=setup.isolation,
+            partition_assignment_strategy=[kafka_python.ASSIGNORS[setup.assignor]],
+            session_timeout_ms=setup.session_timeout_ms,
             heartbeat_interval_ms=HEARTBEAT_MS,
-            max_poll_interval_ms=joining.poll_interval_ms,
-            metadata_max_age_ms=joining.metadata_age_ms,
+            max_poll_interval_ms=setup.poll_interval_ms,
+            metadata_max_age_ms=setup.metadata_age_ms,
             fetch_max_wait_ms=100,
             reconnect_backoff_max_ms=300,
         )
         listener = _KafkaPythonListener(self.changes)
-        if joining.topics:
-            self.library.subscribe(topics=list(joining.topics), listener=listener)
+        if setup.topics:
+            self.library.subscribe(topics=list(setup.topics), listener=listener)
         else:
-            self.library.subscribe(pattern=f"^{joining.pattern}", listener=listener)
+            self.library.subscribe(pattern=f"^{setup.pattern}", listener=listener)
 
     def poll(self, timeout_s: float) -> list[Seen]:
         try:
-            found = self.library.poll(timeout_ms=int(timeout_s * 1000))
+            response = self.library.poll(timeout_ms=int(timeout_s * 1000))
         except kafka_python.errors.KafkaConnectionError:
-            # While no broker is there it raises out of a poll; applications poll on.
+            # While there is no broker, poll raises an error; applications continue to poll.
             return []
         return [
             Seen(record.topic, record.partition, record.offset, record.value)
-            for records in found.values()
+            for records in response.values()
             for record in records
         ]
 
@@ -226,18 +226,18 @@ class KafkaPythonConsumer:
         return frozenset((each.topic, each.partition) for each in self.library.assignment())
 
     def commit(self, offsets: Mapping[Place, tuple[int, str]] | None = None) -> None:
-        wanted = offsets and {
+        requested = offsets and {
             kafka_python.TopicPartition(*place): kafka_python.OffsetAndMetadata(offset, metadata, -1)
             for place, (offset, metadata) in offsets.items()
         }
         try:
-            self.library.commit(wanted)
+            self.library.commit(requested)
         except kafka_python.BrokerResponseError as raised:
-            raise BrokerSaid(raised.errno, str(raised)) from raised
+            raise BrokerError(raised.errno, str(raised)) from raised
 
     def committed(self, place: Place) -> tuple[int, str] | None:
-        found = self.library.committed(kafka_python.TopicPartition(*place), metadata=True)
-        return None if found is None else (found.offset, found.metadata)
+        response = self.library.committed(kafka_python.TopicPartition(*place), metadata=True)
+        return None if response is None else (response.offset, response.metadata)
 
     def position(self, place: Place) -> int:
         return int(self.library.position(kafka_python.TopicPartition(*place)))
@@ -273,34 +273,34 @@ class AiokafkaConsumer:
     name = "aiokafka"
     assignors = tuple(AIO_ASSIGNORS)
 
-    def __init__(self, bootstrap: str, joining: Joining) -> None:
+    def __init__(self, bootstrap: str, setup: ConsumerSetup) -> None:
         self.changes = Changes()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
-        self.library: AIOKafkaConsumer = self._run(self._started(bootstrap, joining))
+        self.library: AIOKafkaConsumer = self._run(self._started(bootstrap, setup))
 
-    async def _started(self, bootstrap: str, joining: Joining) -> AIOKafkaConsumer:
+    async def _started(self, bootstrap: str, setup: ConsumerSetup) -> AIOKafkaConsumer:
         consumer = AIOKafkaConsumer(
             bootstrap_servers=bootstrap,
-            group_id=joining.group,
-            group_instance_id=joining.instance_id,
+            group_id=setup.group,
+            group_instance_id=setup.instance_id,
             auto_offset_reset="earliest",
-            enable_auto_commit=joining.auto_commit,
+            enable_auto_commit=setup.auto_commit,
             auto_commit_interval_ms=200,
-            isolation_level=joining.isolation,
-            partition_assignment_strategy=[AIO_ASSIGNORS[joining.assignor]],
-            session_timeout_ms=joining.session_timeout_ms,
+            isolation_level=setup.isolation,
+            partition_assignment_strategy=[AIO_ASSIGNORS[setup.assignor]],
+            session_timeout_ms=setup.session_timeout_ms,
             heartbeat_interval_ms=HEARTBEAT_MS,
-            max_poll_interval_ms=joining.poll_interval_ms,
-            metadata_max_age_ms=joining.metadata_age_ms,
+            max_poll_interval_ms=setup.poll_interval_ms,
+            metadata_max_age_ms=setup.metadata_age_ms,
             fetch_max_wait_ms=100,
         )
         listener = _AioListener(self.changes)
-        if joining.topics:
-            consumer.subscribe(topics=list(joining.topics), listener=listener)
+        if setup.topics:
+            consumer.subscribe(topics=list(setup.topics), listener=listener)
         else:
-            consumer.subscribe(pattern=f"^{joining.pattern}", listener=listener)
+            consumer.subscribe(pattern=f"^{setup.pattern}", listener=listener)
         await consumer.start()
         return consumer
 
@@ -308,13 +308,13 @@ class AiokafkaConsumer:
         try:
             return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
         except AioSaid as raised:
-            raise BrokerSaid(raised.errno, str(raised)) from raised
+            raise BrokerError(raised.errno, str(raised)) from raised
 
     def poll(self, timeout_s: float) -> list[Seen]:
-        found = self._run(self.library.getmany(timeout_ms=int(timeout_s * 1000), max_records=100))
+        response = self._run(self.library.getmany(timeout_ms=int(timeout_s * 1000), max_records=100))
         return [
             Seen(record.topic, record.partition, record.offset, record.value)
-            for records in found.values()
+            for records in response.values()
             for record in records
         ]
 
@@ -322,13 +322,13 @@ class AiokafkaConsumer:
         return frozenset((each.topic, each.partition) for each in self.library.assignment())
 
     def commit(self, offsets: Mapping[Place, tuple[int, str]] | None = None) -> None:
-        wanted = offsets and {AioPartition(*place): AioOffset(*pair) for place, pair in offsets.items()}
-        self._run(self.library.commit(wanted))
+        requested = offsets and {AioPartition(*place): AioOffset(*pair) for place, pair in offsets.items()}
+        self._run(self.library.commit(requested))
 
     def committed(self, place: Place) -> tuple[int, str] | None:
-        # The library gives the offset alone.
-        found = self._run(self.library.committed(AioPartition(*place)))
-        return None if found is None else (found, "")
+        # The library returns only the offset.
+        response = self._run(self.library.committed(AioPartition(*place)))
+        return None if response is None else (response, "")
 
     def position(self, place: Place) -> int:
         return int(self._run(self.library.position(AioPartition(*place))))
@@ -357,7 +357,7 @@ class AiokafkaConsumer:
             self._loop.close()
 
 
-CONSUMERS: dict[str, Callable[[str, Joining], GroupConsumer]] = {
+CONSUMERS: dict[str, Callable[[str, ConsumerSetup], GroupConsumer]] = {
     each.name: each for each in (ConfluentConsumer, KafkaPythonConsumer, AiokafkaConsumer)
 }
 ASSIGNORS: dict[str, tuple[str, ...]] = {

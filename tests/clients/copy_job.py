@@ -26,7 +26,7 @@ class CopyJob:
             {
                 "bootstrap.servers": bootstrap,
                 "group.id": group,
-                "group.instance.id": f"job {number}",  # so that it has its partitions again at once
+                "group.instance.id": f"job {number}",  # so that it gets its partitions back at once
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
@@ -41,7 +41,7 @@ class CopyJob:
                 "bootstrap.servers": bootstrap,
                 "transactional.id": f"{group}-{number}",
                 "transaction.timeout.ms": 10_000,
-                # librdkafka bootstraps anew when its only broker is away for a while, keeps the broker it
+                # librdkafka bootstraps again when its only broker is away for a while, keeps the broker it
                 # discarded as the group's coordinator, and then send_offsets_to_transaction never returns.
                 "metadata.recovery.strategy": "none",
                 "linger.ms": 1,
@@ -52,7 +52,7 @@ class CopyJob:
         self.consumer.subscribe([source])
 
     def run(self) -> None:
-        """Until it is killed, or until the library gives up; whoever started it starts it again."""
+        """Run until it is killed or the library gives up; then it is started again."""
         while True:
             records = [each for each in self.consumer.consume(20, 0.05) if each.error() is None]
             if not records:
@@ -83,7 +83,7 @@ class CopyJob:
 
 
 class CopyJobProcess:
-    """Runs all the time: who finds it ended starts it again."""
+    """A process that is started again whenever it has ended."""
 
     def __init__(self, directory: Path, *arguments: str) -> None:
         self._output = directory / f"job-{arguments[-1]}.log"

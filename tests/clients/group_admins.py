@@ -1,4 +1,4 @@
-"""Administration of groups, one interface over four admin clients: what each can do, it does in its own way.
+"""Administration of groups: one interface for four admin clients.
 
 What a library has no call for is not in its `calls`."""
 
@@ -11,7 +11,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, ConsumerGroupType
 from confluent_kafka.admin import AdminClient
 from tests.clients import kafka_python_library as kafka_python
-from tests.clients.client import BrokerSaid
+from tests.clients.client import BrokerError
 from tests.clients.confluent_client import answered
 from tests.clients.consumers import Place
 
@@ -56,40 +56,40 @@ class ConfluentGroupAdmin:
         self.library = AdminClient({"bootstrap.servers": bootstrap})
 
     def groups(self, states: Collection[str] = (), types: Collection[str] = ()) -> set[str]:
-        found = answered(
+        described = answered(
             self.library.list_consumer_groups(
                 states={_confluent_state(state) for state in states},
                 types={ConsumerGroupType[kind.upper()] for kind in types},
             )
         )
-        assert not found.errors
-        return {group.group_id for group in found.valid}
+        assert not described.errors
+        return {group.group_id for group in described.valid}
 
     def describe(self, group: str) -> Described:
-        found = answered(self.library.describe_consumer_groups([group])[group])
+        described = answered(self.library.describe_consumer_groups([group])[group])
         members = {
             member.group_instance_id or member.client_id: frozenset(
                 (place.topic, place.partition) for place in member.assignment.topic_partitions
             )
-            for member in found.members
+            for member in described.members
         }
-        return Described(found.state.name.replace("_", "").lower(), found.partition_assignor, members)
+        return Described(described.state.name.replace("_", "").lower(), described.partition_assignor, members)
 
     def delete(self, group: str) -> None:
         answered(self.library.delete_consumer_groups([group])[group])
 
     def offsets(self, group: str) -> dict[Place, int]:
-        wanted = ConsumerGroupTopicPartitions(group)
-        found = answered(self.library.list_consumer_group_offsets([wanted])[group])
-        return {(each.topic, each.partition): each.offset for each in found.topic_partitions}
+        requested = ConsumerGroupTopicPartitions(group)
+        described = answered(self.library.list_consumer_group_offsets([requested])[group])
+        return {(each.topic, each.partition): each.offset for each in described.topic_partitions}
 
     def alter_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
         places = [confluent_kafka.TopicPartition(*place, offset) for place, offset in offsets.items()]
-        wanted = ConsumerGroupTopicPartitions(group, places)
-        found = answered(self.library.alter_consumer_group_offsets([wanted])[group])
-        for each in found.topic_partitions:
+        requested = ConsumerGroupTopicPartitions(group, places)
+        described = answered(self.library.alter_consumer_group_offsets([requested])[group])
+        for each in described.topic_partitions:
             if each.error is not None:
-                raise BrokerSaid(each.error.code())
+                raise BrokerError(each.error.code())
 
     def delete_offsets(self, group: str, places: Collection[Place]) -> None:
         raise AssertionError("confluent-kafka has no such call")
@@ -98,7 +98,7 @@ class ConfluentGroupAdmin:
         raise AssertionError("confluent-kafka has no such call")
 
     def close(self) -> None:
-        """Nothing to do: the library closes when the object goes."""
+        """Nothing to do: the library closes when the object is deleted."""
 
 
 def _confluent_state(name: str) -> ConsumerGroupState:
@@ -113,42 +113,42 @@ class KafkaPythonGroupAdmin:
         self.library = kafka_python.KafkaAdminClient(bootstrap_servers=bootstrap)
 
     def groups(self, states: Collection[str] = (), types: Collection[str] = ()) -> set[str]:
-        found = self.library.list_groups(states_filter=list(states), types_filter=list(types))
-        return {group["group_id"] for group in found}
+        described = self.library.list_groups(states_filter=list(states), types_filter=list(types))
+        return {group["group_id"] for group in described}
 
     def describe(self, group: str) -> Described:
-        found = self.library.describe_groups([group])[group]
-        if found["error"] is not None:
-            raise BrokerSaid(int(found["error"].partition("[Error ")[2].partition("]")[0]))
+        described = self.library.describe_groups([group])[group]
+        if described["error"] is not None:
+            raise BrokerError(int(described["error"].partition("[Error ")[2].partition("]")[0]))
         members = {
             member["group_instance_id"] or member["client_id"]: frozenset(
                 (topic["topic"], number)
                 for topic in member["member_assignment"]["assigned_partitions"]
                 for number in topic["partitions"]
             )
-            for member in found["members"]
+            for member in described["members"]
         }
-        return Described(found["group_state"].lower(), found["protocol_data"], members)
+        return Described(described["group_state"].lower(), described["protocol_data"], members)
 
     def delete(self, group: str) -> None:
         said = self.library.delete_groups([group])[group]
         if said != "OK":
-            raise BrokerSaid(getattr(kafka_python.errors, said).errno)
+            raise BrokerError(getattr(kafka_python.errors, said).errno)
 
     def offsets(self, group: str) -> dict[Place, int]:
-        found = self.library.list_group_offsets({group: None})[group]
-        return {(place.topic, place.partition): value.offset for place, value in found.items()}
+        described = self.library.list_group_offsets({group: None})[group]
+        return {(place.topic, place.partition): value.offset for place, value in described.items()}
 
     def alter_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
-        wanted = {
+        requested = {
             kafka_python.TopicPartition(*place): kafka_python.OffsetAndMetadata(offset, "", -1)
             for place, offset in offsets.items()
         }
-        _raise_first(self.library.alter_group_offsets(group, wanted))
+        _raise_first(self.library.alter_group_offsets(group, requested))
 
     def delete_offsets(self, group: str, places: Collection[Place]) -> None:
-        wanted = [kafka_python.TopicPartition(*place) for place in places]
-        _raise_first(_said(lambda: self.library.delete_group_offsets(group, wanted)))
+        requested = [kafka_python.TopicPartition(*place) for place in places]
+        _raise_first(_said(lambda: self.library.delete_group_offsets(group, requested)))
 
     def remove_members(self, group: str, instance_ids: Collection[str]) -> None:
         members = [kafka_python.MemberToRemove(group_instance_id=name) for name in instance_ids]
@@ -162,13 +162,13 @@ def _said(call: Callable[[], T]) -> T:
     try:
         return call()
     except kafka_python.BrokerResponseError as error:
-        raise BrokerSaid(error.errno) from error
+        raise BrokerError(error.errno) from error
 
 
 def _raise_first(errors: Mapping[Any, Any]) -> None:
     for error in errors.values():
         if error.errno:
-            raise BrokerSaid(error.errno)
+            raise BrokerError(error.errno)
 
 
 class AiokafkaGroupAdmin:
@@ -194,19 +194,19 @@ class AiokafkaGroupAdmin:
 
     def describe(self, group: str) -> Described:
         (answer,) = self._ask(lambda library: library.describe_consumer_groups([group]))
-        code, _, state, _, assignor, found, *_ = answer.groups[0]
+        code, _, state, _, assignor, described, *_ = answer.groups[0]
         if code:
-            raise BrokerSaid(code)
-        # Of a member it hands on the bytes, read elsewhere.
-        members = {client: frozenset[Place]() for _, client, *_ in found}
+            raise BrokerError(code)
+        # The library does not decode the assignment of a member.
+        members = {client: frozenset[Place]() for _, client, *_ in described}
         return Described(state.lower(), assignor, members)
 
     def delete(self, group: str) -> None:
         raise AssertionError("aiokafka has no such call")
 
     def offsets(self, group: str) -> dict[Place, int]:
-        found = self._ask(lambda library: library.list_consumer_group_offsets(group))
-        return {(place.topic, place.partition): value.offset for place, value in found.items()}
+        described = self._ask(lambda library: library.list_consumer_group_offsets(group))
+        return {(place.topic, place.partition): value.offset for place, value in described.items()}
 
     def alter_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
         raise AssertionError("aiokafka has no such call")
@@ -231,36 +231,36 @@ class OwnGroupAdmin:
         try:
             return call()
         except barnabas.errors.KafkaError as error:
-            raise BrokerSaid(int(error.code)) from error
+            raise BrokerError(int(error.code)) from error
 
     def groups(self, states: Collection[str] = (), types: Collection[str] = ()) -> set[str]:
-        found = self.library.list_consumer_groups(states=states, types=types)
-        return {group.group_id for group in found}
+        described = self.library.list_consumer_groups(states=states, types=types)
+        return {group.group_id for group in described}
 
     def describe(self, group: str) -> Described:
-        found = self._ask(lambda: self.library.describe_consumer_groups([group]))[group]
+        described = self._ask(lambda: self.library.describe_consumer_groups([group]))[group]
         members = {
             member.group_instance_id or member.client_id: frozenset(
                 (place.topic, place.partition) for place in member.assignment
             )
-            for member in found.members
+            for member in described.members
         }
-        return Described(found.state.lower(), found.assignor, members)
+        return Described(described.state.lower(), described.assignor, members)
 
     def delete(self, group: str) -> None:
         self._ask(lambda: self.library.delete_consumer_groups([group]))
 
     def offsets(self, group: str) -> dict[Place, int]:
-        found = self.library.list_consumer_group_offsets(group)
-        return {(place.topic, place.partition): value.offset for place, value in found.items()}
+        described = self.library.list_consumer_group_offsets(group)
+        return {(place.topic, place.partition): value.offset for place, value in described.items()}
 
     def alter_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
-        wanted = {TopicPartition(*place): offset for place, offset in offsets.items()}
-        self._ask(lambda: self.library.alter_consumer_group_offsets(group, wanted))
+        requested = {TopicPartition(*place): offset for place, offset in offsets.items()}
+        self._ask(lambda: self.library.alter_consumer_group_offsets(group, requested))
 
     def delete_offsets(self, group: str, places: Collection[Place]) -> None:
-        wanted = [TopicPartition(*place) for place in places]
-        self._ask(lambda: self.library.delete_consumer_group_offsets(group, wanted))
+        requested = [TopicPartition(*place) for place in places]
+        self._ask(lambda: self.library.delete_consumer_group_offsets(group, requested))
 
     def remove_members(self, group: str, instance_ids: Collection[str]) -> None:
         self._ask(lambda: self.library.remove_members_from_consumer_group(group, instance_ids))

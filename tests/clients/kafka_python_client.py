@@ -1,4 +1,4 @@
-"""kafka-python behind the suite's interface."""
+"""kafka-python with the interface of the suite."""
 
 import re
 import time
@@ -6,17 +6,17 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tests.clients.client import READING, SENDING, BrokerSaid, ClusterView, Message, Reading, Sending
+from tests.clients.client import READING, SENDING, BrokerError, ClusterView, Message, Reading, Sending
 
 with warnings.catch_warnings():
-    # It reads its schemas by a call that Python 3.11 deprecates; our warnings are errors, theirs are not.
+    # It uses a call that is deprecated in Python 3.11; our tests treat warnings as errors.
     warnings.simplefilter("ignore", DeprecationWarning)
     import kafka.codec
     from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
     from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
     from kafka.errors import BrokerResponseError, KafkaError
 
-# The library loads each codec from a package of its own; what is not installed it cannot send.
+# The library needs a separate package for each codec, and can use only those that are installed.
 _CODECS = {
     "none": True,
     "gzip": kafka.codec.has_gzip(),
@@ -27,7 +27,7 @@ _CODECS = {
 
 
 def _said(raised: KafkaError) -> Exception:
-    return BrokerSaid(raised.errno, str(raised)) if isinstance(raised, BrokerResponseError) else raised
+    return BrokerError(raised.errno, str(raised)) if isinstance(raised, BrokerResponseError) else raised
 
 
 __all__ = [
@@ -123,8 +123,8 @@ class KafkaPythonClient:
         consumer = self.consumer(Reading())
         where = TopicPartition(topic, partition)
         try:
-            found = consumer.offsets_for_times({where: timestamp_ms})[where]
-            return None if found is None else int(found.offset)
+            answer = consumer.offsets_for_times({where: timestamp_ms})[where]
+            return None if answer is None else int(answer.offset)
         finally:
             consumer.close()
 
@@ -165,23 +165,23 @@ class KafkaPythonAdmin:
 
     def topic_config(self, topic: str) -> dict[str, str | None]:
         resource = ConfigResource(ConfigResourceType.TOPIC, topic)
-        found = self.library.describe_configs([resource], config_filter="all")
-        return {name: entry["value"] for name, entry in found["topic"][topic].items()}
+        answer = self.library.describe_configs([resource], config_filter="all")
+        return {name: entry["value"] for name, entry in answer["topic"][topic].items()}
 
     def replace_config(self, topic: str, configs: Mapping[str, str]) -> None:
         resource = ConfigResource(ConfigResourceType.TOPIC, topic, dict(configs))
         result = self._call(self.library.alter_configs, [resource], raise_on_unknown=False, incremental=False)
-        if told := re.match(r"\[Error (-?\d+)\]", str(result["topic"][topic])):
-            raise BrokerSaid(int(told[1]), str(result))
+        if error := re.match(r"\[Error (-?\d+)\]", str(result["topic"][topic])):
+            raise BrokerError(int(error[1]), str(result))
 
     def delete_records(self, topic: str, before: int) -> int:
         where = TopicPartition(topic, 0)
         return int(self._call(self.library.delete_records, {where: before})[where]["low_watermark"])
 
     def cluster(self) -> ClusterView:
-        found = self.library.describe_cluster()
-        nodes = {broker["broker_id"]: f"{broker['host']}:{broker['port']}" for broker in found["brokers"]}
-        return ClusterView(found["cluster_id"], found["controller_id"], nodes)
+        answer = self.library.describe_cluster()
+        nodes = {broker["broker_id"]: f"{broker['host']}:{broker['port']}" for broker in answer["brokers"]}
+        return ClusterView(answer["cluster_id"], answer["controller_id"], nodes)
 
     def close(self) -> None:
         self.library.close()

@@ -3,7 +3,7 @@
 import warnings
 
 with warnings.catch_warnings():
-    # It reads its schemas by a call that Python 3.11 deprecates; our warnings are errors, theirs are not.
+    # It uses a call that is deprecated in Python 3.11; our tests treat warnings as errors.
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import (
         ConsumerRebalanceListener,

@@ -28,7 +28,7 @@ class LossyProxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         own_port = self._listener.getsockname()[1]
         self.bootstrap = f"127.0.0.1:{own_port}"
-        # In every answer that names a broker its host is followed at once by its port.
+        # In every answer with a broker, its port follows directly after its host.
         self._real_address = host.encode() + struct.pack(">i", int(port))
         self._own_address = host.encode() + struct.pack(">i", own_port)
 

@@ -1,4 +1,4 @@
-"""A member of a group as a process of its own, which may be killed: it commits each record it has told of.
+"""A member of a group in its own process, which may be killed: it commits each record that it has reported.
 
     python -m tests.clients.member_process BOOTSTRAP GROUP TOPIC ASSIGNOR PROTOCOL
 
@@ -10,17 +10,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.clients.client import BrokerSaid
-from tests.clients.consumers import ConfluentConsumer, Joining, Place
+from tests.clients.client import BrokerError
+from tests.clients.consumers import ConfluentConsumer, ConsumerSetup, Place
 
 ROOT = Path(__file__).parent.parent.parent
 
 
 def main(bootstrap: str, group: str, topic: str, assignor: str, protocol: str) -> None:
-    joining = Joining(
+    setup = ConsumerSetup(
         group, (topic,), assignor=assignor, protocol=protocol, session_timeout_ms=1500, poll_interval_ms=5000
     )
-    consumer = ConfluentConsumer(bootstrap, joining)
+    consumer = ConfluentConsumer(bootstrap, setup)
     owned: frozenset[Place] = frozenset()
     while True:
         seen = consumer.poll(0.05)
@@ -28,8 +28,8 @@ def main(bootstrap: str, group: str, topic: str, assignor: str, protocol: str) -
             print(json.dumps({"seen": [[each.partition, each.offset] for each in seen]}), flush=True)
             try:
                 consumer.commit()
-            except BrokerSaid as refused:
-                # Partitions moved on in between: their new owner reads these records again.
+            except BrokerError as refused:
+                # The partitions have moved: their new owner reads these records again.
                 print(json.dumps({"refused": refused.code}), flush=True)
         if consumer.assignment() != owned:
             owned = consumer.assignment()
@@ -43,22 +43,22 @@ class MemberProcess:
         with self._output.open("wb") as output, (directory / f"member-{name}.err").open("wb") as errors:
             self.process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=errors)
 
-    def told(self) -> list[dict[str, Any]]:
-        """What it said so far; the last line may be cut off by the kill."""
+    def reports(self) -> list[dict[str, Any]]:
+        """Its reports so far; the last line may be incomplete after a kill."""
         lines = self._output.read_text().splitlines(keepends=True)
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
     @property
     def owned(self) -> list[int]:
-        """The partitions it said it has, unless it is no more."""
+        """The partitions that it has reported, or none after it has ended."""
         if self.process.poll() is not None:
             return []
-        told: list[list[int]] = [each["owned"] for each in self.told() if "owned" in each]
-        return told[-1] if told else []
+        owned: list[list[int]] = [each["owned"] for each in self.reports() if "owned" in each]
+        return owned[-1] if owned else []
 
     @property
     def seen(self) -> list[tuple[int, int]]:
-        return [(place[0], place[1]) for each in self.told() for place in each.get("seen", [])]
+        return [(place[0], place[1]) for each in self.reports() for place in each.get("seen", [])]
 
     def kill(self) -> None:
         self.process.kill()

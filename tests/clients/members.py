@@ -1,4 +1,4 @@
-"""Members of a group, each on a thread of its own that polls all the time, as an application does."""
+"""Members of a group, each in a thread that polls all the time, as an application does."""
 
 import queue
 import threading
@@ -9,24 +9,24 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from tests.clients.client import wait_until
-from tests.clients.consumers import CONSUMERS, Changes, GroupConsumer, Joining, Place, Seen
+from tests.clients.consumers import CONSUMERS, Changes, ConsumerSetup, GroupConsumer, Place, Seen
 
 T = TypeVar("T")
 PATIENCE_SECONDS = 45.0
-# kafka-python 3.0.12 may forget a round of joining that outlives one poll, with any broker.
+# kafka-python 3.0.12 may forget a round of setup that outlives one poll, with any broker.
 POLL_SECONDS = {"kafka-python": 1.0}
 
 
 class Member:
-    """`commits` makes it commit after every poll that gave records, once they are noted."""
+    """With `commits`, it commits after every poll that returned records."""
 
-    def __init__(self, library: str, bootstrap: str, joining: Joining, commits: bool = False) -> None:
+    def __init__(self, library: str, bootstrap: str, setup: ConsumerSetup, commits: bool = False) -> None:
         self.library = library
         self.received: list[Seen] = []
         self.owned: frozenset[Place] = frozenset()
         self.changes = Changes()
         self.failure: BaseException | None = None
-        self._start: Callable[[], GroupConsumer] = lambda: CONSUMERS[library](bootstrap, joining)
+        self._start: Callable[[], GroupConsumer] = lambda: CONSUMERS[library](bootstrap, setup)
         self._commits = commits
         self._calls: queue.SimpleQueue[tuple[Callable[[GroupConsumer], Any], Future[Any]]] = (
             queue.SimpleQueue()
@@ -67,11 +67,11 @@ class Member:
             call, future = self._calls.get()
             try:
                 future.set_result(call(consumer))
-            except Exception as raised:  # belongs to who asked
+            except Exception as raised:  # raised in the calling thread
                 future.set_exception(raised)
 
     def ask(self, call: Callable[[GroupConsumer], T]) -> T:
-        """Have the member's own thread do it, between two polls."""
+        """Run it in the member's thread, between two polls."""
         future: Future[T] = Future()
         self._calls.put((call, future))
         deadline = time.monotonic() + PATIENCE_SECONDS
@@ -109,7 +109,7 @@ def shares(members: Sequence[Member]) -> list[int]:
 
 
 def are_settled(members: Sequence[Member], places: Collection[Place]) -> bool:
-    """Every partition has one owner, and nobody has two more than another."""
+    """Every partition has one owner, and the numbers of partitions differ by at most one."""
     for member in members:
         if member.failure is not None:
             raise member.failure

@@ -1,9 +1,9 @@
-"""All that a topic holds for a reader of one isolation level: up to the end that this reader may see."""
+"""All records of a topic that a consumer with an isolation level may read."""
 
 import time
 
 from tests.clients import kafka_python_library as kafka_python
-from tests.clients.consumers import CONSUMERS, GroupConsumer, Joining
+from tests.clients.consumers import CONSUMERS, ConsumerSetup, GroupConsumer
 
 PATIENCE_SECONDS = 30.0
 
@@ -16,9 +16,9 @@ def everything(
     library: str = "",
     first: int = 0,
 ) -> list[bytes]:
-    """kafka-python reads by assignment, unless a library is named, which then joins a group of its own."""
+    """kafka-python reads with assigned partitions. If a library is given, it joins its own group."""
     if library:
-        return _by_group(CONSUMERS[library](bootstrap, _joining(topic, isolation)))
+        return _by_group(CONSUMERS[library](bootstrap, _setup(topic, isolation)))
     ends = ends_of(bootstrap, topic, partitions, isolation, first)
     consumer = kafka_python.KafkaConsumer(
         bootstrap_servers=bootstrap,
@@ -32,12 +32,12 @@ def everything(
         consumer.close()
 
 
-def _joining(topic: str, isolation: str) -> Joining:
-    return Joining(group=f"reads-{topic}-{time.monotonic_ns()}", topics=(topic,), isolation=isolation)
+def _setup(topic: str, isolation: str) -> ConsumerSetup:
+    return ConsumerSetup(group=f"reads-{topic}-{time.monotonic_ns()}", topics=(topic,), isolation=isolation)
 
 
 def ends_of(bootstrap: str, topic: str, partitions: int, isolation: str, first: int = 0) -> dict[int, int]:
-    """Where a reader of this isolation level has to stop for now."""
+    """The offset up to which a consumer with this isolation level may read now."""
     consumer = kafka_python.KafkaConsumer(bootstrap_servers=bootstrap, isolation_level=isolation)
     try:
         places = [kafka_python.TopicPartition(topic, number) for number in range(first, first + partitions)]
@@ -60,7 +60,7 @@ def _by_assignment(consumer: kafka_python.KafkaConsumer, topic: str, ends: dict[
 
 
 def _by_group(consumer: GroupConsumer) -> list[bytes]:
-    """The last record may be followed by markers only: done when nothing comes for a while."""
+    """Only markers may follow the last record, so stop when no record arrives for a while."""
     values: list[bytes] = []
     quiet_since: float | None = None
     deadline = time.monotonic() + PATIENCE_SECONDS

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.clients.client import BrokerSaid, Message, wait_until
+from tests.clients.client import BrokerError, Message, wait_until
 from tests.clients.confluent_client import ConfluentAdmin, ConfluentClient
 from tests.clients.conftest import Join
 from tests.clients.group_admins import CALLS, GROUP_ADMINS, GroupAdmin
@@ -72,8 +72,8 @@ def alone(join: Join, quick_bootstrap: str, shared: str) -> Callable[..., Member
     return alone
 
 
-def refused(code: ErrorCode) -> "pytest.RaisesExc[BrokerSaid]":
-    return pytest.raises(BrokerSaid, check=lambda said: said.code == code)
+def refused(code: ErrorCode) -> "pytest.RaisesExc[BrokerError]":
+    return pytest.raises(BrokerError, check=lambda said: said.code == code)
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -145,7 +145,7 @@ def test_a_library_without_the_new_protocol_finds_no_such_group(
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 @pytest.mark.parametrize("library", able("delete"))
-def test_a_group_is_deleted_when_nobody_is_in_it(
+def test_a_group_without_members_is_deleted(
     admin_of: Callable[[str], GroupAdmin],
     alone: Callable[..., Member],
     group: str,
@@ -167,7 +167,7 @@ def test_a_group_is_deleted_when_nobody_is_in_it(
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 @pytest.mark.parametrize("library", able("alter offsets"))
-def test_offsets_are_altered_when_nobody_is_in_the_group(
+def test_offsets_of_a_group_without_members_are_altered(
     admin_of: Callable[[str], GroupAdmin],
     alone: Callable[..., Member],
     shared: str,
@@ -201,7 +201,7 @@ def test_altering_offsets_makes_a_group(
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 @pytest.mark.parametrize("library", able("delete offsets"))
-def test_offsets_are_deleted_unless_somebody_reads_the_topic(
+def test_offsets_are_deleted_unless_a_member_reads_the_topic(
     admin_of: Callable[[str], GroupAdmin],
     alone: Callable[..., Member],
     shared: str,

@@ -41,7 +41,7 @@ def code_of(future: object) -> int:
 # ---- confluent-kafka
 
 
-def test_confluent_is_told_that_there_are_no_acls(confluent_admin: AdminClient) -> None:
+def test_confluent_gets_the_error_that_there_are_no_acls(confluent_admin: AdminClient) -> None:
     acl = AclBinding(
         ResourceType.TOPIC,
         "orders",

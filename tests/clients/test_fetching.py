@@ -1,4 +1,4 @@
-"""Waiting for records, and what one fetch brings."""
+"""Waiting for records, and the content of one fetch."""
 
 import threading
 
@@ -31,7 +31,7 @@ def test_reader_follows_a_growing_log(client: Client, topic: str, bootstrap: str
     assert [message.offset for message in received] == list(range(100))
 
 
-def test_batch_larger_than_the_fetch_still_comes(client: Client, topic: str) -> None:
+def test_a_batch_larger_than_the_fetch_is_still_returned(client: Client, topic: str) -> None:
     sent = [Message(bytes([number]) * 200_000) for number in range(3)]
     client.produce(topic, sent)
     received = client.read(topic, 3, reading=Reading(bytes_max=1000))

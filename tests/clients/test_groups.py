@@ -1,4 +1,4 @@
-"""Consumers share the partitions of their topics: every library, every assignor, members that come and go."""
+"""Consumers share partitions: every library, every assignor, members that join and leave."""
 
 import uuid
 
@@ -38,7 +38,7 @@ def test_one_member_reads_everything_in_order(
         offsets = [seen.offset for seen in member.received if seen.partition == partition]
         assert offsets == list(range(40))
     assert member.owned == places_of(topic, 3)
-    assert ("assigned", places_of(topic, 3)) in member.changes.told
+    assert ("assigned", places_of(topic, 3)) in member.changes.calls
 
 
 @pytest.mark.parametrize(("library", "assignor"), WITH_ASSIGNOR)
@@ -64,7 +64,7 @@ def test_members_come_and_go(
     client.produce(topic, sent)
     wait_for_values(members[1:], values_of(sent))
     if assignor == "cooperative-sticky":
-        kept = [place for kind, gone in members[1].changes.told if kind == "revoked" for place in gone]
+        kept = [place for kind, gone in members[1].changes.calls if kind == "revoked" for place in gone]
         assert len(kept) <= 2, "a cooperative member gives up only what moves"
 
 
@@ -102,9 +102,9 @@ def test_a_member_without_a_common_assignor_is_refused(
     topic = make_quick_topic(2)
     member = join("confluent-kafka", quick_bootstrap, topics=(topic,), assignor="range")
     settle([member], places_of(topic, 2))
-    stranger = join("confluent-kafka", quick_bootstrap, topics=(topic,), assignor="roundrobin")
-    wait_until(lambda: stranger.failure is not None, "the stranger is refused", PATIENCE_SECONDS)
-    assert getattr(stranger.failure, "code", None) == 23  # INCONSISTENT_GROUP_PROTOCOL
+    other = join("confluent-kafka", quick_bootstrap, topics=(topic,), assignor="roundrobin")
+    wait_until(lambda: other.failure is not None, "the member is refused", PATIENCE_SECONDS)
+    assert getattr(other.failure, "code", None) == 23  # INCONSISTENT_GROUP_PROTOCOL
     assert member.owned == places_of(topic, 2)
     assert member.failure is None
 
@@ -113,7 +113,7 @@ def _storm(join: Join, bootstrap: str, topic: str, count: int) -> list[Member]:
     return [join("confluent-kafka", bootstrap, commits=True, topics=(topic,)) for _ in range(count)]
 
 
-def test_twenty_join_at_once(quick_bootstrap: str, make_quick_topic: MakeTopic, join: Join) -> None:
+def test_twenty_members_join_at_once(quick_bootstrap: str, make_quick_topic: MakeTopic, join: Join) -> None:
     topic = make_quick_topic(20)
     places = places_of(topic, 20)
     sent = spread(topic, 20, 5)

@@ -43,7 +43,7 @@ def test_members_come_and_go(
     wait_for_values(members[1:], values_of(sent))
 
 
-def test_ten_at_once(quick_bootstrap: str, make_quick_topic: MakeTopic, join: Join) -> None:
+def test_ten_members_join_at_once(quick_bootstrap: str, make_quick_topic: MakeTopic, join: Join) -> None:
     topic = make_quick_topic(10)
     sent = spread(topic, 10, 5)
     ConfluentClient(quick_bootstrap).produce(topic, sent)
@@ -117,7 +117,9 @@ def test_a_group_moves_from_the_classic_protocol_to_the_new_one_and_back(
     wait_for_values([back], values_of(more))
 
 
-def test_the_group_survives_the_broker(own_quick_broker: BrokerProcess, topic_name: str, join: Join) -> None:
+def test_the_group_survives_a_restart_of_the_broker(
+    own_quick_broker: BrokerProcess, topic_name: str, join: Join
+) -> None:
     bootstrap = own_quick_broker.bootstrap
     ConfluentAdmin(bootstrap).create_topic(topic_name, 4)
     members = _members(join, bootstrap, topic_name, 2)

@@ -1,11 +1,11 @@
-"""Members with a name of their own (group.instance.id): they may go and come back without a rebalance."""
+"""Static members (group.instance.id): they may restart without a rebalance."""
 
 import time
 
 import pytest
 from confluent_kafka import KafkaError
 from tests.clients.broker_process import BrokerProcess
-from tests.clients.client import BrokerSaid, wait_until
+from tests.clients.client import BrokerError, wait_until
 from tests.clients.confluent_client import ConfluentAdmin
 from tests.clients.conftest import Join, MakeTopic
 from tests.clients.members import Member, places_of, settle
@@ -28,20 +28,20 @@ def test_a_static_member_restarts_without_a_rebalance(
     topic = make_quick_topic(4)
     members = _two(join, library, quick_bootstrap, topic)
     settle(members, places_of(topic, 4))
-    owned, changes = members[0].owned, len(members[1].changes.told)
+    owned, changes = members[0].owned, len(members[1].changes.calls)
     members[0].leave()
     again = join(
         library, quick_bootstrap, topics=(topic,), instance_id="instance a", session_timeout_ms=30_000
     )
     wait_until(lambda: again.owned == owned, "the member has back what it had")
-    time.sleep(0.6)  # three heartbeats, by which the other would learn of a rebalance
-    assert len(members[1].changes.told) == changes
+    time.sleep(0.6)  # three heartbeats, in which the other member would learn of a rebalance
+    assert len(members[1].changes.calls) == changes
     settle([again, members[1]], places_of(topic, 4))
 
 
 # kafka-python takes a fenced instance for a reason to join again: both would fence each other forever.
 @pytest.mark.parametrize("library", ["confluent-kafka"])
-def test_the_older_of_two_with_one_name_is_fenced(
+def test_the_older_of_two_members_with_the_same_name_is_fenced(
     quick_bootstrap: str, make_quick_topic: MakeTopic, join: Join, library: str
 ) -> None:
     topic = make_quick_topic(4)
@@ -52,7 +52,7 @@ def test_the_older_of_two_with_one_name_is_fenced(
         library, quick_bootstrap, topics=(topic,), instance_id="instance a", session_timeout_ms=30_000
     )
     wait_until(lambda: newer.owned == owned, "the newer one has what the older had")
-    with pytest.raises(BrokerSaid) as raised:
+    with pytest.raises(BrokerError) as raised:
         older.ask(lambda consumer: consumer.commit({(topic, 0): (1, "")}))
     # librdkafka that learned of it by a heartbeat calls every later error fatal.
     assert raised.value.code in (FENCED_INSTANCE_ID, KafkaError._FATAL), raised.value
@@ -61,14 +61,14 @@ def test_the_older_of_two_with_one_name_is_fenced(
     settle([newer, other], places_of(topic, 4))
 
 
-def test_static_members_survive_the_broker(
+def test_static_members_survive_a_restart_of_the_broker(
     own_quick_broker: BrokerProcess, topic_name: str, join: Join
 ) -> None:
     """T34: the assignment is in the journal, so a member that restarts finds it after a kill -9 too."""
     ConfluentAdmin(own_quick_broker.bootstrap).create_topic(topic_name, 4)
     members = _two(join, "confluent-kafka", own_quick_broker.bootstrap, topic_name)
     settle(members, places_of(topic_name, 4))
-    owned, changes = [member.owned for member in members], len(members[1].changes.told)
+    owned, changes = [member.owned for member in members], len(members[1].changes.calls)
     members[0].leave()
     own_quick_broker.restart(9)
     again = join(
@@ -79,4 +79,4 @@ def test_static_members_survive_the_broker(
         session_timeout_ms=30_000,
     )
     wait_until(lambda: [again.owned, members[1].owned] == owned, "all is as it was")
-    assert len(members[1].changes.told) == changes
+    assert len(members[1].changes.calls) == changes

@@ -35,7 +35,7 @@ def test_lost_acknowledgements_make_no_duplicates(bootstrap: str, topic: str, na
 
 
 def test_without_idempotence_the_proxy_does_cause_duplicates(bootstrap: str, topic: str) -> None:
-    """The counter-proof: what the test above rules out does happen to an ordinary producer."""
+    """Without idempotence, the duplicates that the test above excludes do happen."""
     with LossyProxy(bootstrap, acks_to_lose=1) as proxy:
         ConfluentClient(proxy.bootstrap).produce(topic, [Message(b"once?")], Sending(linger_ms=0))
         assert proxy.acks_lost == 1

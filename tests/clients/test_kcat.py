@@ -1,4 +1,4 @@
-"""kcat: an older librdkafka, as users have it on their machines."""
+"""kcat, with an older librdkafka."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ def kcat(bootstrap: str, *arguments: str, stdin: str = "") -> str:
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_lines_go_in_and_come_out(bootstrap: str, topic: str, codec: str) -> None:
+def test_lines_are_written_and_read(bootstrap: str, topic: str, codec: str) -> None:
     lines = "".join(f"key{number}\tline {number} " + "again " * 20 + "\n" for number in range(300))
     kcat(bootstrap, "-P", "-t", topic, "-p", "0", "-K", "\t", "-z", codec, stdin=lines)
     assert kcat(bootstrap, "-C", "-t", topic, "-p", "0", "-K", "\t", "-e", "-q") == lines

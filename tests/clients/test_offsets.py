@@ -1,9 +1,9 @@
-"""Where a log begins and ends, and which offset a time means."""
+"""The first and last offsets of a log, and offsets by timestamp."""
 
 import time
 
 import pytest
-from tests.clients.client import BrokerSaid, Client, Message, Reading, Sending, contents, numbered
+from tests.clients.client import BrokerError, Client, Message, Reading, Sending, contents, numbered
 from tests.clients.confluent_client import ConfluentAdmin, ConfluentClient
 
 OFFSET_OUT_OF_RANGE = 1
@@ -46,14 +46,14 @@ def test_reading_starts_in_the_middle_of_a_batch(client: Client, topic: str) -> 
 
 
 @pytest.mark.parametrize("offset", [-5, 1000])
-def test_offset_out_of_range_without_reset_is_told(client: Client, topic: str, offset: int) -> None:
+def test_offset_out_of_range_without_reset_is_an_error(client: Client, topic: str, offset: int) -> None:
     if offset < 0:
         offset = _log_that_begins_at_ten(client, topic) - 5
     else:
         client.produce(topic, numbered(20))
-    with pytest.raises(BrokerSaid) as told:
+    with pytest.raises(BrokerError) as refused:
         client.read(topic, 1, offset=offset)
-    assert told.value.code == OFFSET_OUT_OF_RANGE
+    assert refused.value.code == OFFSET_OUT_OF_RANGE
 
 
 def _log_that_begins_at_ten(client: Client, topic: str) -> int:

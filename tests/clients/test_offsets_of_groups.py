@@ -1,11 +1,11 @@
-"""Committed offsets: what was committed comes back, survives, and belongs to who may commit."""
+"""Committed offsets are returned, survive restarts, and only members may commit."""
 
 import signal
 import time
 
 import pytest
 from tests.clients.broker_process import BrokerProcess
-from tests.clients.client import BrokerSaid, numbered, wait_until
+from tests.clients.client import BrokerError, numbered, wait_until
 from tests.clients.confluent_client import ConfluentAdmin, ConfluentClient
 from tests.clients.conftest import Join, MakeTopic
 from tests.clients.consumers import ASSIGNORS
@@ -13,7 +13,7 @@ from tests.clients.members import Member, places_of, settle, wait_for_values
 
 ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS = 22, 25, 27
 OFFSET_METADATA_TOO_LARGE = 12
-# As each library calls it when its member was put out of the group.
+# The error of each library when its member was removed from the group.
 SAYS_METADATA = ("confluent-kafka", "kafka-python")
 
 
@@ -27,7 +27,7 @@ def commit_of(member: Member, offset: int, metadata: str = "") -> None:
 
 
 @pytest.mark.parametrize("library", ASSIGNORS)
-def test_a_restarted_consumer_goes_on_where_it_committed(
+def test_a_restarted_consumer_continues_where_it_committed(
     quick_bootstrap: str, make_quick_topic: MakeTopic, join: Join, library: str
 ) -> None:
     topic = make_quick_topic()
@@ -44,7 +44,7 @@ def test_a_restarted_consumer_goes_on_where_it_committed(
 
 
 @pytest.mark.parametrize("library", SAYS_METADATA)
-def test_metadata_of_a_commit_comes_back(
+def test_the_metadata_of_a_commit_is_returned(
     quick_bootstrap: str, make_quick_topic: MakeTopic, join: Join, library: str
 ) -> None:
     topic = make_quick_topic()
@@ -55,7 +55,7 @@ def test_metadata_of_a_commit_comes_back(
     for metadata in ("", "a note", "ünïcode 鍵", longest):
         commit_of(member, 7, metadata)
         assert member.ask(lambda consumer: consumer.committed((topic, 0))) == (7, metadata)
-    with pytest.raises(BrokerSaid) as raised:
+    with pytest.raises(BrokerError) as raised:
         commit_of(member, 8, "x" * 4097)
     assert raised.value.code == OFFSET_METADATA_TOO_LARGE
     assert member.ask(lambda consumer: consumer.committed((topic, 0))) == (7, longest)
@@ -92,7 +92,7 @@ def test_leaving_commits_what_was_read(
 def test_a_consumer_that_was_too_slow_cannot_commit(
     quick_bootstrap: str, make_quick_topic: MakeTopic, join: Join, library: str
 ) -> None:
-    """It polls too rarely and is put out; another has its partition, whose commits must not be undone."""
+    """It polls too rarely and is removed. Another member has its partition, and its commits must stay."""
     topic = make_quick_topic()
     ConfluentClient(quick_bootstrap).produce(topic, numbered(10))
     slow = join(library, quick_bootstrap, topics=(topic,), session_timeout_ms=1500, poll_interval_ms=1600)
@@ -103,18 +103,18 @@ def test_a_consumer_that_was_too_slow_cannot_commit(
     commit_of(other, 10)
     with pytest.raises(Exception) as raised:
         slow.ask(lambda consumer: consumer.commit({(topic, 0): (3, "")}))
-    # kafka-python and aiokafka know by themselves that they are out and say so without asking the broker.
+    # kafka-python and aiokafka raise the error themselves, without a request.
     expected = (ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS)
     named = type(raised.value).__name__ in ("CommitFailedError", "IllegalStateError")
     assert named or getattr(raised.value, "code", None) in expected, repr(raised.value)
     assert other.ask(lambda consumer: consumer.committed((topic, 0))) == (10, "")
-    # It comes back as a new member.
+    # It joins again as a new member.
     other.leave()
     slow.poll_again()
     settle([slow], places_of(topic, 1))
 
 
-def test_a_stranger_cannot_commit_to_a_group_with_members(
+def test_a_consumer_outside_the_group_cannot_commit(
     quick_bootstrap: str, make_quick_topic: MakeTopic, join: Join
 ) -> None:
     from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -122,16 +122,16 @@ def test_a_stranger_cannot_commit_to_a_group_with_members(
     topic = make_quick_topic()
     member = join("confluent-kafka", quick_bootstrap, topics=(topic,), group=f"{topic}-live")
     settle([member], places_of(topic, 1))
-    stranger = Consumer({"bootstrap.servers": quick_bootstrap, "group.id": f"{topic}-live"})
-    stranger.assign([TopicPartition(topic, 0, 0)])
+    outsider = Consumer({"bootstrap.servers": quick_bootstrap, "group.id": f"{topic}-live"})
+    outsider.assign([TopicPartition(topic, 0, 0)])
     with pytest.raises(KafkaException) as raised:
-        stranger.commit(offsets=[TopicPartition(topic, 0, 5)], asynchronous=False)
+        outsider.commit(offsets=[TopicPartition(topic, 0, 5)], asynchronous=False)
     assert raised.value.args[0].code() == UNKNOWN_MEMBER_ID
-    # Alone it may: a group that assigns by itself has no members.
+    # A group without members allows it.
     member.leave()
-    wait_until(lambda: _commits(stranger, topic), "the group is empty and takes the commit")
-    assert stranger.committed([TopicPartition(topic, 0)], timeout=20)[0].offset == 5
-    stranger.close()
+    wait_until(lambda: _commits(outsider, topic), "the group is empty and takes the commit")
+    assert outsider.committed([TopicPartition(topic, 0)], timeout=20)[0].offset == 5
+    outsider.close()
 
 
 def _commits(consumer: object, topic: str) -> bool:
@@ -145,7 +145,7 @@ def _commits(consumer: object, topic: str) -> bool:
 
 
 @pytest.mark.parametrize("with_signal", [signal.SIGTERM, signal.SIGKILL])
-def test_commits_survive_the_broker(
+def test_commits_survive_a_restart_of_the_broker(
     own_quick_broker: BrokerProcess, topic_name: str, join: Join, with_signal: int
 ) -> None:
     """Each commit that was acknowledged is there after the restart, and the members are still members."""

@@ -1,4 +1,4 @@
-"""The package's own admin client, on our broker and on Apache Kafka alike."""
+"""Our admin client, on our broker and on Apache Kafka."""
 
 import uuid
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def failure(caught: pytest.ExceptionInfo[AdminError]) -> ErrorCode:
     return caught.value.code
 
 
-def test_topics_come_grow_and_go(own_admin: barnabas.Admin, topic_name: str) -> None:
+def test_topics_are_created_enlarged_and_deleted(own_admin: barnabas.Admin, topic_name: str) -> None:
     wanted = NewTopic(topic_name, 3, 1, configs={"retention.ms": "60000"})
     own_admin.create_topics([wanted], validate_only=True)
     assert topic_name not in own_admin.list_topics()
@@ -190,7 +190,7 @@ def test_a_transaction_is_seen(own_admin: barnabas.Admin, bootstrap: str, filled
     }
 
 
-def test_a_producer_is_shut_out(own_admin: barnabas.Admin, bootstrap: str, filled: TopicPartition) -> None:
+def test_a_producer_is_fenced(own_admin: barnabas.Admin, bootstrap: str, filled: TopicPartition) -> None:
     name = f"tx-{uuid.uuid4().hex[:8]}"
     producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "transactional.id": name})
     producer.init_transactions(20)

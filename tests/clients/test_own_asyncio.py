@@ -45,7 +45,7 @@ async def until(condition: Callable[[], Awaitable[object]]) -> None:
 
 def test_what_was_sent_is_read(quick_bootstrap: str, make_quick_topic: MakeTopic) -> None:
     topic = make_quick_topic(partitions=2)
-    told: list[tuple[Any, Any, int]] = []
+    outcomes: list[tuple[Any, Any, int]] = []
 
     async def scene() -> None:
         thread = threading.get_ident()
@@ -55,7 +55,9 @@ def test_what_was_sent_is_read(quick_bootstrap: str, make_quick_topic: MakeTopic
                     topic,
                     b"%d" % number,
                     partition=number % 2,
-                    on_delivery=lambda metadata, error: told.append((metadata, error, threading.get_ident())),
+                    on_delivery=lambda metadata, error: outcomes.append(
+                        (metadata, error, threading.get_ident())
+                    ),
                 )
                 for number in range(100)
             ]
@@ -65,8 +67,8 @@ def test_what_was_sent_is_read(quick_bootstrap: str, make_quick_topic: MakeTopic
             assert last.serialized_key_size == 1
             assert len(await producer.partitions_for(topic)) == 2
             assert producer.metrics()["record-send-total"] == 101
-        assert len(told) == 100
-        assert {(error, ident) for _, error, ident in told} == {(None, thread)}
+        assert len(outcomes) == 100
+        assert {(error, ident) for _, error, ident in outcomes} == {(None, thread)}
         async with AsyncConsumer(bootstrap_servers=quick_bootstrap, auto_offset_reset="earliest") as consumer:
             consumer.assign([TopicPartition(topic, 0), TopicPartition(topic, 1)])
             found = await read(consumer, 101)
@@ -104,14 +106,16 @@ def test_tables_are_sent_and_read(quick_bootstrap: str, make_quick_topic: MakeTo
     topic = make_quick_topic(partitions=2)
     count = 20_000
     table = pa.table({"value": [b"%06d" % number for number in range(count)]})
-    told: list[tuple[Any, Any, int]] = []
+    outcomes: list[tuple[Any, Any, int]] = []
 
     async def scene() -> None:
-        # Far less memory than the table takes: the loop goes on while it waits.
+        # Much less memory than the table needs, so that send_batch has to wait.
         how: dict[str, Any] = {"batch_size": 4000, "buffer_memory": 40_000, "linger_ms": 0}
         async with AsyncProducer(bootstrap_servers=quick_bootstrap, **how) as producer:
             sending = asyncio.create_task(
-                producer.send_batch(topic, table, lambda *facts: told.append((*facts, threading.get_ident())))
+                producer.send_batch(
+                    topic, table, lambda *facts: outcomes.append((*facts, threading.get_ident()))
+                )
             )
             turns = 0
             while not sending.done():
@@ -128,7 +132,7 @@ def test_tables_are_sent_and_read(quick_bootstrap: str, make_quick_topic: MakeTo
             with pytest.raises(KafkaError) as caught:
                 await producer.send_batch(topic, [(None, b"x" * 50_000)])
             assert caught.value.code is ErrorCode.MESSAGE_TOO_LARGE
-        assert told == [(result, None, threading.get_ident())]
+        assert outcomes == [(result, None, threading.get_ident())]
         async with AsyncConsumer(bootstrap_servers=quick_bootstrap, auto_offset_reset="earliest") as consumer:
             consumer.assign([TopicPartition(topic, 0), TopicPartition(topic, 1)])
             values: list[bytes] = []
@@ -141,7 +145,7 @@ def test_tables_are_sent_and_read(quick_bootstrap: str, make_quick_topic: MakeTo
 
 
 @PROTOCOLS
-def test_iterating_commits_what_was_handed_out_and_no_more(
+def test_iterating_commits_only_the_records_returned_so_far(
     quick_bootstrap: str, make_quick_topic: MakeTopic, protocol: str
 ) -> None:
     topic = make_quick_topic()
@@ -166,7 +170,7 @@ def test_iterating_commits_what_was_handed_out_and_no_more(
             await consumer.commit_sync()
             committed = (await consumer.committed([partition]))[partition]
             assert committed is not None and committed.offset == record.offset + 1
-            # The loop goes on where it was left.
+            # The next loop continues where the first one was left.
             assert (await anext(aiter(consumer))).offset == record.offset + 1
         return values
 
@@ -177,7 +181,7 @@ def test_iterating_commits_what_was_handed_out_and_no_more(
     asyncio.run(scene())
 
 
-def test_a_cancelled_poll_loses_nothing(quick_bootstrap: str, make_quick_topic: MakeTopic) -> None:
+def test_a_cancelled_poll_loses_no_records(quick_bootstrap: str, make_quick_topic: MakeTopic) -> None:
     topic = make_quick_topic()
 
     async def scene() -> None:
@@ -216,7 +220,7 @@ class Listener:
     def __init__(self, consumer: AsyncConsumer) -> None:
         self._consumer = consumer
         self._thread = threading.get_ident()
-        self.told: list[tuple[str, int]] = []
+        self.calls: list[tuple[str, int]] = []
 
     async def on_partitions_assigned(self, partitions: list[TopicPartition]) -> None:
         await asyncio.sleep(0.01)
@@ -231,11 +235,11 @@ class Listener:
 
     def _tell(self, what: str, partitions: list[TopicPartition]) -> None:
         assert threading.get_ident() == self._thread
-        self.told.append((what, len(partitions)))
+        self.calls.append((what, len(partitions)))
 
 
 @PROTOCOLS
-def test_members_share_and_hand_over_without_blocking_the_loop(
+def test_members_rebalance_without_blocking_the_loop(
     quick_bootstrap: str, make_quick_topic: MakeTopic, protocol: str
 ) -> None:
     topic = make_quick_topic(partitions=4)
@@ -249,7 +253,7 @@ def test_members_share_and_hand_over_without_blocking_the_loop(
     }
 
     async def scene() -> None:
-        # Both live in one loop: a member that blocked it would wait for the other without an end.
+        # Both run in one loop: a member that blocked it would wait for the other forever.
         async with AsyncConsumer(**how) as first:
             listener = Listener(first)
             first.subscribe([topic], listener)
@@ -274,14 +278,16 @@ def test_members_share_and_hand_over_without_blocking_the_loop(
                 assert [each and each.offset for each in committed.values()] == [10] * 4
             await until(owns_all)
             assert first.group_metadata().member_id
-        assert ("assigned", 4) in listener.told
-        assert "revoked" in {what for what, _ in listener.told}
-        assert "lost" not in {what for what, _ in listener.told}
+        assert ("assigned", 4) in listener.calls
+        assert "revoked" in {what for what, _ in listener.calls}
+        assert "lost" not in {what for what, _ in listener.calls}
 
     asyncio.run(scene())
 
 
-def test_a_full_buffer_is_awaited_and_the_loop_goes_on(own_broker: BrokerProcess, topic_name: str) -> None:
+def test_a_full_buffer_is_awaited_without_blocking_the_loop(
+    own_broker: BrokerProcess, topic_name: str
+) -> None:
     async def scene() -> None:
         async with AsyncProducer(
             bootstrap_servers=own_broker.bootstrap,
@@ -301,7 +307,7 @@ def test_a_full_buffer_is_awaited_and_the_loop_goes_on(own_broker: BrokerProcess
                 return producer.metrics()["waiting-threads"] == 1
 
             await until(is_full)
-            # One that gives up has sent nothing, and waits no more.
+            # A send that is cancelled has sent nothing.
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.05):
                     await producer.send(topic_name, b"given up")
@@ -416,7 +422,7 @@ def test_two_tasks_a_wakeup_and_the_end(quick_bootstrap: str, make_quick_topic: 
     asyncio.run(scene())
 
 
-def test_leaving_does_not_wait_for_a_round_that_others_hold_up(
+def test_leaving_does_not_wait_for_a_rebalance_that_others_delay(
     quick_bootstrap: str, make_quick_topic: MakeTopic
 ) -> None:
     topic = make_quick_topic()
@@ -431,7 +437,7 @@ def test_leaving_does_not_wait_for_a_round_that_others_hold_up(
                 return bool(idle.assignment())
 
             await until(is_member)
-            # From here on `idle` does not poll: the round of the next one lasts until it does.
+            # From here on `idle` does not poll, so the next rebalance lasts until it does.
             async with asyncio.timeout(PATIENCE_SECONDS), AsyncConsumer(**how) as late:
                 late.subscribe([topic])
                 with pytest.raises(TimeoutError):
@@ -449,7 +455,7 @@ def test_admin(quick_bootstrap: str, topic_name: str) -> None:
                 return topic_name in await admin.list_topics()
 
             await until(is_known)
-            # Calls under way at the same time do not mix.
+            # Concurrent calls do not affect each other.
             topics, cluster, missing = await asyncio.gather(
                 admin.describe_topics([topic_name]),
                 admin.describe_cluster(),
@@ -468,29 +474,27 @@ def test_admin(quick_bootstrap: str, topic_name: str) -> None:
     asyncio.run(scene())
 
 
-def test_a_failure_nobody_awaits_is_no_secret_and_no_crash(
-    quick_bootstrap: str, make_quick_topic: MakeTopic
-) -> None:
+def test_a_failure_that_nobody_awaits_is_reported(quick_bootstrap: str, make_quick_topic: MakeTopic) -> None:
     topic = make_quick_topic(configs={"max.message.bytes": "1000"})
 
     async def scene() -> None:
-        told: list[Any] = []
+        outcomes: list[Any] = []
         async with AsyncProducer(bootstrap_servers=quick_bootstrap) as producer:
             future = await producer.send(topic, b"x" * 5000)
-            await producer.send(topic, b"x" * 5000, on_delivery=lambda *outcome: told.append(outcome))
+            await producer.send(topic, b"x" * 5000, on_delivery=lambda *outcome: outcomes.append(outcome))
             cancelled = await producer.send(topic, b"small")
             cancelled.cancel()
             await producer.flush()
             with pytest.raises(KafkaError, match="LARGE"):
                 await future
             assert cancelled.cancelled()
-            await until(lambda: asyncio.sleep(0, bool(told)))
-            assert told[0][0] is None and isinstance(told[0][1], KafkaError)
+            await until(lambda: asyncio.sleep(0, bool(outcomes)))
+            assert outcomes[0][0] is None and isinstance(outcomes[0][1], KafkaError)
 
     asyncio.run(scene())
 
 
-def test_outside_of_a_loop_it_says_so() -> None:
+def test_outside_of_a_loop_there_is_a_clear_error() -> None:
     for kind in (AsyncProducer, AsyncConsumer, AsyncAdmin):
         with pytest.raises(RuntimeError, match="inside a coroutine"):
             kind(bootstrap_servers="127.0.0.1:9")

@@ -74,7 +74,7 @@ def poll_until(condition: Callable[[], bool], *consumers: Consumer) -> None:
             consumer.poll(0.02)
 
 
-def test_records_come_whole_and_in_order(
+def test_records_are_complete_and_in_order(
     quick_bootstrap: str, make_quick_topic: MakeTopic, consumer_of: MakeConsumer
 ) -> None:
     topic = make_quick_topic()
@@ -104,7 +104,7 @@ def test_compressed_records(
     assert numbers(read(consumer, 500)) == list(range(500))
 
 
-def test_seeking_and_asking_for_offsets(
+def test_seeking_and_looking_up_offsets(
     quick_bootstrap: str, make_quick_topic: MakeTopic, consumer_of: MakeConsumer
 ) -> None:
     topic = make_quick_topic()
@@ -154,7 +154,7 @@ def test_auto_offset_reset(
     assert numbers(read(earliest, 5)) == [0, 1, 2, 3, 4]
 
 
-def test_read_committed_leaves_out_what_was_aborted(
+def test_read_committed_leaves_out_aborted_records(
     quick_bootstrap: str, make_quick_topic: MakeTopic, consumer_of: MakeConsumer
 ) -> None:
     topic = make_quick_topic()
@@ -176,7 +176,7 @@ def test_read_committed_leaves_out_what_was_aborted(
 
 
 @PROTOCOLS
-def test_a_group_shares_hands_over_and_goes_on_from_its_commits(
+def test_a_group_shares_partitions_and_continues_from_its_commits(
     protocol: str, quick_bootstrap: str, make_quick_topic: MakeTopic, consumer_of: MakeConsumer
 ) -> None:
     topic = make_quick_topic(partitions=4)
@@ -201,7 +201,7 @@ def test_a_group_shares_hands_over_and_goes_on_from_its_commits(
 
 
 @pytest.mark.parametrize("assignor", ["range", "roundrobin", "sticky", "cooperative-sticky"])
-def test_classic_assignors_settle_as_members_come_and_go(
+def test_classic_assignors_rebalance_as_members_come_and_go(
     assignor: str, make_quick_topic: MakeTopic, consumer_of: MakeConsumer
 ) -> None:
     topic = make_quick_topic(partitions=6)
@@ -217,7 +217,7 @@ def test_classic_assignors_settle_as_members_come_and_go(
 
 
 @PROTOCOLS
-def test_members_in_threads_lose_nothing_while_one_leaves(
+def test_members_in_threads_lose_no_records_while_one_leaves(
     protocol: str, quick_bootstrap: str, make_quick_topic: MakeTopic, consumer_of: MakeConsumer
 ) -> None:
     topic, count = make_quick_topic(partitions=3), 300
@@ -253,7 +253,7 @@ def test_members_in_threads_lose_nothing_while_one_leaves(
     assert len(seen) == 6 * count
 
 
-def test_iterating_goes_on_over_polls(
+def test_iterating_continues_over_several_polls(
     quick_bootstrap: str, make_quick_topic: MakeTopic, consumer_of: MakeConsumer
 ) -> None:
     topic = make_quick_topic()
@@ -296,7 +296,7 @@ def test_listeners_are_called_by_the_polling_thread(
 
 
 @PROTOCOLS
-def test_who_does_not_poll_loses_his_partitions_and_cannot_commit(
+def test_a_consumer_that_does_not_poll_loses_its_partitions_and_cannot_commit(
     protocol: str, quick_bootstrap: str, make_quick_topic: MakeTopic, consumer_of: MakeConsumer
 ) -> None:
     topic, diary = make_quick_topic(), Diary()
@@ -319,7 +319,7 @@ def test_who_does_not_poll_loses_his_partitions_and_cannot_commit(
     assert ("lost", [0]) in diary.entries
 
 
-def test_a_lone_consumer_cannot_commit_for_a_group_that_lives(
+def test_a_consumer_outside_the_group_cannot_commit(
     make_quick_topic: MakeTopic, consumer_of: MakeConsumer
 ) -> None:
     topic = make_quick_topic()
@@ -358,7 +358,7 @@ def test_commits_of_all_kinds(
     assert after.position(partition) == 10
 
 
-def test_a_pattern_finds_topics_that_come_later(
+def test_a_pattern_finds_topics_that_are_created_later(
     quick_bootstrap: str, topic_name: str, consumer_of: MakeConsumer
 ) -> None:
     consumer = consumer_of(metadata_max_age_ms=300, heartbeat_interval_ms=100)
@@ -372,7 +372,7 @@ def test_a_pattern_finds_topics_that_come_later(
 
 
 @PROTOCOLS
-def test_a_static_member_comes_back_to_its_partitions(
+def test_a_static_member_gets_its_partitions_back(
     protocol: str, make_quick_topic: MakeTopic, consumer_of: MakeConsumer
 ) -> None:
     topic = make_quick_topic(partitions=4)
@@ -432,7 +432,7 @@ def test_topics_and_partitions_exclude_each_other(
 
 
 class TimeToLive:
-    """Leaves out records that are older than their welcome."""
+    """Leaves out records that are too old."""
 
     def __init__(self, oldest_ms: int) -> None:
         self.oldest_ms = oldest_ms
@@ -485,7 +485,7 @@ def test_arrow_tables(quick_bootstrap: str, make_quick_topic: MakeTopic, consume
 
 
 @PROTOCOLS
-def test_a_broker_that_is_killed_and_comes_back(
+def test_a_broker_that_is_killed_and_restarted(
     protocol: str, own_quick_broker: BrokerProcess, topic_name: str, consumer_of: MakeConsumer
 ) -> None:
     ConfluentAdmin(own_quick_broker.bootstrap).create_topic(topic_name, 1)

@@ -1,4 +1,5 @@
-"""Details of our producer and consumer that show only against a broker: ages, idleness, rounds, patterns."""
+"""Details of our producer and consumer with a broker: metadata age, idle connections, rebalances,
+patterns."""
 
 import re
 import threading
@@ -51,7 +52,7 @@ def poll_all(*consumers: Consumer) -> None:
 # ---- the producer
 
 
-def test_partitions_that_come_later_are_used_when_the_metadata_is_old(
+def test_partitions_that_are_added_later_are_used_after_metadata_max_age(
     quick_bootstrap: str, make_quick_topic: MakeTopic
 ) -> None:
     topic = make_quick_topic(partitions=1)
@@ -111,14 +112,14 @@ def test_an_idle_connection_is_closed_and_opened_again(
 
 
 def knows(producer: Producer, topic: str) -> bool:
-    """Whether the producer has the topic's metadata; it may be short of time to get it."""
+    """Whether the producer has the topic's metadata."""
     try:
         return bool(producer.partitions_for(topic))
     except KafkaTimeoutError:
         return False
 
 
-def test_time_and_memory_run_out(own_broker: BrokerProcess, topic_name: str) -> None:
+def test_timeouts_of_delivery_metadata_and_memory(own_broker: BrokerProcess, topic_name: str) -> None:
     with Producer(bootstrap_servers=own_broker.bootstrap) as producer:
         producer.send(topic_name, b"first").result(PATIENCE_SECONDS)
     how: dict[str, Any] = {
@@ -132,12 +133,12 @@ def test_time_and_memory_run_out(own_broker: BrokerProcess, topic_name: str) -> 
     with Producer(**how, delivery_timeout_ms=500) as hasty, Producer(**how) as patient:
         wait_until(lambda: knows(hasty, topic_name) and knows(patient, topic_name), "the metadata")
         own_broker.stop()
-        told: list[Any] = []
-        future = hasty.send(topic_name, b"late", on_delivery=lambda *outcome: told.append(outcome))
+        outcomes: list[Any] = []
+        future = hasty.send(topic_name, b"late", on_delivery=lambda *outcome: outcomes.append(outcome))
         with pytest.raises(KafkaTimeoutError, match="not confirmed within delivery"):
             future.result(PATIENCE_SECONDS)
-        wait_until(lambda: bool(told), "the callback")
-        assert told[0][0] is None and isinstance(told[0][1], KafkaTimeoutError)
+        wait_until(lambda: bool(outcomes), "the callback")
+        assert outcomes[0][0] is None and isinstance(outcomes[0][1], KafkaTimeoutError)
         with pytest.raises(KafkaTimeoutError, match=r"no metadata of topic .*max\.block\.ms"):
             hasty.send(f"not-{topic_name}", b"")
         with pytest.raises(KafkaTimeoutError, match=r"buffer\.memory is full"):
@@ -159,7 +160,7 @@ def test_a_pattern_that_the_brokers_match(
     assert len(read(consumer, 10)) == 10
     assert consumer.subscription() == {topic}
     consumer.commit_sync()
-    # Another pattern, then topics by name: the brokers hear of both.
+    # Another pattern, then topics by name: both are sent to the brokers.
     consumer.subscribe(SubscriptionPattern("nothing-is-called-so"))
     wait_until(lambda: poll_all(consumer) or not consumer.assignment(), "nothing is assigned")
     consumer.unsubscribe()
@@ -170,7 +171,7 @@ def test_a_pattern_that_the_brokers_match(
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_topic_that_comes_after_its_reader(
+def test_a_topic_that_is_created_after_its_consumer(
     quick_bootstrap: str,
     make_quick_topic: MakeTopic,
     consumer_of: MakeConsumer,
@@ -195,7 +196,7 @@ def test_a_pattern_for_brokers_needs_the_new_protocol(consumer_of: MakeConsumer)
         consumer_of().subscribe(SubscriptionPattern("x"))
 
 
-def test_a_commit_in_the_middle_of_a_round_may_be_tried_again(
+def test_a_commit_during_a_rebalance_may_be_tried_again(
     quick_bootstrap: str, make_quick_topic: MakeTopic, consumer_of: MakeConsumer
 ) -> None:
     topic = make_quick_topic(partitions=3)
@@ -212,7 +213,7 @@ def test_a_commit_in_the_middle_of_a_round_may_be_tried_again(
     third.subscribe([topic])
 
     def is_in_a_round() -> bool:
-        # `idle` does not poll, so nobody gets out of the round that `third` has begun.
+        # `idle` does not poll, so the rebalance that `third` has begun does not end.
         poll_all(first, third)
         try:
             first.commit_sync(offsets)
@@ -230,7 +231,7 @@ def test_a_commit_in_the_middle_of_a_round_may_be_tried_again(
     first.commit_sync(offsets)
 
 
-def test_a_static_member_that_does_not_poll_keeps_its_place_for_a_session(
+def test_a_static_member_that_does_not_poll_keeps_its_partitions_for_a_session(
     quick_bootstrap: str, make_quick_topic: MakeTopic, consumer_of: MakeConsumer
 ) -> None:
     topic = make_quick_topic()
@@ -253,7 +254,7 @@ def test_a_static_member_that_does_not_poll_keeps_its_place_for_a_session(
 
 
 class Backwards:
-    """An assignor of the user's: everything to the last member, in the order of names."""
+    """A custom assignor: it gives all partitions to the last member."""
 
     name = "backwards"
     is_cooperative = False
@@ -271,7 +272,7 @@ class Backwards:
         return b"mine"
 
 
-def test_an_assignor_of_ones_own(make_quick_topic: MakeTopic, consumer_of: MakeConsumer) -> None:
+def test_a_custom_assignor(make_quick_topic: MakeTopic, consumer_of: MakeConsumer) -> None:
     topic = make_quick_topic(partitions=3)
     members = [
         consumer_of(partition_assignment_strategy=[Backwards(), RangeAssignor()], group_instance_id=name)
@@ -287,20 +288,22 @@ def test_an_assignor_of_ones_own(make_quick_topic: MakeTopic, consumer_of: MakeC
     wait_until(lambda: shares() == [0, 3], "all for the last")
 
 
-def test_commits_on_their_way_are_not_overtaken_by_the_end(
+def test_close_waits_for_commits_in_flight(
     quick_bootstrap: str, make_quick_topic: MakeTopic, consumer_of: MakeConsumer
 ) -> None:
     topic = make_quick_topic()
     fill(quick_bootstrap, topic, 50)
     partition = TopicPartition(topic, 0)
-    told: list[Any] = []
+    outcomes: list[Any] = []
     for expected in range(1, 11):
         consumer = consumer_of(enable_auto_commit=False)
         consumer.subscribe([topic])
         read(consumer, 1)
-        consumer.commit_async({partition: OffsetAndMetadata(expected)}, lambda *outcome: told.append(outcome))
+        consumer.commit_async(
+            {partition: OffsetAndMetadata(expected)}, lambda *outcome: outcomes.append(outcome)
+        )
         consumer.close()
-        assert told[-1] == ({partition: OffsetAndMetadata(expected)}, None)
+        assert outcomes[-1] == ({partition: OffsetAndMetadata(expected)}, None)
     with_commit = consumer_of()
     found = with_commit.committed([partition])[partition]
     assert found is not None and found.offset == 10
@@ -325,7 +328,7 @@ def test_iterating_moves_the_position_record_by_record(
     assert [record.offset for record in read(consumer, 69)] == list(range(31, 100))
 
 
-def test_lag_and_lead_are_told(
+def test_lag_and_lead_are_in_the_metrics(
     quick_bootstrap: str, make_quick_topic: MakeTopic, consumer_of: MakeConsumer
 ) -> None:
     topic = make_quick_topic(partitions=2)
@@ -380,7 +383,7 @@ def test_a_second_thread_is_refused_at_once(make_quick_topic: MakeTopic, consume
             return True
         return False
 
-    # Until the other thread is in its poll, the harmless call goes through.
+    # The call succeeds until the other thread has begun its poll.
     wait_until(lambda: is_refused(consumer.assignment), "the other thread polls")
     assert all(is_refused(call) for call in calls)
     consumer.wakeup()
@@ -388,10 +391,10 @@ def test_a_second_thread_is_refused_at_once(make_quick_topic: MakeTopic, consume
     assert len(ended) == 1
 
 
-def test_heartbeats_of_the_new_protocol_keep_their_pace(
+def test_heartbeats_of_the_new_protocol_keep_their_interval(
     quick_bootstrap: str, make_quick_topic: MakeTopic
 ) -> None:
-    """A member that has nothing to say must not answer every answer with a heartbeat."""
+    """A member must not send the next heartbeat directly after each answer."""
     topic = make_quick_topic(partitions=2)
     with (
         LossyProxy(quick_bootstrap, acks_to_lose=0) as proxy,

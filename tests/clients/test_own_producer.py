@@ -1,4 +1,5 @@
-"""Our own producer against a broker: what is confirmed is there once, in order, also when the broker dies."""
+"""Our producer with a broker: confirmed records are written once and in order, also if the broker is
+killed."""
 
 import signal
 import threading
@@ -70,8 +71,8 @@ def producer(bootstrap: str) -> Iterator[Producer]:
 
 
 @pytest.fixture(params=["implicit", "announced"])
-def _joining(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways partitions join a transaction: the new one where the cluster has it, and the old one."""
+def _adding_partitions(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways of adding partitions to a transaction: implicitly by the first batch, and by a request."""
     if request.param == "announced":
         monkeypatch.setattr("barnabas.client.producer.transactions.IMPLICIT_ADD_FROM", 99)
 
@@ -102,7 +103,7 @@ def test_compressed_batches_are_read_by_others(bootstrap: str, topic: str, codec
     ]
 
 
-def test_keys_go_where_librdkafka_and_java_put_them(
+def test_keys_are_partitioned_as_in_librdkafka_and_java(
     producer: Producer, bootstrap: str, make_topic: MakeTopic
 ) -> None:
     topic = make_topic(partitions=7)
@@ -124,13 +125,15 @@ def test_records_without_a_key_reach_every_partition(bootstrap: str, make_topic:
     assert turns == [0, 1, 2, 0, 1, 2]
 
 
-def test_a_batch_the_broker_finds_too_large_is_split(bootstrap: str, make_topic: MakeTopic) -> None:
+def test_a_batch_that_is_too_large_for_the_broker_is_split(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = make_topic(configs={"max.message.bytes": "2000"})
-    told: list[int] = []
+    outcomes: list[int] = []
     with Producer(bootstrap_servers=bootstrap, linger_ms=200) as producer:
         futures = [
             producer.send(
-                topic, b"%04d" % number + b"x" * 96, on_delivery=lambda found, _: told.append(found.offset)
+                topic,
+                b"%04d" % number + b"x" * 96,
+                on_delivery=lambda found, _: outcomes.append(found.offset),
             )
             for number in range(100)
         ]
@@ -140,7 +143,7 @@ def test_a_batch_the_broker_finds_too_large_is_split(bootstrap: str, make_topic:
             producer.send(topic, b"x" * 3000).result(20)
         assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE
         assert producer.send(topic, b"and on").result(20).offset == 100
-    assert sorted(told) == list(range(100))
+    assert sorted(outcomes) == list(range(100))
     assert [int((row[2] or b"")[:4]) for row in read(bootstrap, topic)[:100]] == list(range(100))
 
 
@@ -173,7 +176,7 @@ def test_acks_zero_gives_no_offset(bootstrap: str, topic: str) -> None:
 
 
 def test_a_partition_that_is_added_later_is_found(bootstrap: str, make_topic: MakeTopic) -> None:
-    """As Java's producer: a partition that the metadata does not have is waited for, max.block.ms at most."""
+    """As Java's producer: it waits at most max.block.ms for a partition that is not in the metadata."""
     topic = make_topic(partitions=1)
     with Producer(bootstrap_servers=bootstrap) as producer, Admin(bootstrap_servers=bootstrap) as admin:
         producer.send(topic, b"before", partition=0).result(20)
@@ -187,7 +190,7 @@ def test_a_partition_that_is_added_later_is_found(bootstrap: str, make_topic: Ma
     ]
 
 
-def test_a_partition_that_never_comes_is_a_timeout(bootstrap: str, make_topic: MakeTopic) -> None:
+def test_a_partition_that_does_not_exist_is_a_timeout(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = make_topic(partitions=2)
     with Producer(bootstrap_servers=bootstrap, max_block_ms=2000) as producer:
         producer.send(topic, b"", partition=1).result(20)
@@ -197,7 +200,7 @@ def test_a_partition_that_never_comes_is_a_timeout(bootstrap: str, make_topic: M
             producer.send(topic, b"", partition=-1)
 
 
-def test_a_closed_producer_refuses(bootstrap: str, topic: str) -> None:
+def test_a_closed_producer_raises_an_error(bootstrap: str, topic: str) -> None:
     producer = Producer(bootstrap_servers=bootstrap)
     last = producer.send(topic, b"v")
     producer.close()
@@ -256,7 +259,7 @@ def test_nothing_is_lost_or_doubled_when_the_broker_is_killed(own_broker: Broker
         assert numbers == list(range(partition, len(futures), 2))
 
 
-@pytest.mark.usefixtures("_joining")
+@pytest.mark.usefixtures("_adding_partitions")
 def test_transactions_are_seen_whole_or_not_at_all(quick_bootstrap: str, make_quick_topic: MakeTopic) -> None:
     topic = make_quick_topic(partitions=2)
     with Producer(bootstrap_servers=quick_bootstrap, transactional_id=f"of-{topic}") as producer:
@@ -279,7 +282,7 @@ def test_transactions_are_seen_whole_or_not_at_all(quick_bootstrap: str, make_qu
     assert len(read(quick_bootstrap, topic, 2, "read_uncommitted")) == 120
 
 
-@pytest.mark.usefixtures("_joining")
+@pytest.mark.usefixtures("_adding_partitions")
 def test_offsets_are_committed_with_the_transaction(
     quick_bootstrap: str, make_quick_topic: MakeTopic
 ) -> None:
@@ -302,7 +305,7 @@ def test_offsets_are_committed_with_the_transaction(
         consumer.close()
 
 
-@pytest.mark.usefixtures("_joining")
+@pytest.mark.usefixtures("_adding_partitions")
 def test_an_older_producer_is_fenced(quick_bootstrap: str, make_quick_topic: MakeTopic) -> None:
     topic = make_quick_topic()
     settings = {"bootstrap.servers": quick_bootstrap, "transactional.id": f"of-{topic}"}
@@ -323,7 +326,7 @@ def test_an_older_producer_is_fenced(quick_bootstrap: str, make_quick_topic: Mak
     assert [row[2] for row in read(quick_bootstrap, topic)] == [b"kept"]
 
 
-@pytest.mark.usefixtures("_joining")
+@pytest.mark.usefixtures("_adding_partitions")
 def test_a_transaction_with_a_failed_record_can_only_be_aborted(
     quick_bootstrap: str, make_quick_topic: MakeTopic
 ) -> None:

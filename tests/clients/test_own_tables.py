@@ -164,11 +164,11 @@ def test_pairs_are_serialized_and_partitioners_are_asked(bootstrap: str, make_to
 
 def test_memory_is_bounded_and_a_callback_tells_the_end(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = make_topic(partitions=2)
-    told: list[Any] = []
+    outcomes: list[Any] = []
     done = threading.Event()
 
     def on_delivery(result: BatchResult | None, error: KafkaError | None) -> None:
-        told.append((result, error))
+        outcomes.append((result, error))
         done.set()
 
     table = pa.table({"value": [b"x" * 1000] * 2000})
@@ -177,7 +177,7 @@ def test_memory_is_bounded_and_a_callback_tells_the_end(bootstrap: str, make_top
         producer.send_batch(topic, table, on_delivery)
         assert done.wait(PATIENCE_SECONDS)
         assert producer.metrics()["buffer-available-bytes"] == 100_000
-    ((result, error),) = told
+    ((result, error),) = outcomes
     assert error is None
     assert result.count == len(read(bootstrap, topic, 2)) == 2000
 
@@ -197,23 +197,23 @@ def test_a_row_that_is_too_large_is_refused_and_nothing_is_sent(
 
 def test_batches_the_broker_finds_too_large_are_split(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = make_topic(configs={"max.message.bytes": "2000"})
-    told: list[Any] = []
+    outcomes: list[Any] = []
     with Producer(bootstrap_servers=bootstrap, batch_size=20_000) as producer:
-        future = producer.send_batch(topic, table_of(1000), lambda *outcome: told.append(outcome))
+        future = producer.send_batch(topic, table_of(1000), lambda *outcome: outcomes.append(outcome))
         result = future.result(PATIENCE_SECONDS)
         assert producer.metrics()["batch-split-total"] > 0
         producer.flush(PATIENCE_SECONDS)
     assert result.partitions[TopicPartition(topic, 0)].offsets == (range(1000),)
-    assert [error for _, error in told] == [None]
+    assert [error for _, error in outcomes] == [None]
     assert [int(row[2] or b"") for row in read(bootstrap, topic)] == list(range(1000))
 
 
 def test_failures_tell_how_much_failed_and_what_was_written(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = make_topic(configs={"max.message.bytes": "500"})
     table = pa.table({"value": [b"small"] * 10 + [b"x" * 900] + [b"small"] * 10})
-    told: list[Any] = []
+    outcomes: list[Any] = []
     with Producer(bootstrap_servers=bootstrap, enable_idempotence=False) as producer:
-        future = producer.send_batch(topic, table, lambda *outcome: told.append(outcome))
+        future = producer.send_batch(topic, table, lambda *outcome: outcomes.append(outcome))
         with pytest.raises(
             KafkaError, match=f"of 21 records were not written, first those for {topic}-0"
         ) as raised:
@@ -222,7 +222,7 @@ def test_failures_tell_how_much_failed_and_what_was_written(bootstrap: str, make
         producer.flush(PATIENCE_SECONDS)
     written = future.written()
     assert written.count == len(read(bootstrap, topic)) < 21
-    ((result, error),) = told
+    ((result, error),) = outcomes
     assert result is None
     assert isinstance(error, KafkaError)
 

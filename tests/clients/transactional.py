@@ -76,22 +76,22 @@ class ConfluentTransactional:
         self._do(self.library.begin_transaction)
 
     def send(self, topic: str, value: bytes, partition: int = 0) -> None:
-        told: list[confluent_kafka.KafkaError | None] = []
+        outcomes: list[confluent_kafka.KafkaError | None] = []
 
         def act() -> None:
             self.library.produce(
-                topic, value, partition=partition, on_delivery=lambda error, _: told.append(error)
+                topic, value, partition=partition, on_delivery=lambda error, _: outcomes.append(error)
             )
             deadline = time.monotonic() + 30
             # Not flush(): of a producer that is fenced meanwhile it returns neither a result nor an error.
-            while not told and time.monotonic() < deadline:
+            while not outcomes and time.monotonic() < deadline:
                 self.library.poll(0.05)
 
         self._do(act)
-        if not told:
+        if not outcomes:
             raise Refused("not delivered")
-        if told[0] is not None:
-            raise _judged(told[0].code(), told[0].str())
+        if outcomes[0] is not None:
+            raise _judged(outcomes[0].code(), outcomes[0].str())
 
     def send_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
         positions = [
@@ -110,7 +110,7 @@ class ConfluentTransactional:
         self._do(lambda: self.library.abort_transaction(30))
 
     def close(self) -> None:
-        """Nothing to do: the library closes when the object goes."""
+        """Nothing to do: the library closes when the object is deleted."""
 
 
 def _judged(code: int, text: str) -> Exception:

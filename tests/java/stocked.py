@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.clients.client import CODECS, Message, Sending, wait_until
 from tests.clients.confluent_client import ConfluentAdmin, ConfluentClient
-from tests.clients.consumers import Joining
+from tests.clients.consumers import ConsumerSetup
 from tests.clients.members import PATIENCE_SECONDS, Member, places_of, settle
 
 SEGMENTED = "segmented"
@@ -54,10 +54,10 @@ def read_all(bootstrap: str) -> dict[str, list[Message]]:
     return {topic: client.read(topic, client.offset_range(topic)[1]) for topic in TOPICS}
 
 
-def read_and_leave(bootstrap: str, joining: Joining, count: int) -> list[bytes]:
+def read_and_leave(bootstrap: str, setup: ConsumerSetup, count: int) -> list[bytes]:
     """Let a member of a group read `count` records of partition 0, commit and leave; the values it read."""
-    member = Member("confluent-kafka", bootstrap, joining)
-    settle([member], places_of(joining.topics[0], 1))
+    member = Member("confluent-kafka", bootstrap, setup)
+    settle([member], places_of(setup.topics[0], 1))
     wait_until(lambda: len(member.received) >= count, f"{count} records are read", PATIENCE_SECONDS)
     member.ask(lambda consumer: consumer.commit())
     member.leave()

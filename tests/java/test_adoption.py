@@ -10,7 +10,7 @@ import pytest
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.client import Message, Sending, numbered
 from tests.clients.confluent_client import ConfluentAdmin, ConfluentClient
-from tests.clients.consumers import Joining
+from tests.clients.consumers import ConsumerSetup
 from tests.clients.transactional import ConfluentTransactional
 from tests.java.conftest import JAVA_TESTS_PEER, SWIFT, MakeServer
 from tests.java.kafka_server import KafkaServer
@@ -90,9 +90,9 @@ def test_groups_and_transactions_of_kafka_go_on(make_server: MakeServer) -> None
     assert isinstance(kafka, KafkaServer)
     ConfluentAdmin(kafka.bootstrap).create_topic("read")
     ConfluentClient(kafka.bootstrap).produce("read", numbered(20))
-    groups = [Joining(kind, ("read",), protocol=kind, isolation="read_committed") for kind in PROTOCOLS]
-    for joining in groups:
-        read_and_leave(kafka.bootstrap, joining, 20)
+    groups = [ConsumerSetup(kind, ("read",), protocol=kind, isolation="read_committed") for kind in PROTOCOLS]
+    for setup in groups:
+        read_and_leave(kafka.bootstrap, setup, 20)
     producer = ConfluentTransactional(kafka.bootstrap, "writer")
     producer.begin()
     producer.send("read", b"committed")
@@ -103,5 +103,5 @@ def test_groups_and_transactions_of_kafka_go_on(make_server: MakeServer) -> None
     ours = _adopted(make_server, [path for path in kafka.log_dir.iterdir() if _is_topic(path)])
     ConfluentTransactional(ours.bootstrap, "writer")
     ConfluentClient(ours.bootstrap).produce("read", numbered(1, "after"))
-    for joining in groups:
-        assert read_and_leave(ours.bootstrap, joining, 2) == [b"committed", b"after 0"]
+    for setup in groups:
+        assert read_and_leave(ours.bootstrap, setup, 2) == [b"committed", b"after 0"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from tests.clients.client import numbered, wait_until
 from tests.clients.confluent_client import ConfluentAdmin, ConfluentClient
-from tests.clients.consumers import Joining
+from tests.clients.consumers import ConsumerSetup
 from tests.clients.members import Member, places_of, settle
 from tests.clients.transactional import ConfluentTransactional
 from tests.java.conftest import Server
@@ -54,8 +54,8 @@ def members(coordinator: Server, topic: str) -> Iterator[dict[str, Member]]:
     """A static member of a classic group and a member of a consumer group, each with all partitions."""
     joined = {}
     for protocol, instance in (("classic", "fixed"), ("consumer", None)):
-        joining = Joining(f"{topic}-{protocol}", (topic,), instance_id=instance, protocol=protocol)
-        joined[protocol] = Member("confluent-kafka", coordinator.bootstrap, joining)
+        setup = ConsumerSetup(f"{topic}-{protocol}", (topic,), instance_id=instance, protocol=protocol)
+        joined[protocol] = Member("confluent-kafka", coordinator.bootstrap, setup)
     for member in joined.values():
         settle([member], places_of(topic, 2))
     yield joined

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from tests.clients.client import numbered
 from tests.clients.confluent_client import ConfluentAdmin, ConfluentClient
-from tests.clients.consumers import Joining
+from tests.clients.consumers import ConsumerSetup
 from tests.clients.transactional import ConfluentTransactional
 from tests.java.conftest import Server
 from tests.java.stocked import read_and_leave
@@ -45,8 +45,8 @@ def topic(coordinator: Server) -> str:
     bootstrap = coordinator.bootstrap
     ConfluentAdmin(bootstrap).create_topic(name)
     ConfluentClient(bootstrap).produce(name, numbered(20))
-    read_and_leave(bootstrap, Joining(f"{name}-classic", (name,), instance_id="fixed"), 20)
-    read_and_leave(bootstrap, Joining(f"{name}-consumer", (name,), protocol="consumer"), 20)
+    read_and_leave(bootstrap, ConsumerSetup(f"{name}-classic", (name,), instance_id="fixed"), 20)
+    read_and_leave(bootstrap, ConsumerSetup(f"{name}-consumer", (name,), protocol="consumer"), 20)
     producer = ConfluentTransactional(bootstrap, f"{name}-id")
     producer.begin()
     producer.send(name, b"value")
