@@ -15,7 +15,7 @@ from tests.clients.broker_process import PROGRAM, BrokerProcess, running_broker
 
 import barnabas
 from barnabas.cli.main import main
-from barnabas.testing.broker import KEEPING
+from barnabas.testing.broker import KEEP_OLD_RECORDS
 
 
 class Ran(NamedTuple):
@@ -33,7 +33,7 @@ Run = Callable[..., Ran]
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    quick = {"group.initial.rebalance.delay.ms": "0", **KEEPING}
+    quick = {"group.initial.rebalance.delay.ms": "0", **KEEP_OLD_RECORDS}
     with running_broker(tmp_path_factory.mktemp("cli"), quick) as running:
         yield running
         assert "Traceback" not in running.log_text(), running.log_tail()

@@ -23,7 +23,7 @@ from tests.clients.consumers import ConsumerSetup
 from tests.clients.kafka_python_client import KafkaPythonAdmin, KafkaPythonClient
 from tests.clients.members import Member
 
-from barnabas.testing.broker import KEEPING
+from barnabas.testing.broker import KEEP_OLD_RECORDS
 
 CLIENTS: dict[str, Callable[[str], Client]] = {
     each.name: each for each in (ConfluentClient, KafkaPythonClient, AiokafkaClient)
@@ -71,7 +71,7 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if FOREIGN_BOOTSTRAP:
         yield FOREIGN_BOOTSTRAP
         return
-    with running_broker(tmp_path_factory.mktemp("broker"), KEEPING) as broker:
+    with running_broker(tmp_path_factory.mktemp("broker"), KEEP_OLD_RECORDS) as broker:
         yield broker.bootstrap
 
 
@@ -81,7 +81,7 @@ def quick_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if FOREIGN_BOOTSTRAP:
         yield FOREIGN_BOOTSTRAP
         return
-    with running_broker(tmp_path_factory.mktemp("quick"), QUICK | KEEPING) as broker:
+    with running_broker(tmp_path_factory.mktemp("quick"), QUICK | KEEP_OLD_RECORDS) as broker:
         yield broker.bootstrap
         assert "Traceback" not in broker.log_text(), broker.log_tail()
 

@@ -14,7 +14,7 @@ from tests.java.kafka_server import KafkaServer, running_kafka
 from tests.java.scenarios import Scenarios, run_scenarios
 from tests.java.tools import Shell
 
-from barnabas.testing.broker import KEEPING
+from barnabas.testing.broker import KEEP_OLD_RECORDS
 
 Server = BrokerProcess | KafkaServer
 MakeServer = Callable[..., Server]
@@ -50,7 +50,7 @@ def server_class() -> type[BrokerProcess] | type[KafkaServer]:
 @pytest.fixture(scope="session")
 def server(jars: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One broker for all tests that do not restart it."""
-    running = server_class()(tmp_path_factory.mktemp("tested"), KEEPING)
+    running = server_class()(tmp_path_factory.mktemp("tested"), KEEP_OLD_RECORDS)
     running.start()
     yield running
     running.stop()
@@ -103,5 +103,5 @@ def scenarios(bootstrap: str) -> Scenarios:
 @pytest.fixture(scope="session")
 def scenarios_of_kafka(jars: str, tmp_path_factory: pytest.TempPathFactory) -> Scenarios:
     """What the Java program saw on Apache Kafka: results that are too long to write down here."""
-    with running_kafka(tmp_path_factory.mktemp("kafka"), KEEPING) as kafka:
+    with running_kafka(tmp_path_factory.mktemp("kafka"), KEEP_OLD_RECORDS) as kafka:
         return run_scenarios(kafka.bootstrap, "basics")

@@ -17,7 +17,7 @@ from tests.kafka_tools.normalised import NAME, Printed, normalised
 import barnabas
 from barnabas.cli.main import main
 from barnabas.client.admin import NewTopic
-from barnabas.testing.broker import KEEPING
+from barnabas.testing.broker import KEEP_OLD_RECORDS
 
 CLASSES = {
     "topics": "org.apache.kafka.tools.TopicCommand",
@@ -43,7 +43,7 @@ def jars() -> str:
 
 @pytest.fixture(scope="session")
 def server(jars: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    running = server_class()(tmp_path_factory.mktemp("asked-by-both"), KEEPING)
+    running = server_class()(tmp_path_factory.mktemp("asked-by-both"), KEEP_OLD_RECORDS)
     running.start()
     yield running
     running.stop()

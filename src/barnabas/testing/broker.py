@@ -24,9 +24,9 @@ from barnabas.clock import Clock
 
 START_SECONDS_MAX = 30.0
 # Retention does not run while tests run, so that records with old timestamps stay.
-KEEPING = {"log.retention.check.interval.ms": "86400000"}
+KEEP_OLD_RECORDS = {"log.retention.check.interval.ms": "86400000"}
 # The first rebalance of a group starts at once; in production it waits three seconds for more members.
-TEST_DEFAULTS = {"group.initial.rebalance.delay.ms": "0", **KEEPING}
+TEST_DEFAULTS = {"group.initial.rebalance.delay.ms": "0", **KEEP_OLD_RECORDS}
 
 
 class Broker:
@@ -54,7 +54,7 @@ class Broker:
         self._own_dir = Path(tempfile.mkdtemp(prefix="barnabas-")) if data_dir is None else None
         self.data_dir = data_dir or self._own_dir or Path()
         self.port = port
-        self._process: subprocess_Popen | None = None
+        self._process: Process | None = None
         self._thread: _BrokerThread | None = None
 
     @property
@@ -145,7 +145,8 @@ class Broker:
         return (self.data_dir / ".server.log").read_text()
 
 
-subprocess_Popen = subprocess.Popen[bytes]
+# The parameter `subprocess` of Broker hides the module.
+Process = subprocess.Popen[bytes]
 
 
 class _BrokerThread:
