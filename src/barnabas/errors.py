@@ -234,12 +234,21 @@ def error_of(number: int) -> ErrorCode:
     return _BY_NUMBER.get(number, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
+# Messages repeat names that clients choose, and a string of the protocol has at most 32,767 bytes.
+MESSAGE_CHARACTERS_MAX = 1000
+
+
+def shortened(message: str) -> str:
+    """The message, or its beginning if it is very long."""
+    return message if len(message) <= MESSAGE_CHARACTERS_MAX else message[:MESSAGE_CHARACTERS_MAX] + "..."
+
+
 class KafkaError(Exception):
     """An error with a Kafka code; `message` is what the peer is told, the code's own text by default."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         self.code = code
-        self.message = message if message is not None else code.text
+        self.message = shortened(message) if message is not None else code.text
         super().__init__(f"{code.name}: {self.message}")
 
     @property

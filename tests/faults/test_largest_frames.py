@@ -4,7 +4,7 @@ While a broker answers such a frame, another connection writes and asks for meta
 waits. The wait must be at most 100 ms. Times in which the broker or the measuring thread could run, but the
 system had no processor for them, are subtracted: they are the machine's, not the broker's.
 
-Memory may grow by ten times the frame, or by a kilobyte for each of the elements that one request may have:
+Memory may grow by ten times the frame, or by 1,200 bytes for each of the elements that one request may have:
 so much can an element and its answer take as objects, however short it is in the frame."""
 
 import contextlib
@@ -15,99 +15,39 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.support.largest_frames import Known, frame_of, shapes_of
+from tests.support.known_names import KnownNames, known_names
+from tests.support.largest_frames import frame_of, shapes_of
 from tests.support.raw_calls import PRODUCE, Topic, batch_of, new_topic, produce_request
 from tests.support.raw_client import RawClient
-from tests.support.raw_groups import RawGroup
-from tests.support.raw_transactions import RawTransactional
 
 from barnabas.broker.apis import ROWS
 from barnabas.broker.dispatch import ELEMENTS_MAX
 from barnabas.testing import Broker
 from barnabas.wire.apis import api_of
-from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from barnabas.wire.messages.describe_groups import DescribeGroupsRequest
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
-METADATA, CONSUMER_GROUP_HEARTBEAT = 3, 68
+METADATA, DESCRIBE_GROUPS = 3, 15
+# The default of socket.request.max.bytes.
+FRAME_BYTES_MAX = 100 * 1024 * 1024
 WAIT_SECONDS_MAX = 0.1
 MEMORY_PER_FRAME_BYTE = 10
-MEMORY_BYTES_MIN = 1000 * ELEMENTS_MAX
+MEMORY_BYTES_MIN = 1200 * ELEMENTS_MAX
 TRIES = 3
-PARTITIONS = 50
 
 
 class Stage(NamedTuple):
     broker: Broker
     probed: Topic
-    known: Known
-    known_to_consumers: Known
+    known: KnownNames
 
 
 @pytest.fixture
 def stage() -> Iterator[Stage]:
     with Broker(subprocess=True) as broker:
         with RawClient("127.0.0.1", broker.port) as client:
-            yield _stage(broker, client)
+            yield Stage(broker, new_topic(client, name="probed-topic"), known_names(client))
         assert "Traceback" not in broker.output(), broker.output()[-3000:]
-
-
-def _stage(broker: Broker, client: RawClient) -> Stage:
-    """A topic with 50 partitions, a group of each protocol with a member, and a transactional id."""
-    topic = new_topic(client, PARTITIONS, name="known-topic")
-    group = RawGroup(client, "known-group")
-    group.find()
-    joined = group.joined()
-    group.sync(joined, {joined.member_id: b"assigned"})
-    heartbeat = ConsumerGroupHeartbeatRequest(
-        group_id="known-consumers",
-        member_id="known-member",
-        rebalance_timeout_ms=60_000,
-        subscribed_topic_names=[topic.name],
-        topic_partitions=[],
-    )
-    member = client.call(CONSUMER_GROUP_HEARTBEAT, 1, heartbeat)
-    assert member.error_code == 0
-    producer = RawTransactional(client, "known-transaction")
-    producer.init()
-    names = dict.fromkeys(("name", "topic", "topics", "topic_name", "resource_name"), topic.name)
-    names |= dict.fromkeys(
-        ("group_id", "groups", "groups_names", "group_ids", "coordinator_keys", "key"), group.name
-    )
-    names |= dict.fromkeys(
-        ("transactional_id", "transactional_ids", "v3_and_below_transactional_id"), "known-transaction"
-    )
-    values = names | {
-        "topic_id": topic.id,
-        "member_id": joined.member_id,
-        "generation_id": joined.generation_id,
-        "generation_id_or_member_epoch": joined.generation_id,
-        "protocol_type": "consumer",
-        "protocol_name": "range",
-        "producer_id": producer.id,
-        "producer_epoch": producer.epoch,
-        "v3_and_below_producer_id": producer.id,
-        "v3_and_below_producer_epoch": producer.epoch,
-        "client_software_name": "test",
-        "client_software_version": "1",
-        "session_timeout_ms": 10_000,
-        "rebalance_timeout_ms": 10_000,
-        "num_partitions": 1,
-        "replication_factor": 1,
-        "count": PARTITIONS + 1,
-        "resource_type": 2,
-        "resource_types": 2,
-        "acks": 1,
-        "response_partition_limit": 2000,
-        "timeout_ms": 10_000,
-    }
-    consumers = values | dict.fromkeys(("group_id", "group_ids"), "known-consumers")
-    consumers |= {"member_id": "known-member", "member_epoch": member.member_epoch}
-    return Stage(
-        broker,
-        new_topic(client, name="probed-topic"),
-        Known(values, PARTITIONS),
-        Known(consumers, PARTITIONS),
-    )
 
 
 class Probe:
@@ -197,7 +137,7 @@ def _problem(outcome: Outcome, frame: bytes) -> str | None:
 def test_the_largest_frames_delay_nobody(stage: Stage, key: int) -> None:
     api = api_of(key)
     assert api is not None
-    known = stage.known_to_consumers if ROWS[key].name.startswith("ConsumerGroup") else stage.known
+    known = stage.known.of_api(ROWS[key].name)
     problems = []
     oldest, newest = ROWS[key].versions
     for version in sorted({oldest, newest}):
@@ -221,3 +161,28 @@ def _tried(stage: Stage, frame: bytes) -> tuple[Outcome, str | None]:
         if problem is None:
             break
     return outcome, problem
+
+
+# ---- at the limit of socket.request.max.bytes
+
+
+def test_a_frame_of_the_largest_size_delays_nobody(stage: Stage) -> None:
+    """Long names, so that the answer is as long as the request."""
+    count = 60_000
+    names = [f"{number:08d}" + "g" * (FRAME_BYTES_MAX // count - 30) for number in range(count)]
+    with RawClient("127.0.0.1", stage.broker.port) as client:
+        frame = client.encode(DESCRIBE_GROUPS, 5, DescribeGroupsRequest(groups=names))
+    assert 0.9 * FRAME_BYTES_MAX < len(frame) <= FRAME_BYTES_MAX
+    outcome, problem = _tried(stage, frame)
+    assert problem is None, outcome.text()
+
+
+def test_a_frame_with_too_many_elements_is_refused_at_once(stage: Stage) -> None:
+    names = ["g"] * (FRAME_BYTES_MAX // 2 - 100)
+    with RawClient("127.0.0.1", stage.broker.port) as client:
+        frame = client.encode(DESCRIBE_GROUPS, 5, DescribeGroupsRequest(groups=names))
+    outcome = _send(stage, frame)
+    assert not outcome.is_answered
+    assert "closed a connection" in stage.broker.output()
+    assert "array elements" in stage.broker.output()
+    assert outcome.wait_seconds <= WAIT_SECONDS_MAX, outcome.text()

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from barnabas.broker.broker import Broker
 from barnabas.broker.startup import broker_config
+from barnabas.log.disk import Disk
 from barnabas.net.spinning import new_event_loop
 
 START_SECONDS_MAX = 30.0
@@ -32,13 +33,15 @@ class VisibleBroker:
 
 
 @contextmanager
-def visible_broker(directory: Path, overrides: Mapping[str, str] | None = None) -> Iterator[VisibleBroker]:
+def visible_broker(
+    directory: Path, overrides: Mapping[str, str] | None = None, disk: Disk | None = None
+) -> Iterator[VisibleBroker]:
     loop = new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="visible-broker", daemon=True)
     thread.start()
 
     async def start() -> Broker:
-        broker = Broker(broker_config(None, directory, 0, overrides))
+        broker = Broker(broker_config(None, directory, 0, overrides), disk=disk)
         try:
             await broker.start()
         except BaseException:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
-from barnabas.errors import ErrorCode
+from barnabas.errors import ErrorCode, shortened
 from barnabas.groups.classic.group import ClassicGroup, State
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.directory import AnyGroup
@@ -20,7 +20,7 @@ def described_classic(group: AnyGroup | None, group_id: str, version: int) -> De
     answer = DescribedGroup(group_id=group_id, group_state=State.DEAD.value)
     if version >= _KNOWS_NOT_FOUND_FROM:
         answer.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-        answer.error_message = f"there is no classic group {group_id!r}"
+        answer.error_message = shortened(f"there is no classic group {group_id!r}")
     return answer
 
 
@@ -34,7 +34,7 @@ def described_consumer(group: AnyGroup | None, group_id: str) -> DescribedConsum
     return DescribedConsumerGroup(
         group_id=group_id,
         error_code=ErrorCode.GROUP_ID_NOT_FOUND,
-        error_message=f"there is no consumer group {group_id!r}",
+        error_message=shortened(f"there is no consumer group {group_id!r}"),
     )
 
 

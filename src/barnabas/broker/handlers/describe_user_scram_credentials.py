@@ -9,7 +9,7 @@ from collections import Counter
 
 from barnabas.broker.call import MESSAGES_MAX, Call
 from barnabas.broker.turns import Work
-from barnabas.errors import ErrorCode
+from barnabas.errors import ErrorCode, shortened
 from barnabas.wire.messages.describe_user_scram_credentials import (
     CredentialInfo,
     DescribeUserScramCredentialsRequest,
@@ -45,7 +45,7 @@ def describe_user_scram_credentials(
             DescribeUserScramCredentialsResult(
                 user=name,
                 error_code=code,
-                error_message=f"{MESSAGES[code]}: {name}" if is_explained else None,
+                error_message=shortened(f"{MESSAGES[code]}: {name}") if is_explained else None,
                 credential_infos=NO_CREDENTIALS,
             )
         )
