@@ -1,4 +1,4 @@
-"""A driver of Spark in a session (setsid) of its own, which tests kill and start again."""
+"""A Spark driver in its own session (setsid), which tests kill and start again."""
 
 import os
 import random
@@ -13,7 +13,7 @@ WORKER = "pyspark.daemon"
 
 
 class Driver:
-    """Not started when it is made; what it says is in `log`."""
+    """ensure() starts it; its output is in `log`."""
 
     def __init__(self, command: Sequence[str | Path], folder: Path) -> None:
         self.log = folder / "driver.log"
@@ -24,7 +24,7 @@ class Driver:
         self._process: subprocess.Popen[bytes] | None = None
 
     def ensure(self) -> None:
-        """Start it where it does not run: for the first time, or after a kill."""
+        """Start it if it does not run: the first time, or after a kill."""
         if self._process is None or self._process.poll() is not None:
             self.start(self._command)
 
@@ -56,7 +56,7 @@ class Driver:
         self._process.wait()
 
     def kill_alone(self) -> None:
-        """Its Python workers learn of it later, and may still be at work when the next driver is."""
+        """Its Python workers end later and may still run beside the next driver."""
         assert self._process is not None
         for process, command in self._all().items():
             if WORKER not in command:
@@ -64,7 +64,7 @@ class Driver:
         self._process.wait()
 
     def kill_worker(self) -> None:
-        """Whatever it does: reads, encodes, or commits."""
+        """Kill a worker, whether it reads, encodes or commits."""
         workers = [process for process, command in self._all().items() if WORKER in command]
         if workers:
             kill(random.choice(workers))

@@ -1,4 +1,4 @@
-"""Processes of a session (setsid), as Linux lists them: for tests that kill a driver and all of its own."""
+"""The processes of a session (setsid) in Linux, for tests that kill a driver with all its processes."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ def session_of(leader: int) -> dict[int, str]:
     """The processes of the session that a process leads, with their command lines; dead ones are left out."""
     found = {}
     for path in Path("/proc").glob("[0-9]*"):
-        # A process may end while it is looked at.
+        # A process may end while its files are read.
         with suppress(FileNotFoundError, ProcessLookupError):
             state, _, _, session = path.joinpath("stat").read_text().rpartition(")")[2].split()[:4]
             if int(session) == leader and state != "Z":

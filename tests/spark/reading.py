@@ -1,5 +1,5 @@
-"""Drives the readers as Spark does: made on the driver, pickled, and read in tasks, here all in one
-process."""
+"""Drives the readers as Spark does, but in one process: they are created on the driver, pickled, and used in
+tasks."""
 
 import pickle
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ def stream_reader(options: Mapping[str, str], schema: StructType | None = None) 
 
 
 def rows_of(reader: TopicReader | TopicStreamReader, partitions: Any) -> list[Row]:
-    """What tasks read of the partitions, in their order."""
+    """The rows that tasks read from the partitions, in order."""
     task = pickle.loads(pickle.dumps(reader))
     return [
         row

@@ -1,4 +1,4 @@
-"""Runs streaming queries of tests to their end, again where Spark's Python processes were late."""
+"""Runs streaming queries to their end, and again if Spark's Python processes were too slow."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ WAIT_SECONDS = 180
 
 
 def run_to_its_end(start: Callable[[], Any]) -> list[Any]:
-    """Start a query that takes what there is and ends; gives Spark's reports of its batches."""
+    """Start a query that reads what is there and ends; returns Spark's reports of its batches."""
     for attempt in range(1, STARTS_MAX + 1):
         query = start()
         try:

@@ -1,5 +1,5 @@
-"""A streaming query that copies numbers from topic to topic, exactly once; run by tests in a process group of
-its own, which they kill: python sink_job.py SERVERS SOURCE TARGET DIR ROWS-PER-BATCH STAGING-BYTES"""
+"""A streaming query that copies numbers from topic to topic, exactly once; run by tests in its own process
+group, which they kill: python sink_job.py SERVERS SOURCE TARGET DIR ROWS-PER-BATCH STAGING-BYTES"""
 
 import sys
 

@@ -62,5 +62,5 @@ def test_a_pipeline_runs_on_a_cluster(
     assert "100 rows read" in done.stdout
     rows = store_of(TableTarget(str(tmp_path / "tables" / "doubled"))).read()
     assert sorted(rows.column("number").to_pylist()) == list(range(0, 200, 2))
-    # Both workers had executors of their own.
+    # Both workers had executors.
     assert all(list((tmp_path / f"worker{number}-work").rglob("stderr")) for number in (1, 2))

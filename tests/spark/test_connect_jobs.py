@@ -46,7 +46,7 @@ Command = Callable[..., str]
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(900),
-    # Libraries warn of themselves; connections to SQLite are closed by the collector.
+    # Libraries give warnings, and the garbage collector closes connections to SQLite.
     pytest.mark.filterwarnings("ignore"),
 ]
 
@@ -69,7 +69,7 @@ def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def command(remote: str, tmp_path: Path) -> Command:
-    """command("audit", ...) gives what it prints; it must succeed."""
+    """command("audit", ...) returns the output; it must succeed."""
 
     def run(*arguments: str | Path) -> str:
         words = [PROGRAM, *arguments, "--remote", remote]

@@ -1,4 +1,4 @@
-"""Values decoded into columns while they are read, and what becomes of those that cannot be."""
+"""Values decoded into columns while they are read, and what happens to values that cannot be decoded."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""An audit finds what was broken on purpose, and nothing in a log that is whole."""
+"""An audit finds deliberate damage, and nothing in a log without damage."""
 
 import json
 from pathlib import Path

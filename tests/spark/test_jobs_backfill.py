@@ -52,7 +52,7 @@ def test_a_run_is_sent_once(
 
 
 def test_the_transaction_itself_knows_its_run(broker: Broker, topics: Topics, topic: str) -> None:
-    """Two that have both looked before either was done: the second finds the marker of the first."""
+    """Two runs that check before either is done: the second finds the marker of the first."""
     given = {"kafka.bootstrap.servers": broker.bootstrap, "topic": topic, "delivery": "exactly-once"}
     settings = write_settings(given | {"transactional.id": f"id-{topic}", "runId": "1"}, is_stream=False)
     commit_job(settings, [])

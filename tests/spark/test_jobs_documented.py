@@ -43,7 +43,7 @@ def test_the_examples(
     )
     for name, command in COMMANDS.items():
         words = shlex.split(command.replace("\\\n", " ").replace("./data", str(broker.data_dir)))
-        # The same cluster plays both, which --rename allows.
+        # The same cluster is source and target, which --rename allows.
         words = [broker.bootstrap if word in ("localhost:9092", "localhost:9093") else word for word in words]
         assert main(words) == 0, name
         printed = capsys.readouterr().out

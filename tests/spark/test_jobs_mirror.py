@@ -1,4 +1,4 @@
-"""A mirror copies each record once, wherever it is stopped, and groups go on where they were."""
+"""A mirror copies each record once, wherever it is stopped, and groups go on at the right record."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,7 +37,7 @@ def copies(target: Broker) -> Iterator[Topics]:
 
 
 def committed(broker: Broker, topic: str, partition: int = 0, start: int = 0) -> list[Any]:
-    """What a reader of committed records sees from an offset on."""
+    """The records that a consumer with read_committed sees from an offset on."""
     where = TopicPartition(topic, partition)
     settings = {"bootstrap.servers": broker.bootstrap, "isolation.level": "read_committed"}
     with barnabas.Consumer(settings | {"enable.auto.commit": False}) as consumer:
@@ -69,7 +69,8 @@ def test_records_topics_and_groups(
         groups=("reader", "done"),
     )
     first = TopicPartition(topic, 0)
-    # Of partition 0, offsets 0 to 4, 7 and 8 are committed records: the reader has 3, 4, 5 and 6 left.
+    # In partition 0 the offsets 0 to 4, 7 and 8 are committed records; the values 3, 4, 5 and 6 are not read
+    # yet.
     topics.admin.alter_consumer_group_offsets("reader", {first: 3})
     topics.admin.alter_consumer_group_offsets("done", {first: 10})
     done = mirror_once(spark, mirror)
@@ -90,7 +91,8 @@ def test_records_topics_and_groups(
     assert copies.committed("reader") == {TopicPartition(copy, 0): 3}
     assert copies.committed("done") == {TopicPartition(copy, 0): 8}
 
-    # Stopped after the transaction and before Spark's note of it, a batch comes again, and writes nothing.
+    # If the query stops after the transaction and before Spark's commit, the batch comes again and writes
+    # nothing.
     newest = max((tmp_path / "checkpoint" / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
     newest.unlink()
     topics.put(topic, [b"7"])
@@ -111,7 +113,7 @@ def test_a_topic_is_not_copied_into_itself(
 
 
 def test_what_is_known_of_compacted_topics() -> None:
-    """Nothing can be counted there: a group goes back to where both sides met."""
+    """Records cannot be counted there: a group goes back to the last corresponding offset."""
     partition, copy = TopicPartition("table", 0), TopicPartition("copy", 0)
     history: History = {}
     assert added(history, [Meeting(partition, copy, 10, 11)]) == [Meeting(partition, copy, 10, 11, 0)]

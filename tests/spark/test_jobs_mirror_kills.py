@@ -1,4 +1,4 @@
-"""A mirror that is killed again and again, while records come in, copies each of them once and in order."""
+"""A mirror that is killed repeatedly while records arrive copies each of them once and in order."""
 
 import random
 import subprocess

@@ -1,4 +1,5 @@
-"""Pipelines on a real Spark: files that run, rows that are put aside, runs that go on where they stopped."""
+"""Pipelines on a real Spark: files that run, rows that are quarantined, runs that go on where they
+stopped."""
 
 import json
 import uuid
@@ -64,7 +65,7 @@ def order(number: int, amount: float, hour: int = 9) -> bytes:
 
 @pytest.fixture
 def write(broker: Broker, topics: Any, tmp_path: Path) -> Callable[[str], tuple[Path, str]]:
-    """Write a pipeline's file for a topic of its own."""
+    """Write a pipeline's file for a new topic."""
 
     def write(text: str) -> tuple[Path, str]:
         topic = f"p-{uuid.uuid4().hex[:10]}"

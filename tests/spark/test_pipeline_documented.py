@@ -1,4 +1,4 @@
-"""The pipeline of docs/pipelines.md runs as it stands there."""
+"""The pipeline of docs/pipelines.md runs as it is written there."""
 
 import json
 import re

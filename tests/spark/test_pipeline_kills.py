@@ -22,7 +22,7 @@ SOURCE, COPY = "events", "copies"
 KEYS = 17
 BATCH_ROWS = 100
 WAIT_SECONDS = 300.0
-# Spark's Python processes may be late on a busy machine; the command then says so and ends.
+# Spark's Python processes may be too slow on a busy machine; the command then ends with that error.
 LAST_RUNS_MAX = 4
 PIPELINE = """\
 name: killed
@@ -44,7 +44,7 @@ sinks:
   - {{from: events, topic: copies, key: id}}
 """
 QUERIES = 5
-# Libraries warn of themselves; connections to SQLite are closed by the collector.
+# Libraries give warnings, and the garbage collector closes connections to SQLite.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -98,7 +98,7 @@ class Stage:
             time.sleep(0.05)
 
     def finish(self) -> None:
-        """Let the pipeline do all that is left, and end."""
+        """Let the pipeline process everything that is left, and end."""
         for _ in range(LAST_RUNS_MAX):
             if self.driver.start([*self._command, "--once"]).wait(WAIT_SECONDS) == 0:
                 return

@@ -97,7 +97,7 @@ def test_a_broker_that_stays_away_fails_the_batch_and_it_is_written_later(
 
 
 def commit_until_it_holds(query: Query, batch: int, tasks: list[Any]) -> None:
-    """As Spark and its user do: what fails is started again from the checkpoint."""
+    """As Spark and its user do: after a failure, start again from the checkpoint."""
     for _ in range(ATTEMPTS_MAX):
         try:
             query.run(batch, *tasks)
@@ -108,7 +108,7 @@ def commit_until_it_holds(query: Query, batch: int, tasks: list[Any]) -> None:
 
 
 def survive(broker: Broker, topic: str, kills: int) -> None:
-    """Batch after batch, while the broker is killed at random moments."""
+    """Run batches while the broker is killed at random moments."""
     choose = random.Random()
     query = Query(options_of(broker, topic))
     done = threading.Event()

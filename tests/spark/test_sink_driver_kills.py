@@ -1,5 +1,5 @@
 """Real drivers, tasks and brokers are killed (SIGKILL) at random moments while a query copies a topic,
-exactly once. The judge reads the copy with read_committed: every number is there, once."""
+exactly once. The test reads the copy with read_committed: every number is there once."""
 
 import random
 import sys
@@ -17,11 +17,11 @@ from barnabas.testing import Broker
 
 JOB = Path(__file__).with_name("sink_job.py")
 BATCH_ROWS = 100
-# How tasks hand their rows over: in messages, in files, or as it comes, for this is half of a batch.
+# How tasks pass their rows: in messages, in files, or in both, since this is half of a batch.
 IN_MESSAGES, IN_FILES, EITHER = 1 << 20, 1, BATCH_ROWS * 5
 WAIT_SECONDS = 300
 SOURCE, TARGET = "numbers", "copy"
-# A query that fails because of a kill is started again; so often it fails for another reason.
+# A query that fails because of a kill is started again; after so many failures there is another reason.
 STARTS_BEYOND_KILLS_MAX = 5
 
 

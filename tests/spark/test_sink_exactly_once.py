@@ -28,7 +28,7 @@ STEPS = ("fence", "marker", "begin", "produce", "mark", "end")
 
 
 class Killed(BaseException):
-    """The driver is gone: nothing of it runs any more, no handler of errors either."""
+    """The driver is killed: none of its code runs any more, not even error handlers."""
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def seen(topics: Topics, topic: str) -> Callable[[], list[int]]:
 
 
 def die(monkeypatch: pytest.MonkeyPatch, step: str, *, after: bool, error: type[BaseException]) -> None:
-    """Have the next commit end before or after a step."""
+    """Make the next commit end before or after a step."""
     real = getattr(Publisher, step)
 
     def step_and_die(self: Publisher, *arguments: Any) -> Any:
@@ -92,7 +92,7 @@ def test_a_driver_that_dies_at_any_step_leaves_all_or_nothing(
             query.commit(messages, 1)
         query.writer().abort(messages, 1)
     restarted = Query(exact)
-    # What the tasks make of the batch may be something else by now: who wrote first counts.
+    # The tasks may produce other rows now: the first written batch counts.
     restarted.run(1, [numbers(4, 12)])
     restarted.run(2, [numbers(12, 14)])
     assert seen() == list(range(14))
@@ -104,7 +104,7 @@ def test_a_driver_that_dies_at_any_step_leaves_all_or_nothing(
 def test_a_driver_that_is_killed_at_any_step_leaves_all_or_nothing(
     step: str, when: str, exact: dict[str, str], seen: Callable[[], list[int]]
 ) -> None:
-    """The same with a process that ends for good, and its connections with it."""
+    """The same with a real process that ends, with its connections."""
     command = [sys.executable, "-m", "tests.spark.dying_driver"]
     command += [exact["kafka.bootstrap.servers"], exact["topic"], step, when]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
@@ -129,7 +129,7 @@ def test_readers_need_not_wait_for_a_transaction_that_failed(
 def test_of_two_drivers_the_older_one_is_fenced(
     exact: dict[str, str], seen: Callable[[], list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The older one stops before each of its steps for so long that the newer one writes the batch."""
+    """The older driver stops before each of its steps until the newer one has written the batch."""
     for number, step in enumerate(("begin", "produce", "mark", "end")):
         old, new = Query(exact), Query(exact)
         batch = [numbers(number * 10, number * 10 + 10)]
@@ -155,7 +155,7 @@ def test_of_two_drivers_the_older_one_is_fenced(
 def test_a_zombie_cannot_write_after_the_marker_was_read(
     exact: dict[str, str], seen: Callable[[], list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It fences first and looks then: were it the other way round, both would write."""
+    """The sink fences before it reads the marker: in the other order, both would write."""
     old, new = Query(exact), Query(exact)
     messages = old.write([numbers(0, 10)])
     real = Publisher.fence

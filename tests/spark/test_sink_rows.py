@@ -1,4 +1,4 @@
-"""What becomes of rows that are written, and what is refused before a query starts."""
+"""How rows are written, and what is refused before a query starts."""
 
 import pyarrow as pa
 import pytest
@@ -89,7 +89,7 @@ def test_a_row_that_cannot_be_written_fails_the_task(topics: Topics, sink: dict[
     with pytest.raises(KafkaError) as caught:
         run_job(sink, [rows(value=pa.array(["x" * 2_000_000]))])
     assert caught.value.code is ErrorCode.MESSAGE_TOO_LARGE
-    # Somebody may just be adding partitions: for these it waits.
+    # The sink waits for a partition that does not exist, since it may just be added.
     impatient = {**sink, "kafka.max.block.ms": "500"}
     with pytest.raises(KafkaError, match=r"within max\.block\.ms"):
         run_job(impatient, [rows(value=pa.array(["x"]), partition=pa.array([7], pa.int32()))])

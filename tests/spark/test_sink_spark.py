@@ -1,5 +1,4 @@
-"""The sink on a real Spark: batch and streaming, restarts from a checkpoint, what is told when it is
-refused."""
+"""The sink on a real Spark: batch and streaming, restarts from a checkpoint, and errors."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -30,7 +29,7 @@ def exact(sink: dict[str, str], target: str) -> dict[str, str]:
 
 
 def copy(frame: "DataFrame", options: dict[str, str], checkpoint: str) -> list[Any]:
-    """All that there is now; gives Spark's reports of the batches."""
+    """Copy everything there is now; returns Spark's reports of the batches."""
     writer = frame.writeStream.format("barnabas").options(**options)
     return run_to_its_end(writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start)
 
@@ -69,13 +68,13 @@ def test_a_stream_is_written_once_over_restarts_and_lost_commits(
     frame = stream(startingOffsets="earliest", maxOffsetsPerTrigger="24", columns="key,value")
     assert [report["numInputRows"] for report in copy(frame, exact, str(checkpoint))] == [24, 24, 12]
     assert committed_values(topics, target) == list(range(60))
-    # Spark did not get to note its last batch: it is tried again.
+    # Spark could not commit its last batch: the batch is tried again.
     for path in (checkpoint / "commits").glob("*2*"):
         path.unlink()
     topics.numbers(topic, 60, 70)
     copy(frame, exact, str(checkpoint))
     assert committed_values(topics, target) == list(range(70))
-    # A new checkpoint would write all again.
+    # With a new checkpoint everything would be written again.
     with pytest.raises(StreamingQueryException, match="onForeignMarker=replace"):
         copy(frame, exact, str(tmp_path / "another"))
     assert committed_values(topics, target) == list(range(70))

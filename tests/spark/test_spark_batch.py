@@ -1,4 +1,5 @@
-"""Batch queries on a real Spark: the format is found by itself, and gives what the stock connector would."""
+"""Batch queries on a real Spark: Spark finds the format, and the result is that of Spark's Kafka
+connector."""
 
 import datetime
 from typing import TYPE_CHECKING, Any
@@ -65,7 +66,7 @@ def test_decoded_columns(spark: "SparkSession", topics: Topics, topic: str, opti
     letters = topics.make(f"{topic}-dlq", 1)
     decoding = {"decode": "json", "badRecords": f"dlq:{letters}"}
     found = load(spark, options | decoding, "id long, at timestamp, tags array<string>, _offset long")
-    # Not sorted by Spark: it would read the source twice, and send the letter twice.
+    # Spark must not sort the rows: it would read the source twice and send the dead letter twice.
     first, second = sorted(found.collect(), key=lambda row: row.id)
     assert (first.id, first.tags, first._offset) == (1, ["a"], 0)
     assert first.at.replace(tzinfo=None) == datetime.datetime(2024, 1, 2, 3, 4, 5)

@@ -1,4 +1,4 @@
-"""The same through Spark Connect, where the client has no JVM at hand and the server finds the format."""
+"""Queries through Spark Connect: the client has no JVM, and the server finds the format."""
 
 import os
 import subprocess

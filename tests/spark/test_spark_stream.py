@@ -17,7 +17,7 @@ Stream = Callable[..., "DataFrame"]
 
 
 class Collected:
-    """A sink that keeps the numbers of each batch, and fails when it is told to."""
+    """A sink that stores the numbers of each batch and fails on request."""
 
     def __init__(self) -> None:
         self.batches: dict[int, list[int]] = {}
@@ -35,7 +35,7 @@ class Collected:
 
 
 def run(frame: "DataFrame", sink: Collected, checkpoint: str) -> list[Any]:
-    """All that there is now, in batches; gives Spark's reports of them."""
+    """Read everything there is now, in batches; returns Spark's reports."""
     writer = frame.writeStream.foreachBatch(sink).option("checkpointLocation", checkpoint)
     return run_to_its_end(writer.trigger(availableNow=True).start)
 
@@ -63,7 +63,7 @@ def test_a_first_batch_that_fails_loses_nothing(
 ) -> None:
     topics.numbers(topic, 0, 100)
     sink = Collected()
-    # A place that is another one by the time of the restart.
+    # A start that is at another offset after the restart.
     begin = {"startingOffsets": "-5"}
     sink.fails = True
     with pytest.raises(StreamingQueryException, match="out of order"):

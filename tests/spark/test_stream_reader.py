@@ -21,7 +21,7 @@ EARLIEST = {"startingOffsets": "earliest"}
 
 
 class Query:
-    """What Spark keeps of a query: the offsets it has written down, and which batches are done."""
+    """What Spark stores of a query: the offsets of its batches, and which batches are done."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -33,7 +33,7 @@ class Query:
         self.reader = stream_reader(self.options)
 
     def plan(self) -> bool:
-        """Ask for the end of the next batch; false when there is nothing new."""
+        """Ask for the end of the next batch; False if there is nothing new."""
         assert self.done == len(self.planned)
         start = self.start()
         end = self.reader.latestOffset(start, self.reader.getDefaultReadLimit())
@@ -290,7 +290,7 @@ def test_random_crashes_lose_and_repeat_nothing(
         elif action == "run" and query.done < len(query.planned):
             planned = query.reader.partitions(query.start(), query.planned[query.done])
             if chance.random() < 0.5:
-                # Killed when all was read, and before Spark wrote that down.
+                # Killed when everything was read, but before Spark stored that.
                 lost = values(rows_of(query.reader, planned))
                 query.restart()
                 assert values(rows_of(query.reader, planned)) == lost

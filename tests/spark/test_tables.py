@@ -1,4 +1,5 @@
-"""Streams into tables on a real Spark: appended by tasks, upserted on the driver, replayed unnoticed."""
+"""Streams to tables on a real Spark: appended by tasks, upserted on the driver, and replayed without
+repeats."""
 
 import shutil
 from collections.abc import Callable
@@ -52,7 +53,7 @@ def test_appended_once_also_when_a_batch_is_replayed(
     run(target, "1 tea", "2 coffee")
     run(target, "3 tea")
     assert store_of(target).count() == 3
-    # Spark forgets that the last batch was committed, as when it is killed before it could note it.
+    # Spark does not know that the last batch was committed, as if it were killed before it could store that.
     commits = tmp_path / "checkpoint" / "commits"
     newest = max(
         (path for path in commits.iterdir() if path.name.isdecimal()), key=lambda path: int(path.name)

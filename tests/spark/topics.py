@@ -1,4 +1,4 @@
-"""Topics for tests of the data source: made, filled, grown and cut by our own clients."""
+"""Topics for tests of the data source: our own clients create, fill, extend and truncate them."""
 
 from collections.abc import Iterable, Sequence
 from types import TracebackType
@@ -35,7 +35,7 @@ class Topics:
 
     def grow(self, topic: str, partitions: int) -> None:
         self.admin.create_partitions({topic: partitions})
-        # One that does not know of the new partitions would refuse to write to them.
+        # A producer that does not know the new partitions would refuse to write to them.
         self._producer.close()
         self._producer = barnabas.Producer(bootstrap_servers=self.bootstrap, linger_ms=0)
 
@@ -54,7 +54,7 @@ class Topics:
             producer.begin_transaction()
             for value in values:
                 producer.send(topic, value, partition=0)
-            # An abort would throw away what was not sent yet.
+            # An abort would drop records that are not sent yet.
             producer.flush()
             if commits:
                 producer.commit_transaction()
@@ -62,7 +62,7 @@ class Topics:
                 producer.abort_transaction()
 
     def cut(self, topic: str, before: int, partition: int = 0) -> None:
-        """What retention does: the records before an offset are gone."""
+        """Delete the records before an offset, as retention does."""
         self.admin.delete_records({TopicPartition(topic, partition): before})
 
     def committed(self, group: str) -> dict[TopicPartition, int]:

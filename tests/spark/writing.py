@@ -44,8 +44,8 @@ def _task(writer: Any, batches: Rows) -> Any:
 
 
 class Query:
-    """A streaming query that writes: `run` is a batch of it, of which every element is a task's rows. Its
-    `name` is its id, as the checkpoint keeps it over restarts."""
+    """A streaming query that writes: `run` writes a batch; each element has the rows of a task. Its `name` is
+    its id, which the checkpoint keeps over restarts."""
 
     def __init__(
         self, options: Mapping[str, str], schema: pa.Schema | None = None, name: str = "query-1"
@@ -73,7 +73,7 @@ class Query:
 
 @contextmanager
 def task_context(query: str, batch: int) -> Iterator[None]:
-    """What Spark tells the tasks of a batch."""
+    """The properties that Spark sets for the tasks of a batch."""
     context = TaskContext._getOrCreate()
     context._localProperties = {
         QUERY_PROPERTY: query,
@@ -94,7 +94,7 @@ def run_job(options: Mapping[str, str], *tasks: Rows) -> None:
 
 
 def committed_records(bootstrap: str, topic: str, partitions: int = 2) -> list[Any]:
-    """What a reader with read_committed sees now, partition by partition."""
+    """The records that a consumer with read_committed sees now, partition by partition."""
     where = [TopicPartition(topic, partition) for partition in range(partitions)]
     with barnabas.Consumer(
         bootstrap_servers=bootstrap, enable_auto_commit=False, isolation_level="read_committed"
@@ -104,11 +104,11 @@ def committed_records(bootstrap: str, topic: str, partitions: int = 2) -> list[A
         ends = consumer.end_offsets(where)
         found: list[Any] = []
         while any(consumer.position(each) < ends[each] for each in where):
-            # Markers of transactions move the position, and are no records to wait for.
+            # Transaction markers move the position but are not records.
             found += consumer.poll(0.1)
         return sorted(found, key=lambda record: (record.partition, record.offset))
 
 
 def committed_values(topics: Topics, topic: str, partitions: int = 2) -> list[int]:
-    """The numbers that a reader with read_committed sees now, sorted."""
+    """The numbers that a consumer with read_committed sees now, sorted."""
     return sorted(int(record.value) for record in committed_records(topics.bootstrap, topic, partitions))

@@ -1,4 +1,4 @@
-"""Spark's own Kafka connector works against our broker: batch, stream, sink, and what it asks of offsets."""
+"""Spark's own Kafka connector works against our broker: batch, stream, sink, and its requests for offsets."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ def numbers(frame: "DataFrame") -> list[int]:
 
 
 def run(frame: "DataFrame", path: Path, checkpoint: Path) -> None:
-    """One batch of all there is, to its end."""
+    """Run one batch with everything there is, to its end."""
     writer = frame.writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
     query = writer.option("path", str(path)).trigger(availableNow=True).start()
     assert query.awaitTermination(120)

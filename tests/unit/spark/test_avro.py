@@ -39,7 +39,7 @@ PERSON = {
     "namespace": "shop",
     "fields": [{"name": "name", "type": "string"}],
 }
-# What a writer without a registry needs: all in one.
+# A writer without a registry needs all types in one schema.
 WHOLE = SECOND | {"fields": [*SECOND["fields"][:2], {"name": "buyer", "type": PERSON}]}
 
 
@@ -75,7 +75,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Not to the test's output."""
+        """Do not print requests."""
 
 
 @pytest.fixture

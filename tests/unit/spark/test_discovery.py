@@ -1,4 +1,4 @@
-"""Spark imports every module named pyspark_*, and one that fails hides all the others: ours must not."""
+"""Spark imports every module named pyspark_*, and one that fails hides all others: ours must not fail."""
 
 import subprocess
 import sys

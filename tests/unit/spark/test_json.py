@@ -1,4 +1,4 @@
-"""JSON values as columns: what reading many at once gives is what reading each alone gives."""
+"""JSON values as columns: reading many values at once gives the same as reading each alone."""
 
 import datetime
 import decimal

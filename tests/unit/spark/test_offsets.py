@@ -1,4 +1,4 @@
-"""Offsets in checkpoints, and how the first batch of a query remembers its beginning."""
+"""Offsets in checkpoints, and how the end of the first batch contains its beginning."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What the options of the data source accept, and what they say to those who write them wrong."""
+"""What the options of the data source accept, and the errors for wrong ones."""
 
 from pathlib import Path
 from typing import Any

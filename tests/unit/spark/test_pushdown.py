@@ -1,4 +1,4 @@
-"""What filters say about the offsets to read."""
+"""Filters as bounds of the offsets to read."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Parts of the sink that need no broker: stamps on batches, places of files."""
+"""Parts of the sink that need no broker: stamps on batches, and staged files."""
 
 import os
 import stat

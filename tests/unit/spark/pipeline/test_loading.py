@@ -1,4 +1,4 @@
-"""A pipeline's file: what it may say, and that what is wrong is told with its line and a remedy."""
+"""Files of pipelines: what they may contain, and errors with their line and what to do."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -116,7 +116,7 @@ def test_the_same_in_python(write: Write) -> None:
     assert load(path) == load(write(SMALL))
 
 
-# What stands in SMALL, what is written in its place, and what is told: its line and the sentence.
+# A text in SMALL, its replacement, and the error: its line and the sentence.
 STEPS = "steps:\n  - "
 MISTAKES = (
     ("topic: orders}", "topc: orders}", "4: source orders has no field 'topc'; did you mean topic?"),

@@ -1,4 +1,4 @@
-"""Rows for tests of tables, and the way they take into one without Spark."""
+"""Rows for tests of tables, and how they are written without Spark."""
 
 import pyarrow
 
@@ -15,7 +15,7 @@ def orders(*rows: tuple[int, str, float]) -> pyarrow.Table:
 
 
 def written(target: TableTarget, rows: pyarrow.Table) -> list[DataFile]:
-    """Files as Spark's tasks write them, after the driver has made the table."""
+    """Files as Spark's tasks write them, after the driver has created the table."""
     store = store_of(target)
     fitting = fitting_of(store.schema(), rows.schema, evolve=target.evolve)
     store.prepare(fitting)

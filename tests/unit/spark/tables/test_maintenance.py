@@ -1,5 +1,5 @@
-"""Tables of each format looked after: nothing that a reader or a query needs is lost, also while they are
-written into."""
+"""Maintenance of tables of each format: nothing that a reader or a query needs is lost, even while a query
+writes."""
 
 import shutil
 import threading
@@ -16,7 +16,7 @@ from barnabas.spark.tables.store import maintain, store_of, upsert
 from barnabas.spark.tables.target import Conflict, Mark, TableError, TableTarget
 
 FORMATS = ("delta", "iceberg", "parquet")
-# What libraries warn of themselves; connections to SQLite are closed by the collector.
+# Libraries give warnings, and the garbage collector closes connections to SQLite.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -40,7 +40,7 @@ def test_rows_and_marks_stay(target: TableTarget) -> None:
         maintain(target, keep_days=0)
         assert [row["id"] for row in rows_of(target)] == [0, 1, 2, 3]
         assert store_of(target).last_batch("query") == 3
-    # A batch that Spark runs again is known; the next one is not.
+    # A batch that Spark repeats is recognized; the next one is new.
     fill(target, 5)
     assert [row["id"] for row in rows_of(target)] == [0, 1, 2, 3, 4]
 
@@ -91,7 +91,7 @@ def test_what_batches_left_in_the_metadata_is_dropped(tmp_path: Path, format_: s
 
 
 def test_files_that_no_commit_names_are_swept_when_they_are_old(target: TableTarget) -> None:
-    # The second is a batch that comes twice: its files are left behind.
+    # The second batch comes twice: its files are unused.
     for _ in range(2):
         append(target, orders((1, "tea", 2.5)), Mark("query", 0))
     maintain(target, keep_days=1)
@@ -130,7 +130,7 @@ def test_there_is_no_table_yet(target: TableTarget) -> None:
 def maintain_until(done: threading.Event, target: TableTarget, failed: list[BaseException]) -> None:
     try:
         while not done.is_set():
-            # These batches take no time, so that it may never be the first to change the table.
+            # These batches are so fast that maintenance may never be the first to change the table.
             with suppress(Conflict):
                 maintain(target, keep_days=1)
     except BaseException as error:
@@ -139,7 +139,7 @@ def maintain_until(done: threading.Event, target: TableTarget, failed: list[Base
 
 
 def while_maintained(target: TableTarget, batches: int, write: "Write") -> None:
-    """Write batches while somebody else looks after the table all the time."""
+    """Write batches while another thread maintains the table all the time."""
     write(0)
     done, failed = threading.Event(), list[BaseException]()
     other = threading.Thread(target=maintain_until, args=(done, target, failed))
@@ -187,7 +187,7 @@ def test_a_table_is_looked_after_while_a_query_upserts(tmp_path: Path, format_: 
 
 
 def test_two_drivers_that_commit_the_same_batch_at_once(target: TableTarget) -> None:
-    """One that was thought dead, and the one that took its place."""
+    """One driver seemed to be dead, and another has replaced it."""
     failed: list[BaseException] = []
 
     def commit(batch: int, meeting: threading.Barrier) -> None:

@@ -1,4 +1,5 @@
-"""Tables of each format, without Spark: batches are there whole, once; columns fit or find a place beside."""
+"""Tables of each format, without Spark: batches are complete and there once; columns fit or get another
+column."""
 
 import warnings
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ FORMATS = ("delta", "iceberg", "parquet")
 
 @pytest.fixture(autouse=True)
 def _quiet_libraries() -> Iterator[None]:
-    """pyiceberg and SQLAlchemy warn of themselves; connections to SQLite are closed by the collector."""
+    """pyiceberg and SQLAlchemy give warnings, and the garbage collector closes connections to SQLite."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
