@@ -20,7 +20,7 @@ from barnabas.metadata.records import ConfigRecord, MetadataRecord, RemoveTopicR
 DEFAULT = -1
 # As in Kafka: one request becomes one atomic append, so its size has a limit.
 PARTITIONS_PER_REQUEST_MAX = 10_000
-# One change of the metadata creates about so many partitions, so that none keeps the broker for long.
+# About the most partitions in one change of the metadata, so that no change blocks the broker for long.
 PARTITIONS_PER_PORTION = 50
 RESERVED_NAMES = frozenset({"__cluster_metadata"})
 
@@ -75,7 +75,7 @@ CreateResults: TypeAlias = dict[str, CreatedTopic | KafkaError]
 
 
 def portions_to_create(topics: Sequence[NewTopic], rules: TopicRules) -> Iterator[Sequence[NewTopic]]:
-    """The topics in portions that are created quickly; POLICY_VIOLATION if they are too many in all."""
+    """The topics in portions that are created quickly; POLICY_VIOLATION if there are too many partitions."""
     _check_request_size(sum(_wanted_partitions(topic, rules) for topic in topics))
     portion: list[NewTopic] = []
     room = PARTITIONS_PER_PORTION
@@ -92,8 +92,10 @@ def portions_to_create(topics: Sequence[NewTopic], rules: TopicRules) -> Iterato
 def create_topics(
     image: MetadataImage, topics: Sequence[NewTopic], rules: TopicRules, taken: dict[str, str] | None = None
 ) -> Decision[CreateResults]:
-    """One answer per name; a name given more than once fails. `taken` has names of the same request that are
-    not in the image, by the key under which others collide with them; this adds its own."""
+    """One answer per name; a name that is given more than once fails.
+
+    `taken` has the topics of earlier portions of the request, by their collision key; new topics are
+    added."""
     results: CreateResults = {}
     records: list[MetadataRecord] = []
     taken = {} if taken is None else taken
