@@ -66,7 +66,9 @@ LEFT_OVER = cython.declare(cython.int, -3)
 
 @cython.cclass
 class BinaryColumn:
-    """A growing column of bytes: end offsets, a validity bit per row, the bytes; Arrow's after trim()."""
+    """A growing column of bytes: end offsets, a validity bit for each row, the bytes.
+
+    After trim() these are the buffers of an Arrow column."""
 
     rows = cython.declare(cython.Py_ssize_t, visibility="readonly")
     nulls = cython.declare(cython.Py_ssize_t, visibility="readonly")
@@ -84,7 +86,7 @@ class BinaryColumn:
         self.data = bytearray()
 
     def trim(self) -> None:
-        """Give back the room that was not needed."""
+        """Remove the room that was not needed."""
         del self.ends[self.rows + 1 :]
         del self.bits[(self.rows + 7) // 8 :]
         del self.data[self.size :]
@@ -194,7 +196,7 @@ class ColumnBuffers:
         return self.next_offset
 
     def trim(self) -> None:
-        """Give back the room that was not needed: the columns are then Arrow's."""
+        """Remove the room that was not needed: after this the columns are those of Arrow."""
         for column in (self.keys, self.values, self.header_names, self.header_values):
             if column is not None:
                 column.trim()
@@ -242,7 +244,7 @@ def _is_out_of_range(columns: ColumnBuffers, record: Record) -> cython.bint:
 @cython.cfunc
 @cython.exceptval(check=False)
 def _find_rows(columns: ColumnBuffers) -> tuple[cython.int, cython.Py_ssize_t]:
-    """Find the next records, at most STEP, and move behind them: (why it ended, rows found)."""
+    """Find the next records, at most STEP, and move after them: (why it ended, rows found)."""
     error: cython.int
     cost: Long
     offset: Long
@@ -343,7 +345,7 @@ def _grow(columns: ColumnBuffers, buffer: bytearray, needed: Size, added: Size) 
 
 @cython.cfunc
 def _lengthen(columns: ColumnBuffers, numbers: object, needed: Size, added: Size) -> object:
-    """As _grow, for an array of numbers."""
+    """Like _grow, for an array of numbers."""
     if needed > len(numbers):
         needed += max(needed // 2, cython.cast(Size, added * columns.ahead))
         if cython.compiled:

@@ -38,7 +38,7 @@ Row = cython.struct(
 
 @cython.cclass
 class BytesInput:
-    """A column of bytes: row `i` is at place `first` + i of the buffers. No `bits` means no nulls."""
+    """A column of bytes: row `i` is element `first` + i of the buffers. Without `bits` there are no nulls."""
 
     ends_memory: cython.const[cython.longlong][::1]
     data_memory: cython.const[cython.uchar][::1]
@@ -92,7 +92,7 @@ def _bounds(column: BytesInput, row: Size) -> tuple[Size, Size]:
 
 
 def largest_row(values: BytesInput, keys: BytesInput | None, rows: Size) -> int:
-    """The bytes of key and value in the row that has most of them."""
+    """The size of key and value of the largest row."""
     row: Size
     _start: Size
     length: Size

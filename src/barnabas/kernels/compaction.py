@@ -125,7 +125,7 @@ def _copy(
 
 @cython.cclass
 class OffsetMap:
-    """The newest offset of each key, at most `limit` keys.
+    """The newest offset of each key, for at most `limit` keys.
 
     `memory` is cleared and has three 8-byte words for each entry. `secret` has two 64-bit numbers."""
 

@@ -1,22 +1,21 @@
-"""Records written as a batch (magic 2) holds them: all at once, or appended one by one to a growing batch,
-with the light futures that a producer gives for them.
+"""Encodes the records of a batch (magic 2): all at once, or one by one into a growing batch, with the futures
+that a producer returns for them.
 
-append() and close() each run as one step under the interpreter's lock: a thread that appends and one that
-closes need no lock of their own, and a record is either in the batch before it is closed or refused."""
+append() and close() each run as one step under the lock of the interpreter: a thread that appends and a
+thread that closes need no lock of their own, and a record is either in the batch before it is closed or
+refused."""
 
 import cython
 
 if cython.compiled:
-    from cython.cimports.barnabas.kernels.shared import append_varint, varint_size
+    from cython.cimports.barnabas.kernels.shared import HEADER_SIZE, append_varint, varint_size
 else:
-    from barnabas.kernels.shared import append_varint, varint_size
-
-HEADER_SIZE = 61
+    from barnabas.kernels.shared import HEADER_SIZE, append_varint, varint_size
 
 
 @cython.cfunc
 @cython.inline
-def _put_bytes(out: bytearray, value: object) -> cython.void:
+def _append_bytes(out: bytearray, value: object) -> cython.void:
     if value is None:
         out.append(1)
     else:
@@ -26,21 +25,21 @@ def _put_bytes(out: bytearray, value: object) -> cython.void:
 
 @cython.cfunc
 def _encoded_headers(headers: object) -> bytearray:
-    """The number of the headers and the headers, as they end a record."""
+    """The end of a record: the number of headers, then the headers."""
     out: bytearray = bytearray()
     append_varint(out, len(headers))
     for name, value in headers:
-        _put_bytes(out, name.encode("utf-8", "surrogateescape"))
-        _put_bytes(out, value)
+        _append_bytes(out, name.encode("utf-8", "surrogateescape"))
+        _append_bytes(out, value)
     return out
 
 
 def encode_records(
     records: object, base_timestamp: cython.longlong, offset_deltas: list | None = None
 ) -> bytearray:
-    """The records, given as (timestamp, key, value, headers), one after the other as a batch holds them.
+    """The records of a batch, without its header. Each is given as (timestamp, key, value, headers).
 
-    They are numbered from 0 on, unless offset deltas are given."""
+    Their offset deltas are 0, 1, 2, ... unless others are given."""
     out: bytearray = bytearray()
     body: bytearray = bytearray()
     index: cython.Py_ssize_t
@@ -49,8 +48,8 @@ def encode_records(
         body.append(0)
         append_varint(body, timestamp - base_timestamp)
         append_varint(body, index if offset_deltas is None else offset_deltas[index])
-        _put_bytes(body, key)
-        _put_bytes(body, value)
+        _append_bytes(body, key)
+        _append_bytes(body, value)
         body += _encoded_headers(headers)
         append_varint(out, len(body))
         out += body
@@ -59,7 +58,7 @@ def encode_records(
 
 @cython.cclass
 class RecordFuture:
-    """A record on its way. It shares the outcome of its batch, so making one costs next to nothing."""
+    """The result of one record. It refers to the result of its batch, so making one costs very little."""
 
     batch = cython.declare(object, visibility="readonly")
     index = cython.declare(cython.Py_ssize_t, visibility="readonly")
@@ -68,25 +67,25 @@ class RecordFuture:
     value_size = cython.declare(cython.Py_ssize_t, visibility="readonly")
 
     def result(self, timeout: object = None) -> object:
-        """Where the record was written; waits for it, at most `timeout` seconds. Raises what went wrong."""
+        """Wait at most `timeout` seconds; returns where the record was written, or raises its error."""
         return self.batch.result_of(self, timeout)
 
     def exception(self, timeout: object = None) -> object:
-        """What went wrong, or None; waits as result() does."""
+        """Wait like result(); returns the error, or None."""
         return self.batch.exception_of(self, timeout)
 
     def done(self) -> object:
         return self.batch.is_done_at(self.index)
 
     def add_callback(self, callback: object) -> object:
-        """callback(metadata or None, error or None), called once; at once when the record is done."""
+        """Call callback(metadata or None, error or None) once, immediately if the record is done."""
         self.batch.call_when_done(self, callback)
         return self
 
 
 @cython.cclass
 class RecordBuffer:
-    """The bytes of one open batch: room for its header, then records as they are appended.
+    """The bytes of one open batch: room for its header, then the records.
 
     The first record always fits: a record larger than the capacity gets a batch of its own."""
 
@@ -108,14 +107,18 @@ class RecordBuffer:
     def append(
         self, timestamp: cython.longlong, key: bytes | None, value: bytes | None, headers: object = None
     ) -> RecordFuture | None:
-        """Add a record; None, and nothing added, when the batch is closed or the record does not fit."""
+        """Add a record; returns None and adds nothing if the batch is closed or the record does not fit."""
         out: bytearray = self.data
-        ends: bytearray | None = _encoded_headers(headers) if headers else None
+        encoded_headers: bytearray | None = _encoded_headers(headers) if headers else None
         key_size: cython.Py_ssize_t = -1 if key is None else len(key)
         value_size: cython.Py_ssize_t = -1 if value is None else len(value)
         base: cython.longlong = timestamp if self.count == 0 else self.base_timestamp
         size: cython.Py_ssize_t = 1 + varint_size(timestamp - base) + varint_size(self.count)
-        size += varint_size(key_size) + varint_size(value_size) + (1 if ends is None else len(ends))
+        size += (
+            varint_size(key_size)
+            + varint_size(value_size)
+            + (1 if encoded_headers is None else len(encoded_headers))
+        )
         size += (0 if key is None else key_size) + (0 if value is None else value_size)
         if not self.is_open:
             return None
@@ -131,10 +134,10 @@ class RecordBuffer:
         append_varint(out, value_size)
         if value is not None:
             out += value
-        if ends is None:
+        if encoded_headers is None:
             out.append(0)
         else:
-            out += ends
+            out += encoded_headers
         self.base_timestamp = base
         if self.count == 0 or timestamp > self.max_timestamp:
             self.max_timestamp = timestamp
@@ -148,7 +151,7 @@ class RecordBuffer:
         return future
 
     def adopt(self, data: bytearray, count: int, base_timestamp: int, max_timestamp: int) -> None:
-        """Hold these records, which were encoded elsewhere behind room for a header, and take no more."""
+        """Close the batch with these records, which were encoded elsewhere after room for a header."""
         self.data = data
         self.count = count
         self.base_timestamp = base_timestamp
@@ -156,12 +159,12 @@ class RecordBuffer:
         self.is_open = False
 
     def close(self) -> bool:
-        """Take no more records; False when it was closed before."""
+        """Refuse further records; returns False if the batch was closed before."""
         was_open: cython.bint = self.is_open
         self.is_open = False
         return was_open
 
     def forget_data(self) -> None:
-        """Give the bytes back; the futures stay."""
+        """Release the bytes; the futures stay valid."""
         self.is_open = False
         self.data = bytearray()

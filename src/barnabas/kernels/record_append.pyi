@@ -1,7 +1,6 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-HEADER_SIZE: int
 _Header = tuple[str, bytes | None]
 
 def encode_records(

@@ -1,12 +1,11 @@
-"""Records of a batch (magic 2) for consumers, as ConsumerRecord objects, and as rows for everybody else.
+"""Records of a batch (magic 2): as ConsumerRecord objects for consumers, as rows for all others.
 
-A header is (name, value or None); names are text, with bytes that are not UTF-8 kept by surrogateescape, so
-that what was read is written back unchanged.
+A header is (name, value or None). Names are text; bytes that are not UTF-8 are kept by surrogateescape, so
+that writing them gives the same bytes.
 
-A cursor reads batch after batch, decompressed already, each in as many calls as its reader likes: between
-two calls it stands before the next record. Malformed bytes raise ValueError, and nothing is read beyond
-their end. What a deserializer raises goes through, with the cursor still before the record that it was
-raised for."""
+A cursor reads one decompressed batch after the other, each in as many calls as the caller likes: between two
+calls its position is before the next record. Malformed bytes raise ValueError, and nothing is read beyond
+their end. An exception of a deserializer is passed on, with the cursor still before that record."""
 
 import cython
 
@@ -40,12 +39,12 @@ LONG_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 NO_HEADERS: tuple = ()
 
 
-# Not for the garbage collector: a record refers to nothing that refers to it, and it comes by the million.
+# Not tracked by the garbage collector: records are many, and nothing in a record refers back to it.
 @cython.no_gc
 @cython.freelist(512)
 @cython.cclass
 class ConsumerRecord:
-    """A record as it is read. Key and value are what the deserializers made of them, bytes without any."""
+    """A record that was read. Key and value are results of the deserializers, or bytes without one."""
 
     topic = cython.declare(object, visibility="readonly")
     key = cython.declare(object, visibility="readonly")
@@ -66,22 +65,22 @@ class ConsumerRecord:
         offset: int,
         key: object = None,
         value: object = None,
-        **facts: object,
+        **fields: object,
     ) -> None:
-        """A record made by hand, for interceptors and tests; `facts` are the other attributes by name."""
+        """For interceptors and tests; `fields` are the other attributes by name."""
         self.topic = topic
         self.partition = partition
         self.offset = offset
         self.key = key
         self.value = value
-        self.headers = tuple(facts.pop("headers", ()))
-        self.timestamp = facts.pop("timestamp", -1)
-        self.timestamp_type = facts.pop("timestamp_type", 0)
-        self.leader_epoch = facts.pop("leader_epoch", -1)
-        self.serialized_key_size = facts.pop("serialized_key_size", -1)
-        self.serialized_value_size = facts.pop("serialized_value_size", -1)
-        if facts:
-            raise TypeError(f"a record has no {', '.join(facts)}")
+        self.headers = tuple(fields.pop("headers", ()))
+        self.timestamp = fields.pop("timestamp", -1)
+        self.timestamp_type = fields.pop("timestamp_type", 0)
+        self.leader_epoch = fields.pop("leader_epoch", -1)
+        self.serialized_key_size = fields.pop("serialized_key_size", -1)
+        self.serialized_value_size = fields.pop("serialized_value_size", -1)
+        if fields:
+            raise TypeError(f"a record has no attribute {', '.join(fields)}")
 
     def __repr__(self) -> str:
         return (
@@ -93,7 +92,7 @@ class ConsumerRecord:
 @cython.cfunc
 @cython.inline
 def _cut(data: Input, start: cython.Py_ssize_t, length: cython.Py_ssize_t) -> object:
-    """A copy of the bytes there; None for a length below 0."""
+    """A copy of these bytes; None if the length is negative."""
     if length < 0:
         return None
     if cython.compiled:
@@ -158,7 +157,7 @@ class BatchCursor:
         self.next_offset = first_offset
 
     def take(self, out: list, room: cython.Py_ssize_t) -> None:
-        """Append as many records as there are, at most `room`."""
+        """Append the records that are left to `out`, at most `room`."""
         record: ConsumerRecord
         parts: Record = self.parts
         key_deserializer = self.key_deserializer
@@ -241,8 +240,8 @@ def _headers(data: Input, parts: Record) -> tuple:
 
 
 def decode_records(data: bytes, position: int, count: int, base_timestamp: int, base_offset: int) -> list:
-    """Rows of (key, value, headers, timestamp, offset): the `count` records from `position` to the end of
-    `data`, which they must reach exactly."""
+    """Rows of (key, value, headers, timestamp, offset): the `count` records that fill `data` from `position`
+    to its end."""
     cursor: BatchCursor = BatchCursor("", 0)
     out: list = []
     cursor.open(OpenBatch(data, position, len(data), count, base_offset, base_timestamp), -LONG_MAX)

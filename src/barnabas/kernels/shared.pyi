@@ -1,4 +1,3 @@
-HEADER_SIZE: int
 RECORD_ERRORS: tuple[str, ...]
 
 class OpenBatch:

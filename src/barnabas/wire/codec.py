@@ -1,7 +1,7 @@
-"""Frames to messages and back, in both directions: a broker's and a client's.
+"""Decodes frames to messages and encodes messages to frames, for brokers and for clients.
 
-A frame here is what follows the four bytes of its size when read, and starts with them when written. Handlers
-see the newest form of a message only; `reshape` turns the few old forms into it, here.
+A frame that is decoded begins after the four bytes of its size; an encoded frame includes them. Handlers only
+see the newest form of a message; the few old forms are converted here, by `reshape`.
 
 Requests and responses may be lawful and long. `elements_max` limits the array elements of a request, and the
 functions whose names end in _in_portions are generators that yield after every few thousand elements, so that
@@ -56,7 +56,7 @@ __all__ = [
     "encode_response_in_portions",
 ]
 
-# A piece of a frame: bytes, or a slice of a file that the sender copies from where it is.
+# A part of a frame: bytes, or a range of a file, which the sender copies from the file.
 Chunk: TypeAlias = Records
 Frame: TypeAlias = bytes | bytearray | memoryview
 _M = TypeVar("_M", bound=Message)
@@ -82,7 +82,7 @@ class Request(NamedTuple):
 
 
 class UnsupportedApi(WireError):
-    """A well-formed header that names an API or a version we have no schema for."""
+    """A valid header with an API or a version for which there is no schema."""
 
     def __init__(self, header: RequestHeader) -> None:
         super().__init__(f"API {header.api_key} version {header.api_version} is not supported")
@@ -154,12 +154,12 @@ def decode_request_header(frame: Frame, elements_max: int = ELEMENTS_MAX) -> tup
 
     A body whose arrays have more than `elements_max` elements, all together, is refused with a WireError."""
     reader = Reader(frame, elements_max)
-    # The constructors of named tuples are Python; this is theirs without the detour, twice per request.
+    # Faster than the constructor of the named tuple, which is Python.
     return tuple.__new__(RequestHeader, reader.request_header()), reader
 
 
 def decode_request_body(header: RequestHeader, reader: Reader) -> Any:
-    """The message in its newest form. Bytes after it are left alone, as Kafka leaves them."""
+    """The message in its newest form. Bytes after it are ignored, as in Kafka."""
     version = header.api_version
     form = _request_to_read(header.api_key, version)
     if form is None:
@@ -237,7 +237,7 @@ def decode_response(api_key: int, version: int, frame: Frame) -> tuple[int, Any]
 
 
 def encode_message(message: Message, version: int, flexible_from: int) -> bytes:
-    """A message without header or size: the schemas that other messages carry as bytes."""
+    """A message without header and size, such as the subscriptions that other messages have as bytes."""
     writer = Writer(b"")
     try:
         writer.struct(plan_of(type(message), version, version >= flexible_from), message)

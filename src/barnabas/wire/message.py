@@ -1,20 +1,21 @@
-"""What every generated message is: a plain object whose class holds the defaults and the schema rows.
+"""The base of all generated messages: plain objects whose class has the defaults and the schema rows.
 
-No dataclass: making one costs 0.3 ms, a broker imports some 250 of these. Type checkers see dataclasses
-all the same (`dataclass_transform`): fields are keyword arguments, and all have a default."""
+They are not dataclasses, because defining one costs 0.3 ms and a broker imports about 250 messages. Type
+checkers treat them as dataclasses (`dataclass_transform`): fields are keyword arguments, and all have a
+default."""
 
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar, cast, dataclass_transform
 
 from barnabas.kernels.codec import MessageBase
 
-# A version no API reaches: the start of a range that is empty.
+# A version that no API reaches: the start of an empty range of versions.
 NEVER = 32767
-# The class-level default of arrays. Instances never show it: each gets a list of its own.
+# The default of arrays at class level. Instances do not have it: each gets its own list.
 EMPTY: Any = ()
 
 
 class Sized(Protocol):
-    """Bytes that are elsewhere, such as a range of a file: the codec needs their number only."""
+    """Bytes that are elsewhere, such as a range of a file: the codec only needs their number."""
 
     @property
     def size(self) -> int: ...
@@ -24,7 +25,7 @@ Records: TypeAlias = bytes | bytearray | memoryview | Sized
 
 
 class Field(NamedTuple):
-    """One row of a schema: where a field stands on the wire, and in which versions.
+    """One row of a schema: the type of a field, and the versions that have it. Fields are in wire order.
 
     The default is the class attribute of the same name; a tagged field equal to it is not written."""
 
@@ -54,7 +55,7 @@ class Message(MessageBase):
         return all(getattr(self, name) == getattr(other, name) for name in self.NAMES)
 
     def __repr__(self) -> str:
-        """Fields at their default are left out; bytes are counted, not shown: they may be a password's."""
+        """Without fields that have their default. Of bytes it shows only how many: they may be a password."""
         shown = []
         for field in self.FIELDS:
             value, default = getattr(self, field.name), getattr(type(self), field.name)
@@ -75,13 +76,15 @@ def _shown(field: Field, value: Any) -> str:
 
 
 def shared_default(kind: type[_M]) -> _M:
-    """The default of a field that holds a struct: one instance for all owners, so it refuses to change."""
+    """The default of a struct field. All messages share one instance, so it cannot be changed."""
     frozen = type(kind.__name__, (kind,), {"FIELDS": kind.FIELDS})
     default = cast(_M, frozen())
-    # Only now: its constructor had to set the fields.
+    # Only now, because the constructor had to set the fields.
     type.__setattr__(frozen, "__setattr__", _refuse_change)
     return default
 
 
 def _refuse_change(self: Message, name: str, value: object) -> None:
-    raise AttributeError(f"this {type(self).__name__} is a shared default: give its owner a new one instead")
+    raise AttributeError(
+        f"this {type(self).__name__} is a shared default and cannot be changed; assign a new one"
+    )

@@ -1,17 +1,17 @@
-"""Old shapes to the newest and back, for the four APIs whose messages changed form and not just fields.
+"""Old shapes to the newest and back, for the four APIs whose messages changed their structure.
 
-LIFT turns what was read into the newest form, LOWER fills the old fields from it before writing; both work on
-the message they are given. Everything else needs nothing: absent fields read as their defaults, and
-fields a version lacks are not written.
+LIFT turns a message that was read into the newest form, LOWER fills the old fields from it before writing;
+both change the given message. All other APIs need no reshaping: fields that a version does not have are read
+as their defaults and not written.
 
 DeleteTopics <= 5     names only                          -> topics with name or id
-FindCoordinator <= 3  one key, one answer                 -> a list of keys, a list of answers
+FindCoordinator <= 3  one key, one coordinator            -> a list of keys, a list of coordinators
 LeaveGroup <= 2       one member, its error at the top    -> a list of members, an error each
 OffsetFetch <= 7      one group, its fields at the top    -> a list of groups
 
-AddPartitionsToTxn stays in both forms: clients speak <= 3, brokers among themselves >= 4, and the two answer
-differently. OffsetCommit, OffsetFetch, Fetch and Produce name topics by name in old versions and by id in
-new ones; which of both is set is for the handler to see."""
+AddPartitionsToTxn keeps both forms: clients use <= 3, brokers among themselves >= 4, and the responses
+differ. OffsetCommit, OffsetFetch, Fetch and Produce have topic names in old versions and topic ids in new
+ones; the handlers check which of the two is set."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,14 +19,14 @@ from typing import Any
 from barnabas.kernels.codec import WireError
 from barnabas.wire.messages import delete_topics, find_coordinator, leave_group, offset_fetch
 
-# Changes a message in place; the version matters where one old form had several shapes.
+# Changes a message in place; the version matters if an old form had several shapes.
 Reshape = Callable[[Any, int], None]
 
 
 def _only(items: list[Any], what: str) -> Any:
-    """Old forms have room for one."""
+    """The only item; old forms have room for one."""
     if len(items) != 1:
-        raise WireError(f"this version carries one {what}, not {len(items)}")
+        raise WireError(f"this version can have only one {what}, not {len(items)}")
     return items[0]
 
 
@@ -50,17 +50,17 @@ _COORDINATOR_FIELDS = ("error_code", "error_message", "node_id", "host", "port")
 
 
 def _lift_coordinator(response: Any, version: int) -> None:
-    """The old answer does not repeat the key it is for: it is left empty."""
-    found = find_coordinator.Coordinator()
+    """The old response does not repeat its key: the key stays empty."""
+    coordinator = find_coordinator.Coordinator()
     for name in _COORDINATOR_FIELDS:
-        setattr(found, name, getattr(response, name))
-    response.coordinators = [found]
+        setattr(coordinator, name, getattr(response, name))
+    response.coordinators = [coordinator]
 
 
 def _lower_coordinator(response: Any, version: int) -> None:
-    found = _only(response.coordinators, "coordinator")
+    coordinator = _only(response.coordinators, "coordinator")
     for name in _COORDINATOR_FIELDS:
-        setattr(response, name, getattr(found, name))
+        setattr(response, name, getattr(coordinator, name))
 
 
 def _lift_leave_group(request: Any, version: int) -> None:
@@ -76,7 +76,7 @@ def _lift_left_group(response: Any, version: int) -> None:
 
 
 def _lower_left_group(response: Any, version: int) -> None:
-    """The group's error goes first; without one, the only member's is the answer."""
+    """The error of the group, or without one that of the only member."""
     if response.error_code == 0 and response.members:
         response.error_code = _only(response.members, "member").error_code
 
@@ -94,12 +94,12 @@ def _lift_offset_fetch(request: Any, version: int) -> None:
 def _lower_offset_fetch(request: Any, version: int) -> None:
     group = _only(request.groups, "group")
     request.group_id = group.group_id
-    # The structs of old and new topics differ by name only.
+    # The structs of old and new topics have the same fields.
     request.topics = group.topics
 
 
 def _lift_offsets(response: Any, version: int) -> None:
-    """The old answer does not name its group: the id is left empty."""
+    """The old response does not name its group: the id stays empty."""
     topics = [
         offset_fetch.OffsetFetchResponseTopics(
             name=topic.name,
@@ -114,7 +114,7 @@ def _lift_offsets(response: Any, version: int) -> None:
 
 
 def _lower_offsets(response: Any, version: int) -> None:
-    """Version 1 has no error for the whole group, so there each partition carries it."""
+    """Version 1 has no error for the whole group, so each partition gets it."""
     group = _only(response.groups, "group")
     response.topics = group.topics
     response.error_code = group.error_code

@@ -10,7 +10,8 @@ from tests.unit.kernels.interpreting import interpreted
 
 from barnabas.kernels import arrow_encode as compiled
 from barnabas.kernels.hashing import murmur2
-from barnabas.kernels.record_append import HEADER_SIZE, encode_records
+from barnabas.kernels.record_append import encode_records
+from barnabas.records.batch import HEADER_SIZE
 
 plain = interpreted(compiled)
 BOTH = pytest.mark.parametrize("kernel", [compiled, plain], ids=["compiled", "interpreted"])

@@ -9,6 +9,7 @@ from tests.unit.kernels.interpreting import interpreted
 
 from barnabas.kernels import record_append as compiled
 from barnabas.kernels.record_append import encode_records
+from barnabas.records.batch import HEADER_SIZE
 
 plain = interpreted(compiled)
 MODULES = pytest.mark.parametrize("module", [compiled, plain], ids=["compiled", "interpreted"])
@@ -24,7 +25,7 @@ def test_the_bytes_are_those_of_the_codec(
     rows: list[Row],
 ) -> None:
     whole = [(timestamp, key, value, with_headers or []) for timestamp, key, value, with_headers in rows]
-    expected = bytes(compiled.HEADER_SIZE) + encode_records(whole, rows[0][0])
+    expected = bytes(HEADER_SIZE) + encode_records(whole, rows[0][0])
     for module in (compiled, plain):
         batch = module.RecordBuffer(10**9)
         futures = [batch.append(*row) for row in rows]

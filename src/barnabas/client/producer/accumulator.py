@@ -13,7 +13,8 @@ from typing import NamedTuple
 from barnabas.client.errors import ClosedError, ErrorCode, KafkaError, KafkaTimeoutError
 from barnabas.client.producer.batch import ProducerBatch
 from barnabas.client.types import TopicPartition
-from barnabas.kernels.record_append import HEADER_SIZE, RecordFuture
+from barnabas.kernels.record_append import RecordFuture
+from barnabas.records.batch import HEADER_SIZE
 
 # An upper bound for the varints around a key, a value and one header.
 RECORD_OVERHEAD = 40
