@@ -1,4 +1,4 @@
-"""What a handler may know about the request it answers, and what an API's row says."""
+"""What a handler knows about the request that it answers, and what a row of the API table contains."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MESSAGES_MAX = 1000
 
 # A handler answers at once (None is no answer: acks=0), or returns a coroutine or a Later that will. What
-# runs before the first await is the ordered stage: requests of one connection pass it in their order.
+# runs before the first await runs in the order in which the requests of a connection arrived.
 Handler: TypeAlias = Callable[["Call", Any], Any]
 
 
@@ -48,7 +48,7 @@ class Call:
 
 
 class Encoded:
-    """An answer whose frame is written already, by a handler that has a shorter way than the codec."""
+    """An answer whose frame is written already, by a handler that does not need the codec."""
 
     __slots__ = ("chunks",)
 
@@ -63,7 +63,8 @@ class Api(NamedTuple):
     name: str
     versions: tuple[int, int]
     handler: Handler
-    # Advertised lower than served where old clients look for the low version only (Produce 0).
+    # The lowest version in ApiVersions, if it is lower than the lowest one that is served: some old clients
+    # look only for that (Produce 0).
     advertised_from: int | None = None
     # Features come before the first handshake of a client; everything else may need one.
     before_authentication: bool = False

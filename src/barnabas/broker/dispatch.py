@@ -1,7 +1,7 @@
 """From a frame to its reply: decode, find the API's row, run the handler, encode.
 
 An unknown API or version and a broken frame end that connection and nothing else. Unknown versions
-of ApiVersions are answered in version 0, so that newer clients can step down."""
+of ApiVersions are answered in version 0, so that newer clients can use an older version."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 # A request may have this many array elements, all its arrays together. As objects they take about 30 MB, and
 # their answer as much again, whatever the size of the frame: an element can be as short as two bytes. A
-# consumer of tens of thousands of partitions stays below it; a frame above it is refused as a broken one is.
+# consumer of tens of thousands of partitions has fewer. A frame with more is refused like a broken one.
 ELEMENTS_MAX = 100_000
 # Shorter frames are decoded at once: so few elements take less than the turn that they could be spread over.
 LONG_FRAME_BYTES = 32 * 1024
@@ -47,8 +47,8 @@ API_VERSIONS_KEY = 18
 
 
 class Refusal(Exception):
-    """The peer's fault; the connection is closed and the reason is logged. `api_key` is None where the frame
-    cannot be read so far."""
+    """The peer's fault; the connection is closed and the reason is logged. `api_key` is None if the frame
+    is too short to have one."""
 
     def __init__(self, reason: str, api_key: int | None) -> None:
         super().__init__(reason)
@@ -141,7 +141,7 @@ class Dispatcher:
             self._reply(call, row, answer, started)
 
     async def drain(self) -> None:
-        """Give up what still waits; used at shutdown."""
+        """Cancel what still waits, at shutdown."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -168,7 +168,7 @@ class Dispatcher:
             self._failed(call, row)
 
     def _reply_guarded(self, call: Call, row: Api, response: Any, started: int) -> None:
-        """A reply given inside somebody else's request, whose answer must not fail with it."""
+        """Reply inside another client's request: an error here must not fail that request."""
         try:
             self._reply(call, row, response, started)
         except Exception:
@@ -187,7 +187,7 @@ class Dispatcher:
         self.traffic[header.api_key].record(1, time.perf_counter_ns() - started)
 
     def _failed(self, call: Call, row: Api) -> None:
-        """A defect of ours: the client sees a closed connection and retries; the log has the rest."""
+        """A defect of ours: close the connection, so that the client retries, and log the error."""
         self.failures += 1
         logger.exception("%s v%d from %s failed", row.name, call.version, call.connection.peer_host)
         call.connection.close()

@@ -299,12 +299,10 @@ class Reading:
         """Have `woken` called as soon as one of these partitions has more than the last pass has seen."""
         for wanted in self._partitions[start:end]:
             permit = wanted.permit
-            if permit is None or permit.partition is None:
-                # It could not be read. What is refused at once need not be waited for.
-                continue
-            partition: Partition = permit.partition
+            partition: Partition | None = None if permit is None else permit.partition
             beyond = max(wanted.fetch_offset, wanted.seen_end) + 1
-            if partition.high_watermark >= beyond:
+            if partition is None or partition.high_watermark >= beyond:
+                # Something has changed since the partition was read.
                 woken(True)
             else:
                 self._waiters.append(partition.committed.when(beyond, woken))

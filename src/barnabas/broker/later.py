@@ -1,6 +1,6 @@
 """An answer that comes later, without a task: the callback runs inside `resolve`, in the same turn.
 
-A parked fetch is answered by the append that feeds it; a future would answer one turn of the loop later."""
+A waiting fetch is answered by the append that feeds it; a future would answer one turn of the loop later."""
 
 import asyncio
 from collections.abc import Callable, Generator
@@ -22,7 +22,7 @@ class Later:
             self._callback = callback
 
     def __await__(self) -> Generator[Any, None, Any]:
-        """For handlers that have more to do with the answer: one that is there already costs no turn."""
+        """For handlers that need the answer themselves. If it is there already, this does not wait."""
         if self._is_resolved:
             return self._answer
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS_MAX = 10.0
-# A connection this long without a frame gives the memory of a large buffer back.
+# A connection that has had no frame for this long gives back the memory of a large buffer.
 SHRINK_SECONDS = 10.0
 LOCALHOST = "localhost"
 # How many refusals (host and API key) are remembered as logged; after that they are logged again.
@@ -95,7 +95,7 @@ class Server:
         self.accepted = 0
 
     async def bind(self, listener: Listener) -> int:
-        """Take the listener's port without answering yet; the port, which the system may have chosen."""
+        """Bind the listener's port without answering yet; returns the port, which can be a free one."""
         endpoint = Endpoint(listener, self)
         loop = asyncio.get_running_loop()
 
@@ -110,7 +110,7 @@ class Server:
                 )
             except OSError as error:
                 if host == "::1":
-                    # "localhost" is served on IPv6 as well where the machine has it.
+                    # "localhost" is served on IPv6 too if the machine has IPv6.
                     continue
                 raise OSError(
                     error.errno, f"cannot listen on {listener.host or '*'}:{port}: {error.strerror}"
@@ -151,7 +151,7 @@ class Server:
         self, listeners: Sequence[Listener], previous: asyncio.Task[None] | None
     ) -> None:
         if previous is not None:
-            # In order, and whatever became of it.
+            # The changes run in order, also after one that failed.
             await asyncio.wait([previous])
         names = {listener.name for listener in listeners}
         for name in self._endpoints.keys() - names:
@@ -228,7 +228,7 @@ class Server:
         )
 
     def _sweep(self) -> None:
-        """Close the idle, shrink the buffers of the quiet; then again."""
+        """Close idle connections and shrink the buffers of quiet ones, again and again."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         for connection in list(self._connections):
@@ -250,9 +250,9 @@ def _bind_hosts(host: str) -> list[str]:
 
 
 def _socket_buffers(config: BrokerConfig) -> list[tuple[int, int]]:
-    """The send buffer as configured: Kafka's 100 KB stay in the processor's cache, which the system's own
-    megabytes do not, and thousands of clients that do not read leave memory for the others. The receive
-    buffer only if asked for: there the system's sizing is the faster one."""
+    """The send buffer always gets the configured size: Kafka's 100 KB stay in the processor's cache, the
+    megabytes that the system would use do not, and thousands of clients that do not read leave memory for the
+    others. The receive buffer gets one only if it is configured: the system's own sizing is faster there."""
     keys = [(socket.SO_SNDBUF, "socket.send.buffer.bytes")]
     if config.source("socket.receive.buffer.bytes") is not Source.DEFAULT:
         keys.append((socket.SO_RCVBUF, "socket.receive.buffer.bytes"))

@@ -324,7 +324,7 @@ def next_batch(buffer: cython.const[cython.uchar][::1], position: cython.Py_ssiz
 
 def scan_batches(buffer: cython.const[cython.uchar][::1], position: cython.Py_ssize_t) -> list:
     """(position, size, base offset, last offset delta, max timestamp) of each complete batch from `position`
-    on. It stops at the first batch that is cut off or malformed; next_batch tells which."""
+    on. It stops at the first batch that is cut off or malformed; next_batch says which."""
     batches: list = []
     while True:
         size, base_offset, delta, max_timestamp = next_batch(buffer, position)

@@ -1,12 +1,12 @@
 """One framed connection: cuts the byte stream into frames, sends replies whole and in order.
 
 One request at a time: while a frame is being answered, later frames wait in the buffer, and when the
-buffer is full the socket is not read. So a slow reader costs one reply's memory. Small replies to frames
-that arrived together leave together, at the end of the turn: waking the peer costs more than answering.
-The transport only accepts and aborts: reading and sending are done on a duplicate of its socket, because file
-ranges go out with sendfile and each call between the loop and a frame is paid for by every request.
+buffer is full the socket is not read. So a slow reader costs the memory of one reply. Small replies to frames
+that arrived together are sent together, at the end of the turn: waking the peer costs more than answering.
+The transport only accepts and aborts. Reading and sending use a duplicate of its socket, because file ranges
+are sent with sendfile, and because every call between the loop and a frame costs time for every request.
 
-Holds: a frame (and every view of it) is valid only until its reply is given; the buffer is moved
+Invariants: a frame (and every view of it) is valid only until its reply is given; the buffer is moved
 only while nobody holds a frame. Owned by the event loop; not for other threads."""
 
 import asyncio
@@ -18,17 +18,17 @@ from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
 from typing import Any, Protocol, TypeAlias, cast
 
-# A connection that says little keeps little; the first time that its buffer is full it gets the usual one.
+# A new connection has a small buffer. When it is full for the first time, it gets one of the usual size.
 FIRST_BUFFER_BYTES = 4 * 1024
 BUFFER_BYTES = 128 * 1024
-# Below this a pread and one send win over sendfile, as long as one reply copies no more than the second.
+# Below the first size, pread and one send are faster than sendfile. One reply copies at most the second.
 SENDFILE_BYTES_MIN = 64 * 1024
 COPIED_BYTES_MAX = 1024 * 1024
 # One turn of the loop sends at most this much to one peer, so that a large fetch delays nobody.
 TURN_BYTES_MAX = 8 * 1024 * 1024
-# One turn of the loop answers the requests of one peer for about so long; those it has piled up wait.
+# One turn of the loop answers the requests of one peer for about this long; the others wait for later turns.
 TURN_SECONDS_MAX = 0.01
-# So many replies of at most so many bytes are held back for one send.
+# At most this many replies, each of at most this many bytes, are collected for one send.
 HELD_REPLIES_MAX = 64
 HELD_BYTES_MAX = 1024
 # Request key and version, correlation id: a shorter frame cannot be a request.
@@ -102,7 +102,7 @@ class Connection(asyncio.Protocol):
         self._slice_sent = 0
         self._writer_armed = False
         self.is_closed = False
-        # For the owner: what answers the commonest requests of this connection.
+        # For the owner: what answers the most common requests of this connection.
         self.short_way: Any = None
         # Called if the peer goes away before the frame in hand is answered; forgotten with the reply.
         self.when_abandoned: Callable[[], object] | None = None
@@ -125,7 +125,9 @@ class Connection(asyncio.Protocol):
         self._owner.opened(self)
 
     def _readable(self) -> None:
-        """Bytes have come, or the end of the stream; there is room in the buffer, or reading were paused."""
+        """Read what has arrived: bytes, or the end of the stream.
+
+        Reading is paused while the buffer is full, so there is room here."""
         try:
             count = self._socket.recv_into(self._view[self._end :])
         except (BlockingIOError, InterruptedError):
@@ -137,7 +139,7 @@ class Connection(asyncio.Protocol):
             return
         self._end += count
         if not (self._in_hand or self._output):
-            # Only then: a peer that sends on, but does not read its reply, is as good as idle.
+            # Not otherwise: a peer that sends more but does not read its reply counts as idle.
             self.last_active = self._loop.time()
             self._take_frames()
         if self._end == len(self._buffer) and self.is_busy and not self._paused and not self.is_closed:
@@ -163,7 +165,7 @@ class Connection(asyncio.Protocol):
             try:
                 self._output.extend(_coalesce(chunks))
             except OSError:
-                # A file that cannot be read any more: the reply's size is promised, so it cannot be mended.
+                # The file cannot be read any more, and the reply cannot become shorter: its size is fixed.
                 _release_ranges(chunks)
                 self.close()
                 return
@@ -184,13 +186,13 @@ class Connection(asyncio.Protocol):
         """Whether a frame is being answered, or an answer is not sent yet."""
         return self._in_hand or bool(self._output)
 
-    # ---- in: frames out of the buffer
+    # ---- input: frames from the buffer
 
     def _take_frames(self) -> None:
         try:
             self._answer_frames()
         except Exception:
-            # A defect; the loop tells of it, and would call here again and again.
+            # A defect. The loop logs it, and would call this method again and again.
             self.close()
             raise
 
@@ -200,7 +202,7 @@ class Connection(asyncio.Protocol):
         latest = monotonic() + TURN_SECONDS_MAX
         while not (self._in_hand or self._output or self.is_closed):
             if monotonic() > latest:
-                # As if a frame were in hand: whatever arrives waits behind what is in the buffer already.
+                # Act as if a frame were in hand: what arrives now waits behind what is in the buffer already.
                 self._in_hand = True
                 self._loop.call_soon(self._take_more)
                 break
@@ -242,9 +244,9 @@ class Connection(asyncio.Protocol):
             self._take_frames()
 
     def _make_room(self, needed: int) -> None:
-        """Room after `_end` for more of a frame of `needed` bytes that begins at `_start`.
+        """Make room after `_end` for the rest of a frame of `needed` bytes that begins at `_start`.
 
-        A buffer doubles when it is full of bytes that really arrived: an announced size costs no memory."""
+        The buffer doubles when it is full of bytes that have arrived: an announced size costs no memory."""
         capacity = len(self._buffer)
         pending = self._end - self._start
         if self._end == capacity < BUFFER_BYTES:
@@ -265,10 +267,10 @@ class Connection(asyncio.Protocol):
         self._buffer, self._view = buffer, memoryview(buffer)
         self._start, self._end = 0, pending
 
-    # ---- out: replies to the socket
+    # ---- output: replies to the socket
 
     def _hold(self, chunks: Sequence[Chunk]) -> bool:
-        """Keep a small reply for the end of the turn; False if it has to go now."""
+        """Keep a small reply for the end of the turn; False if it has to be sent now."""
         chunk = chunks[0]
         if len(chunks) > 1 or not isinstance(chunk, _BYTES):
             return False
@@ -283,12 +285,12 @@ class Connection(asyncio.Protocol):
             self._held.clear()
 
     def _pump(self) -> None:
-        """Send what there is to send; when all is sent, go on to the next frame."""
+        """Send all output; when everything is sent, go on to the next frame."""
         if self._send_output() and not self._taking and not self._in_hand:
             self._take_frames()
 
     def _send_output(self) -> bool:
-        """Send until all is sent (True) or the socket is full; then the loop calls `_pump` when it is not."""
+        """Send until all is sent (True) or the socket is full (False); then the loop calls `_pump` later."""
         try:
             while self._output and not self.is_closed:
                 chunk = self._output[0]
@@ -301,7 +303,7 @@ class Connection(asyncio.Protocol):
             self._arm_writer()
             return False
         except OSError:
-            # The peer is gone; connection_lost tells the owner.
+            # The peer is gone. The owner is called by `_shut`.
             self.close()
         if self.is_closed:
             return False
@@ -317,7 +319,7 @@ class Connection(asyncio.Protocol):
             self._output[0] = memoryview(chunk)[sent:]
 
     def _send_range(self, chunk: FileRange) -> bool:
-        """Send a file range; False when this turn's share is used up."""
+        """Send a file range; False when this connection has sent its share of this turn."""
         budget = TURN_BYTES_MAX
         while self._slice_sent < chunk.size:
             if budget <= 0:
@@ -359,7 +361,7 @@ class Connection(asyncio.Protocol):
         self._output.clear()
         self._held.clear()
         self._socket.close()
-        # Whoever still holds this connection need not hold its memory.
+        # Code that still holds this connection should not hold its memory.
         self._buffer = bytearray()
         self._view = memoryview(self._buffer)
         abandoned, self.when_abandoned = self.when_abandoned, None

@@ -1,8 +1,8 @@
-"""The event loop's selector, which looks again for a moment before it sleeps.
+"""The event loop's selector, which polls for a moment before it sleeps.
 
-To wake a sleeping processor takes tens of microseconds, as long as the answer to a request does. So while
-events follow each other quickly, the next one is awaited by looking; as soon as one is long in coming, the
-selector sleeps at once until they are quick again. An idle broker does not spin."""
+Waking a sleeping processor takes tens of microseconds, as long as answering a request. So while events follow
+each other quickly, the selector polls for the next one. When one takes longer, it sleeps at once until events
+are quick again. An idle broker does not poll."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ import selectors
 from time import monotonic
 from typing import TypeAlias
 
-# So long it looks, and so short must the last wait have been for it to look at all.
+# It polls for this long, but only if the last wait was shorter than the second time.
 SPIN_SECONDS = 120e-6
 QUICK_SECONDS = 150e-6
 
@@ -23,7 +23,7 @@ class SpinningSelector(selectors.DefaultSelector):
         self._quick_seconds = QUICK_SECONDS if spins else 0.0
         self._last_wait = QUICK_SECONDS
         self.spins = 0
-        # Time spent waiting for events, whether asleep or looking.
+        # Time spent waiting for events, asleep or polling.
         self.idle_seconds = 0.0
 
     def select(self, timeout: float | None = None) -> Ready:

@@ -1,0 +1,120 @@
+"""A fetch that waits, over few partitions and over many: who ends the wait, and what is left behind."""
+
+import asyncio
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.unit.broker.conftest import Stage
+
+from barnabas.broker import fetch_reading
+from barnabas.broker.call import Call, Encoded
+from barnabas.broker.fetch_sessions import FetchSessions
+from barnabas.broker.handlers.fetch import fetch
+from barnabas.broker.later import Later
+from barnabas.errors import ErrorCode
+from barnabas.replication.partition import RequestCounts
+from barnabas.wire.codec import RequestHeader
+from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+
+COUNT = 100
+
+
+class Connection:
+    when_abandoned: Callable[[], object] | None = None
+
+
+@pytest.fixture(params=["few", "many"])
+def filled(stage: Stage, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    if request.param == "many":
+        monkeypatch.setattr(fetch_reading, "MANY_PARTITIONS", COUNT - 1)
+    stage.unknown_requests = RequestCounts()  # type: ignore[attr-defined]
+    stage.fetch_sessions = FetchSessions(stage.clock, 10, 120.0)  # type: ignore[attr-defined]
+    stage.create("topic", partitions=COUNT)
+    return stage
+
+
+def waiting(stage: Stage) -> int:
+    return sum(len(partition.committed) for partition in stage.replicas.all())
+
+
+def ask(stage: Stage, wait_ms: int, *meanwhile: Callable[[], object], abandon: bool = False) -> Any:
+    return stage.run(_ask(stage, wait_ms, meanwhile, abandon))
+
+
+async def _ask(stage: Stage, wait_ms: int, meanwhile: Any, abandon: bool) -> Any:
+    parts = [FetchPartition(partition=index, partition_max_bytes=1000) for index in range(COUNT)]
+    topic = FetchTopic(topic="topic", partitions=parts)
+    request = FetchRequest(max_wait_ms=wait_ms, min_bytes=100, max_bytes=1 << 20, topics=[topic])
+    connection = Connection()
+    header = RequestHeader(1, 12, 7, "tests")
+    call = Call(stage, connection, stage.config.listeners[0], header)  # type: ignore[arg-type]
+    answer: Any = fetch(call, request)
+    assert isinstance(answer, Later) or asyncio.iscoroutine(answer)
+    task = asyncio.create_task(_awaited(answer))
+    for _ in range(1000):
+        await asyncio.sleep(0)
+        if waiting(stage) == COUNT:
+            break
+    for function in meanwhile:
+        function()
+        for _ in range(20):
+            await asyncio.sleep(0)
+    if abandon:
+        assert connection.when_abandoned is not None
+        connection.when_abandoned()
+        await asyncio.sleep(0.01)
+        task.cancel()
+        return None
+    return await task
+
+
+async def _awaited(answer: Any) -> FetchResponse | Encoded:
+    return await answer  # type: ignore[no-any-return]
+
+
+def read(response: Any) -> dict[int, int]:
+    """The error code of each partition that has records or an error."""
+    return {
+        part.partition_index: part.error_code
+        for part in response.responses[0].partitions
+        if part.records or part.error_code
+    }
+
+
+def test_an_append_ends_the_wait(filled: Stage) -> None:
+    response = ask(filled, 60_000, lambda: filled.append("topic", 9))
+    assert read(response) == {0: 0}
+    assert waiting(filled) == 0
+
+
+def test_too_little_is_waited_on(filled: Stage) -> None:
+    """One record has less than min_bytes."""
+    seen: list[int] = []
+    response = ask(
+        filled,
+        60_000,
+        lambda: filled.append("topic"),
+        lambda: seen.append(waiting(filled)),
+        lambda: filled.append("topic", 9),
+    )
+    assert seen == [COUNT]
+    assert read(response) == {0: 0}
+
+
+def test_the_time_ends_the_wait(filled: Stage) -> None:
+    assert read(ask(filled, 30)) == {}
+    assert waiting(filled) == 0
+
+
+def test_another_leader_ends_the_wait(filled: Stage) -> None:
+    partition = filled.replicas.leader("topic", 7)
+    placed = filled.image.topics["topic"].partitions[7]
+    response = ask(filled, 60_000, lambda: partition.follow(dataclasses.replace(placed, leader=2)))
+    assert read(response) == {7: ErrorCode.NOT_LEADER_OR_FOLLOWER}
+
+
+def test_a_client_that_goes_away_leaves_nothing_behind(filled: Stage) -> None:
+    ask(filled, 60_000, abandon=True)
+    assert waiting(filled) == 0
