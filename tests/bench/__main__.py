@@ -25,7 +25,7 @@ USUAL = (*BROKER_ROWS, *CLIENT_ROWS)
 
 
 def chosen_rows(text: str) -> list[Row]:
-    """Names of rows and groups with commas between them, in the order of the table."""
+    """Names of rows and groups, separated by commas, in the order of the table."""
     wanted = [name.strip() for name in text.split(",") if name.strip()]
     groups = {row.group for row in ROWS.values()}
     for name in wanted:

@@ -1,6 +1,6 @@
-"""`python -m tests.bench.check`: what moved between the last two runs by more than their spread.
+"""`python -m tests.bench.check`: what changed between the last two runs by more than their spread.
 
-Where both runs have the peer, the ratio to it is compared, since the machine's own moods are in both."""
+Where both runs have the peer, the ratio to it is compared, since changes of the machine are in both."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from tests.bench.figures import METRICS, Summary
 from tests.bench.goals import KAFKA, OURS
 from tests.bench.results import RowResult, Run, last_two
 
-# One round has no spread, and two may agree by chance: less than this is not called a move.
+# One round has no spread, and two may agree by chance: a smaller change than this is not reported.
 SPREAD_MIN = 0.05
 
 

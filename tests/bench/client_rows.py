@@ -1,4 +1,4 @@
-"""The rows about Python clients: each library in a process of its own, by turns, all on our broker."""
+"""The rows about Python clients: each library in its own process, in turns, all with our broker."""
 
 import contextlib
 import functools
@@ -31,7 +31,7 @@ def _work(work: str, bootstrap: str, topic: str, seconds: float) -> Sample:
 
 @contextlib.contextmanager
 def _producing(stage: Stage) -> Iterator[Rounds]:
-    """Each round on a topic of its own."""
+    """Each round has its own topic."""
     peer = stage.peer(OURS)
 
     def measure(work: str) -> Sample:
@@ -50,7 +50,7 @@ def _consuming(stage: Stage) -> Iterator[Rounds]:
         yield {work: functools.partial(_work, work, bootstrap, topic, seconds) for work in CONSUMING}
 
 
-# Like is compared with like: who hands out records one by one, and who hands out many.
+# Clients that return records one by one are compared with each other, and so are clients that return many.
 WANTED = {
     "ours send": {"kafka-python send": 5.0, "aiokafka send": 5.0, "confluent-kafka produce": 0.5},
     "ours send_batch": {"confluent-kafka produce": 5.0},

@@ -71,7 +71,7 @@ class Tally:
 
 
 def _produced(send_some: Callable[[], int], flush: Callable[[], object], seconds: float) -> Outcome:
-    """Send for so long and wait for the rest; what warms up is not counted."""
+    """Send for this long and wait for the rest; the warm-up is not counted."""
     send_some()
     flush()
     count = 0
@@ -213,7 +213,7 @@ def own_iterate(bootstrap: str, topic: str, seconds: float) -> Outcome:
 
     with _own_consumer(bootstrap, topic) as consumer:
         tally = Tally(seconds)
-        # Iterating has no end: where the topic has one before the time is over, somebody must say so.
+        # Iterating does not end by itself: if the topic ends before the time is over, it must be stopped.
         ending = threading.Timer(seconds + PATIENCE_SECONDS, consumer.wakeup)
         ending.start()
         with contextlib.suppress(WakeupError):

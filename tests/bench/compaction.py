@@ -20,7 +20,7 @@ COPIES = 10
 ALONE_COUNT = 3000
 PATIENCE_SECONDS = 300.0
 LOOK_EVERY_SECONDS = 0.1
-# Nothing has shrunk for so long: the cleaner, which looks for work every half second, is done.
+# If no file has shrunk for this long, the cleaner, which looks for work every half second, is done.
 STILL_SECONDS = 2.0
 
 
@@ -33,7 +33,7 @@ class BesideCompaction:
 
 
 def compact(target: Target, dirty: str, directory: Path, bytes_dirty: int) -> Load:
-    """The requests of the load are nothing; its bytes are those of the log as it was."""
+    """The load has no requests; its bytes are those of the log before compaction."""
     _fill(target, dirty, bytes_dirty)
     before = _size_below(directory)
     with Connection(target.bootstrap) as connection, Meter(target.pid) as meter:

@@ -1,4 +1,4 @@
-"""Raw connections to the broker under test: whole frames out, whole frames in."""
+"""Raw connections to the broker under test: complete frames are sent and received."""
 
 import socket
 import struct
@@ -51,7 +51,7 @@ class Connection:
         return view[:size]
 
     def receive_alike(self, size: int) -> memoryview:
-        """As receive, in one call of the system where the answer is as large as the one before (`size`)."""
+        """Like receive(), with one system call if the answer is as large as the one before (`size`)."""
         view = memoryview(self.buffer)[:size]
         self._fill(view)
         if int.from_bytes(view[:4], "big") + 4 != size:

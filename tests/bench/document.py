@@ -1,7 +1,7 @@
 """`python -m tests.bench.document FILE...`: put the figures of runs into docs/performance.md.
 
 Every group of rows in a file replaces what is between `<!-- begin GROUP -->` and `<!-- end GROUP -->`; the
-pictures beside the file are copied to docs/pictures/. What no file has stays as it is."""
+pictures beside the file are copied to docs/pictures/. Parts of the page without a file are not changed."""
 
 import argparse
 import shutil

@@ -1,4 +1,4 @@
-"""The driver: loads run in a process of their own, so that the table and its progress cost them nothing."""
+"""The driver: loads run in their own process, so that the table and its progress do not slow them down."""
 
 import multiprocessing
 import resource
@@ -11,14 +11,14 @@ Outcome = TypeVar("Outcome")
 
 
 def raise_file_limit() -> None:
-    """Thousands of connections: as many open files as the system lets us have, for children too."""
+    """For thousands of connections: allow as many open files as possible, also for children."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 class Driver:
     def __init__(self) -> None:
-        # Not forked: a copy of this process would bring its threads' locks and its memory along.
+        # Not forked: a copy of this process would have the locks of its threads and its memory.
         spawning = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(1, mp_context=spawning, initializer=raise_file_limit)
 

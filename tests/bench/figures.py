@@ -1,4 +1,4 @@
-"""Figures of the benchmark: what is measured, and what several rounds of it say together. Pure arithmetic."""
+"""Figures of the benchmark: what is measured, and the summary of several rounds. Pure arithmetic."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -70,7 +70,7 @@ METRICS: dict[str, Metric] = {
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one round found: figures by metric, the curve of its latencies, and points to draw."""
+    """The result of one round: figures by metric, the curve of its latencies, and points to draw."""
 
     values: Mapping[str, float]
     curve_us: Sequence[float] = ()
@@ -79,7 +79,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The rounds of one metric: the middle one is the figure, the distance of the others is its spread."""
+    """The rounds of one metric: the median is the figure, the range of the others is its spread."""
 
     middle: float
     least: float
@@ -96,7 +96,7 @@ class Summary:
 
 
 def agree(first: float, second: float, within: float = AGREE_WITHIN) -> bool:
-    """Whether two rounds found the same."""
+    """Whether two rounds have the same result."""
     return abs(first - second) <= within * max(abs(first), abs(second))
 
 

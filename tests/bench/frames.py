@@ -22,7 +22,8 @@ RECORDS_IN_1M = 9200
 
 
 def value_batch(count: int) -> bytes:
-    """A batch of records of 100 bytes, no keys; of today, or retention would take it away."""
+    """A batch of records of 100 bytes without keys, with the current time, so that retention does not delete
+    it."""
     timestamp_ms = int(time.time() * 1000)
     value = bytes(range(RECORD_BYTES))
     return bytes(build_batch([(timestamp_ms, None, value, ()) for _ in range(count)]))

@@ -1,4 +1,4 @@
-"""Goals: what a row wants of one contestant, against another one or by itself, and whether it is met."""
+"""Goals of rows: what one contestant should reach, alone or compared with another, and whether it does."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class Judgement:
 
 
 def ratio(found: Found, metric: str, contestant: str, against: str) -> float | None:
-    """How often the figure of `against` goes into that of `contestant`."""
+    """The figure of `contestant` divided by that of `against`."""
     mine, other = found.get(contestant, {}).get(metric), found.get(against, {}).get(metric)
     if mine is None or other is None or not other.middle:
         return None

@@ -102,7 +102,7 @@ def _versus(judgement: Judgement) -> str:
 
 
 def lost(rows: Sequence[RowResult]) -> list[str]:
-    """The goals that were missed, and the rows that failed, each as a phrase."""
+    """The missed goals and the failed rows, as texts."""
     phrases = []
     for row in rows:
         phrases += [

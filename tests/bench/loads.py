@@ -186,7 +186,7 @@ def end_to_end(target: Target, topic: str, count: int) -> Load:
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """Partitions and connections that are used by turns, and how many requests are under way in all."""
+    """Partitions and connections that are used in turn, and how many requests are in flight."""
 
     partitions: int
     connections: int
@@ -194,7 +194,7 @@ class Ring:
 
 
 def produce_in_turns(target: Target, topic: str, turns: Ring, count: int) -> Load:
-    """So many requests of one record, each to the next partition on the next connection."""
+    """This many requests of one record, each to the next partition on the next connection."""
     batch = frames.value_batch(1)
     requests = [frames.produce_request(topic, partition, batch) for partition in range(turns.partitions)]
     error_position = frames.produce_error_position(topic)

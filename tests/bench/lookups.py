@@ -14,7 +14,7 @@ from tests.bench.usage import resident_bytes
 
 ACKNOWLEDGEMENTS = 3000
 SETTLING_SECONDS = 2.0
-# Small, so that what a silent connection is owed waits in the broker and not in the system's memory.
+# Small, so that the answer for a silent connection waits in the broker and not in the kernel.
 SILENT_RECEIVE_BYTES = 4096
 
 
@@ -63,7 +63,8 @@ class BesideSilent:
 
 
 def hold_silent(target: Target, full: str, other: str, connections: int) -> BesideSilent:
-    """So many connections ask for a megabyte and never read; another one's acknowledgements go on."""
+    """This many connections request a megabyte and never read; another connection still gets its
+    acknowledgements."""
     with Connection(target.bootstrap) as connection:
         alone = time_acknowledgements(connection, other, ACKNOWLEDGEMENTS, 5.0)
         before = resident_bytes(target.pid)

@@ -38,12 +38,12 @@ class Peer(Protocol):
     def stop(self) -> None: ...
 
     def kill(self) -> None:
-        """End it without a word, as a power cut would but for what the system still writes."""
+        """Kill it, like a power failure, except that the system still writes its buffers."""
 
     def partition_directory(self, topic: str) -> Path: ...
 
     def keeps(self, topic: str) -> bool:
-        """Whether there is anything of the topic on the disk, perhaps on its way out."""
+        """Whether there are files of the topic on the disk, perhaps to be deleted soon."""
 
 
 def _await_metadata(bootstrap: str) -> None:

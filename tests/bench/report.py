@@ -12,7 +12,7 @@ from tests.bench.results import Run
 from tests.bench.runner import Notify
 
 STYLES = {True: "green", False: "red", None: ""}
-# The driver and the broker want the machine: the bar is not drawn more often than this.
+# The driver and the broker need the processors: the bar is not drawn more often than this.
 DRAWN_PER_SECOND = 2
 
 

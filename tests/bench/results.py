@@ -1,4 +1,4 @@
-"""What a run of the benchmark found, and the JSON file that keeps it (build/bench/<date>.json)."""
+"""The results of a run of the benchmark, and the JSON file that stores them (build/bench/<date>.json)."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -47,7 +47,7 @@ class Contestant:
 
 
 def run_row(row: Row, stage: Stage, notify: Notify) -> RowResult:
-    """A row that fails says so in its result and does not cost the others."""
+    """A row that fails has the error in its result; the others go on."""
     try:
         notify(f"{row.name}: preparing")
         with row.open(stage) as rounds:

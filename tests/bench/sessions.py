@@ -104,7 +104,7 @@ class Changes:
         return changed
 
     def time_fetch(self, reader: Connection, request: bytes, changed: Sequence[int]) -> float:
-        """The seconds of a fetch that must bring what has changed, and nothing else."""
+        """The seconds of a fetch that must return exactly what has changed."""
         start = time.perf_counter()
         answer = reader.ask(request)
         seconds = time.perf_counter() - start

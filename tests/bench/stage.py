@@ -1,4 +1,4 @@
-"""Where a run happens: the peers, the driver, the directories, and how much of everything there is to do."""
+"""The surroundings of a run: the peers, the driver, the directories, and how much is to be done."""
 
 import contextlib
 import os

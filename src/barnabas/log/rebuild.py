@@ -35,9 +35,9 @@ def examine(segment: Segment, limit: int, *, gaps: bool, last: bool) -> Examinat
 
     Damage with good batches after it is a corrupt range. Damage up to the end is an incomplete write if this
     is the last segment of the log (the caller cuts it off), and a corrupt range otherwise."""
-    found = Examination(next_offset=segment.base_offset, max_timestamp_offset=segment.base_offset)
+    examination = Examination(next_offset=segment.base_offset, max_timestamp_offset=segment.base_offset)
     if segment.size == 0:
-        return found
+        return examination
     indexed_at = 0
     pending: Damaged | None = None
     verifier = Verifier(segment.window(WINDOW_BYTES), segment.base_offset, limit, gaps=gaps)
@@ -47,80 +47,86 @@ def examine(segment: Segment, limit: int, *, gaps: bool, last: bool) -> Examinat
             continue
         position, header = item
         if pending is not None:
-            found.bad.append(_range(segment, pending, position, header.base_offset))
-        _note_batch(found, segment, header)
+            examination.bad.append(_range(segment, pending, position, header.base_offset))
+        _note_batch(examination, segment, header)
         # The batch after damage gets its own index entry, so that a search never has to cross the bad bytes.
         if pending is not None or position - indexed_at > segment.index_interval:
-            _index_batch(found, segment, position, header)
+            _index_batch(examination, segment, position, header)
             indexed_at = position
         pending = None
-        found.valid_end = position + header.size
-        found.next_offset = header.next_offset
+        examination.valid_end = position + header.size
+        examination.next_offset = header.next_offset
         run = verifier.run(
-            segment.index_interval, indexed_at, found.max_timestamp, found.max_timestamp_offset
+            segment.index_interval, indexed_at, examination.max_timestamp, examination.max_timestamp_offset
         )
         if run is not None:
-            indexed_at = _note_run(found, segment, run, indexed_at)
+            indexed_at = _note_run(examination, segment, run, indexed_at)
     if pending is not None and not last:
-        found.bad.append(_range(segment, pending, segment.size, limit))
-        found.valid_end, found.next_offset = segment.size, limit
-    return found
+        examination.bad.append(_range(segment, pending, segment.size, limit))
+        examination.valid_end, examination.next_offset = segment.size, limit
+    return examination
 
 
 def _range(segment: Segment, damaged: Damaged, end: int, next_offset: int) -> CorruptRange:
     return CorruptRange(segment.base_offset, damaged.position, end, damaged.first_offset, next_offset)
 
 
-def _note_batch(found: Examination, segment: Segment, header: BatchHeader) -> None:
+def _note_batch(examination: Examination, segment: Segment, header: BatchHeader) -> None:
     if header.producer_id >= 0:
-        found.has_producers = True
-    if found.first_timestamp is None:
-        found.first_timestamp = header.max_timestamp
-    if header.max_timestamp > found.max_timestamp:
-        found.max_timestamp, found.max_timestamp_offset = header.max_timestamp, header.last_offset
-    if header.leader_epoch >= 0 and (not found.epochs or header.leader_epoch > found.epochs[-1][0]):
-        found.epochs.append((header.leader_epoch, header.base_offset))
+        examination.has_producers = True
+    if examination.first_timestamp is None:
+        examination.first_timestamp = header.max_timestamp
+    if header.max_timestamp > examination.max_timestamp:
+        examination.max_timestamp, examination.max_timestamp_offset = header.max_timestamp, header.last_offset
+    if header.leader_epoch >= 0 and (
+        not examination.epochs or header.leader_epoch > examination.epochs[-1][0]
+    ):
+        examination.epochs.append((header.leader_epoch, header.base_offset))
 
 
-def _note_run(found: Examination, segment: Segment, run: Run, indexed_at: int) -> int:
+def _note_run(examination: Examination, segment: Segment, run: Run, indexed_at: int) -> int:
     """Returns the position of the last index entry afterwards."""
     for last_offset, position, highest, highest_offset in run.entries:
-        found.entries.append((last_offset - segment.base_offset, position))
-        found.max_timestamp, found.max_timestamp_offset = highest, highest_offset
-        _time_entry(found, segment)
+        examination.entries.append((last_offset - segment.base_offset, position))
+        examination.max_timestamp, examination.max_timestamp_offset = highest, highest_offset
+        _time_entry(examination, segment)
         indexed_at = position
-    found.max_timestamp, found.max_timestamp_offset = run.max_timestamp, run.max_timestamp_offset
-    found.has_producers |= run.has_producers
-    found.valid_end, found.next_offset = run.end, run.next_offset
+    examination.max_timestamp, examination.max_timestamp_offset = run.max_timestamp, run.max_timestamp_offset
+    examination.has_producers |= run.has_producers
+    examination.valid_end, examination.next_offset = run.end, run.next_offset
     return indexed_at
 
 
-def _index_batch(found: Examination, segment: Segment, position: int, header: BatchHeader) -> None:
-    found.entries.append((header.last_offset - segment.base_offset, position))
-    _time_entry(found, segment)
+def _index_batch(examination: Examination, segment: Segment, position: int, header: BatchHeader) -> None:
+    examination.entries.append((header.last_offset - segment.base_offset, position))
+    _time_entry(examination, segment)
 
 
-def _time_entry(found: Examination, segment: Segment) -> None:
-    newest = found.time_entries[-1][0] if found.time_entries else -1
-    if found.max_timestamp > newest:
-        found.time_entries.append((found.max_timestamp, found.max_timestamp_offset - segment.base_offset))
+def _time_entry(examination: Examination, segment: Segment) -> None:
+    newest = examination.time_entries[-1][0] if examination.time_entries else -1
+    if examination.max_timestamp > newest:
+        examination.time_entries.append(
+            (examination.max_timestamp, examination.max_timestamp_offset - segment.base_offset)
+        )
 
 
-def install(segment: Segment, found: Examination) -> None:
+def install(segment: Segment, examination: Examination) -> None:
     """Give the segment the indexes and bounds of its examination; the bytes after `valid_end` are cut off."""
-    segment.adopt(found.valid_end, found.next_offset, found.bad)
-    segment.adopt_timestamps(found.first_timestamp, found.max_timestamp, found.max_timestamp_offset)
-    _time_entry(found, segment)
-    segment.adopt_indexes(found.entries, found.time_entries)
+    segment.adopt(examination.valid_end, examination.next_offset, examination.bad)
+    segment.adopt_timestamps(
+        examination.first_timestamp, examination.max_timestamp, examination.max_timestamp_offset
+    )
+    _time_entry(examination, segment)
+    segment.adopt_indexes(examination.entries, examination.time_entries)
 
 
 def rebuild_indexes(segment: Segment) -> None:
     """An index contradicted its segment: rebuild both indexes. New damage is added to the segment's list."""
     logger.error("the indexes of %s are damaged; rebuilding them", segment)
     end = segment.next_offset
-    found = examine(segment, end, gaps=True, last=False)
-    found.next_offset = end
-    install(segment, found)
+    examination = examine(segment, end, gaps=True, last=False)
+    examination.next_offset = end
+    install(segment, examination)
 
 
 def make_walkable(segment: Segment) -> bool:
@@ -136,10 +142,10 @@ def make_walkable(segment: Segment) -> bool:
 
 def verify(segment: Segment) -> bool:
     """Check every batch; True if there is damage that was not known before."""
-    found = examine(segment, segment.next_offset, gaps=True, last=False)
-    if found.bad == segment.bad:
+    examination = examine(segment, segment.next_offset, gaps=True, last=False)
+    if examination.bad == segment.bad:
         return False
-    logger.error("%s is damaged: %s", segment, found.bad)
-    found.next_offset = segment.next_offset
-    install(segment, found)
+    logger.error("%s is damaged: %s", segment, examination.bad)
+    examination.next_offset = segment.next_offset
+    install(segment, examination)
     return True

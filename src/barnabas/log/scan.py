@@ -49,8 +49,8 @@ class Window:
         size = min(size, self.end - position)
         low = position - self._start
         if low < 0 or low + size > len(self._data):
-            wanted = min(max(size, self._window_bytes), self.end - position)
-            self._data = memoryview(read_range(self._disk, self._file, position, wanted))
+            needed = min(max(size, self._window_bytes), self.end - position)
+            self._data = memoryview(read_range(self._disk, self._file, position, needed))
             self._start, low = position, 0
         return self._data[low : low + size]
 
@@ -227,12 +227,12 @@ class Verifier:
         magic_at = LOG_OVERHEAD + 4
         while position + HEADER_SIZE <= self._window.end:
             data = bytes(self._window.at(position, WINDOW_BYTES))
-            found = data.find(MAGIC, magic_at)
-            while found >= 0:
-                candidate = position + found - magic_at
+            place = data.find(MAGIC, magic_at)
+            while place >= 0:
+                candidate = position + place - magic_at
                 if self._starts_a_run(candidate):
                     return candidate
-                found = data.find(MAGIC, found + 1)
+                place = data.find(MAGIC, place + 1)
             position += max(1, len(data) - magic_at)
         return None
 

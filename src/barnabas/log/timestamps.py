@@ -25,9 +25,9 @@ def offset_for_timestamp(log: LogState, timestamp: int) -> TimestampOffset | Non
     try:
         for segment in log.segments:
             if largest_timestamp(log, segment) >= timestamp:
-                found = _search(log, segment, timestamp)
-                if found is not None:
-                    return found
+                record = _search(log, segment, timestamp)
+                if record is not None:
+                    return record
     except OSError as problem:
         raise log.storage_error(problem) from problem
     return None
@@ -98,9 +98,9 @@ def _search(log: LogState, segment: Segment, timestamp: int) -> TimestampOffset 
             log.save_corrupt_ranges()
     for position, header in segment.headers(start):
         if header.max_timestamp >= timestamp:
-            found = _record_at_or_after(log, segment, position, header, timestamp)
-            if found is not None:
-                return found
+            record = _record_at_or_after(log, segment, position, header, timestamp)
+            if record is not None:
+                return record
     return None
 
 

@@ -37,9 +37,9 @@ class Fetching(NamedTuple):
 class RangeReader:
     """Reads one range; `batches()` yields pyarrow.RecordBatch with the requested columns."""
 
-    def __init__(self, brokers: Brokers, wanted: Range, fetching: Fetching) -> None:
+    def __init__(self, brokers: Brokers, to_read: Range, fetching: Fetching) -> None:
         self._brokers = brokers
-        self._range = wanted
+        self._range = to_read
         self._fetching = fetching
         self._bytes_per_offset = 0.0
 
@@ -88,9 +88,9 @@ class RangeReader:
             done.set_result(Fetched(memoryview(b""), []))
             return done
         fetching = self._fetching
-        wanted = int(self._bytes_per_offset * (self._range.end - offset) * SPARE)
+        estimate = int(self._bytes_per_offset * (self._range.end - offset) * SPARE)
         bytes_max = (
-            min(fetching.fetch_bytes, max(wanted, FETCH_BYTES_MIN)) if wanted else fetching.fetch_bytes
+            min(fetching.fetch_bytes, max(estimate, FETCH_BYTES_MIN)) if estimate else fetching.fetch_bytes
         )
         return self._brokers.fetch(
             self._range.partition,

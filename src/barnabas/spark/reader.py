@@ -60,8 +60,8 @@ class PushdownReader(TopicReader):
         return filters
 
 
-def _check_ends(wanted: Offsets, ends: Offsets) -> None:
-    for partition, offset in sorted(wanted.items()):
+def _check_ends(given: Offsets, ends: Offsets) -> None:
+    for partition, offset in sorted(given.items()):
         if offset > ends[partition]:
             raise OptionError(
                 f"endingOffsets has offset {offset} for {partition}, but the partition ends at offset"

@@ -35,9 +35,9 @@ class RangePartition(InputPartition):
         return Range(TopicPartition(self.topic, self.partition), self.start, self.end)
 
 
-def read_range(settings: ReadSettings, schema: StructType, wanted: Range) -> Iterator[Any]:
+def read_range(settings: ReadSettings, schema: StructType, to_read: Range) -> Iterator[Any]:
     """The rows of a range as pyarrow.RecordBatch."""
-    if wanted.size == 0:
+    if to_read.size == 0:
         return
     projection = projection_of(settings, schema)
     fetching = Fetching(
@@ -50,7 +50,7 @@ def read_range(settings: ReadSettings, schema: StructType, wanted: Range) -> Ite
         fail_on_data_loss=settings["failOnDataLoss"],
         seconds=settings["kafkaConsumer.pollTimeoutMs"] / 1000,
     )
-    reader = RangeReader(brokers_of(settings.client), wanted, fetching)
+    reader = RangeReader(brokers_of(settings.client), to_read, fetching)
     for batch in reader.batches():
         yield from projection.apply(batch)
     projection.finish()

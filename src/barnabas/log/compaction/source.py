@@ -62,17 +62,17 @@ class SegmentReader:
         file = self._disk.open(names.segment_file(self._directory, segment.base_offset, names.LOG))
         floor = segment.base_offset - 1
         for start, end in _good_ranges(segment):
-            position, wanted = start, WINDOW_BYTES
+            position, needed = start, WINDOW_BYTES
             while position < end:
-                window = memoryview(read_range(self._disk, file, position, min(wanted, end - position)))
+                window = memoryview(read_range(self._disk, file, position, min(needed, end - position)))
                 floor = _check_offsets(segment, window, floor)
                 done = process(window)
                 if done == 0:
-                    wanted = self._needed(segment, window, position, end)
+                    needed = self._needed(segment, window, position, end)
                     continue
                 self._throttle.spend(done)
                 self.bytes_read += done
-                position, wanted = position + done, WINDOW_BYTES
+                position, needed = position + done, WINDOW_BYTES
 
     def _needed(self, segment: SourceSegment, window: memoryview, position: int, end: int) -> int:
         """How much to read for the first batch, if the window was too small for it."""

@@ -46,23 +46,23 @@ def rows_of(spark: "SparkSession", table: "DataFrame", sql: str | None) -> "Data
     return spark.sql(sql)
 
 
-def backfill(rows: "DataFrame", wanted: Backfill) -> Sent:
+def backfill(rows: "DataFrame", job: Backfill) -> Sent:
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
 
-    if _was_done(wanted):
+    if _was_done(job):
         return Sent(0, True)
-    records = records_of(rows, wanted)
+    records = records_of(rows, job)
     seen = Observation("backfill")
     (
         records.observe(seen, f.count(f.lit(1)).alias("rows"))
         .write.format("barnabas")
         .mode("append")
-        .options(**sink_options(wanted.client))
-        .option("topic", wanted.topic)
+        .options(**sink_options(job.client))
+        .option("topic", job.topic)
         .option("delivery", "exactly-once")
-        .option("transactional.id", transactional_id(wanted.run_id))
-        .option("runId", wanted.run_id)
+        .option("transactional.id", transactional_id(job.run_id))
+        .option("runId", job.run_id)
         .option("includeTimestamp", str("timestamp" in records.columns).lower())
         .save()
     )
@@ -73,16 +73,16 @@ def transactional_id(run_id: str) -> str:
     return f"backfill-{run_id}"
 
 
-def _was_done(wanted: Backfill) -> bool:
+def _was_done(job: Backfill) -> bool:
     """Saves work only: the sink decides in its transaction."""
-    with admin_of(wanted.client) as admin:
-        marker = admin.list_consumer_group_offsets(transactional_id(wanted.run_id), require_stable=True)
-    return TopicPartition(wanted.topic, 0) in marker
+    with admin_of(job.client) as admin:
+        marker = admin.list_consumer_group_offsets(transactional_id(job.run_id), require_stable=True)
+    return TopicPartition(job.topic, 0) in marker
 
 
-def records_of(rows: "DataFrame", wanted: Backfill) -> "DataFrame":
+def records_of(rows: "DataFrame", job: Backfill) -> "DataFrame":
     """The rows with the columns of records."""
-    if wanted.value == COLUMNS:
+    if job.value == COLUMNS:
         unknown = [name for name in rows.columns if name not in RECORD_COLUMNS]
         if unknown or "value" not in rows.columns:
             raise JobError(
@@ -90,11 +90,11 @@ def records_of(rows: "DataFrame", wanted: Backfill) -> "DataFrame":
                 f" {', '.join(RECORD_COLUMNS)}, but they have {', '.join(rows.columns)}. Rename them in SQL."
             )
         return rows
-    columns = [_value(rows, wanted.value).alias("value")]
-    if wanted.key is not None:
-        columns.append(_text(rows, wanted.key).alias("key"))
-    if wanted.timestamp is not None:
-        columns.append(_column(rows, wanted.timestamp).cast("timestamp").alias("timestamp"))
+    columns = [_value(rows, job.value).alias("value")]
+    if job.key is not None:
+        columns.append(_text(rows, job.key).alias("key"))
+    if job.timestamp is not None:
+        columns.append(_column(rows, job.timestamp).cast("timestamp").alias("timestamp"))
     return rows.select(*columns)
 
 

@@ -75,7 +75,7 @@ def _of_partition(
     directory: Path, partition: TopicPartition, cleaned_to: int, log_start: int
 ) -> Iterator[Segment]:
     parsed = [(path, names.parse_offset_file(path.name)) for path in sorted(directory.iterdir())]
-    logs = [(path, found[0]) for path, found in parsed if found is not None and found[1:] == (names.LOG, "")]
+    logs = [(path, name[0]) for path, name in parsed if name is not None and name[1:] == (names.LOG, "")]
     for number, (path, base) in enumerate(logs):
         last = number + 1 == len(logs)
         limit = base + OFFSETS_MAX if last else min(base + OFFSETS_MAX, logs[number + 1][1])
