@@ -8,7 +8,6 @@ import pytest
 from tests.support.logs import LogBench
 
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.kernels.log_end import AppendResult
 from barnabas.records.builder import ABORT_MARKER, COMMIT_MARKER
 
 SIDE_FILES = (".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint")
@@ -54,13 +53,14 @@ def _answers(bench: LogBench) -> dict[str, object]:
     }
 
 
-def _repeat(bench: LogBench, sequence: int) -> AppendResult | ErrorCode:
+def _repeat(bench: LogBench, sequence: int) -> tuple[int, int, bool] | ErrorCode:
     """Send a batch again; it is a repeat, so the log does not change."""
     batch = bench.batch(b"once", producer_id=1, producer_epoch=0, base_sequence=sequence)
     try:
-        return bench.log.append_as_leader(batch, 2)
+        result = bench.log.append_as_leader(batch, 2)
     except KafkaError as error:
         return error.code
+    return result.first_offset, result.last_offset, result.duplicate
 
 
 def _delete(path: Path) -> None:
