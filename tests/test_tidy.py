@@ -82,6 +82,59 @@ def test_every_module_has_a_docstring(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text())), "no module docstring"
 
 
+# ---- kernels
+
+
+KERNELS = sorted(path.stem for path in (PACKAGE / "kernels").glob("*.py") if path.stem != "__init__")
+
+
+def kernels_with_both_forms(path: Path) -> set[str]:
+    """The kernels that a test module loads with `interpreted(kernel)`, in addition to the compiled form."""
+    tree = ast.parse(path.read_text())
+    modules: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            modules |= {each.asname or each.name: each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            modules |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and len(node.args) == 1]
+    arguments = [ast.unparse(call.args[0]) for call in calls if ast.unparse(call.func) == "interpreted"]
+    named = [modules.get(argument, argument) for argument in arguments]
+    return {name.rpartition(".")[2] for name in named if name.startswith("barnabas.kernels.")}
+
+
+def test_every_kernel_is_tested_in_both_forms() -> None:
+    tests = (ROOT / "tests" / "unit" / "kernels").glob("test_*.py")
+    tested = set().union(*map(kernels_with_both_forms, tests))
+    assert sorted(set(KERNELS) - tested) == []
+
+
+# ---- plain English
+
+NOT_PLAIN = re.compile(
+    r"\btold_|_noteworthy|\bpart_with\b|_farewell|_tellers|\bBell\b|\bNAP_SECONDS\b|\bstrangers\b"
+    r"|\b(Want|Asked)\b|# Of |\bwas to come\b|\bcould be had\b|\b(is|are|was|were) had\b"
+    r"|cannot be asked of|in nobody's mind|reading were paused"
+    r"|\b[Ww]hoever\b|\b[Ll]est\b|\banew\b|\bif need be\b"
+)
+
+
+@pytest.mark.parametrize("name", ["src", "tests", "tools", "examples", "docs", "bin"])
+def test_words_that_are_not_plain_english_are_not_used(name: str) -> None:
+    paths = [
+        path for path in (ROOT / name).rglob("*") if path.suffix in (".py", ".pyi", ".md", ".sh", ".yaml")
+    ]
+    pages = [*paths, *(ROOT.glob("*.md") if name == "docs" else ())]
+    lines = [
+        f"{name_of(path)}:{number}: {line.strip()}"
+        for path in pages
+        if path != Path(__file__)
+        for number, line in enumerate(path.read_text().splitlines(), start=1)
+        if NOT_PLAIN.search(line)
+    ]
+    assert lines == []
+
+
 # ---- documents
 
 

@@ -183,7 +183,7 @@ def test_offsets_of_a_group_without_members_are_altered(
     wait_until(lambda: group in admin.groups(states=["Empty"]), "the group is empty")
     admin.alter_offsets(group, {(shared, 0): 1})
     assert admin.offsets(group) == {(shared, 0): 1, (shared, 1): 3}
-    # Whoever comes next begins there.
+    # The next consumer begins there.
     again = alone(protocol)
     assert [(seen.partition, seen.offset) for seen in again.received] == [(0, 1), (0, 2)]
 

@@ -1,4 +1,4 @@
-"""What a client sends is what a client gets, whoever wrote it and however it was packed."""
+"""Every client reads what every other client has written, with every compression."""
 
 import time
 

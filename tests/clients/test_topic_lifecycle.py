@@ -35,7 +35,7 @@ def test_recreated_topic_starts_empty(client: Client, topic: str, plain_admin: C
 def test_running_producer_survives_recreation(
     bootstrap: str, topic: str, plain_admin: ConfluentAdmin, idempotent: bool
 ) -> None:
-    """An idempotent producer begins anew: the new topic has never heard of its sequence numbers."""
+    """An idempotent producer starts again: the new topic does not know its sequence numbers."""
     producer = ConfluentClient(bootstrap).producer(Sending(idempotent=idempotent))
     producer.produce(topic, b"before", partition=0)
     assert producer.flush(20) == 0

@@ -142,7 +142,7 @@ def test_the_largest_frames_delay_nobody(stage: Stage, key: int) -> None:
     oldest, newest = ROWS[key].versions
     for version in sorted({oldest, newest}):
         shapes = list(shapes_of(api.request, version, ELEMENTS_MAX))
-        # Of the oldest version the last shape: the innermost array, in the form that is reshaped.
+        # For the oldest version only the last shape: the innermost array, in the form that is converted.
         for shape in shapes if version == newest else shapes[-1:]:
             frame = frame_of(api, version, shape, known)
             outcome, problem = _tried(stage, frame)

@@ -113,7 +113,9 @@ def test_a_query_that_was_never_planned_begins_where_it_began(
     query.plan()
     new = Query(options | {"commitOffsets": group})
     topics.numbers(topic, 110, 120)
-    assert new.step() == [], "a new query of the same group begins anew once the first has got somewhere"
+    assert new.step() == [], (
+        "a new query of the same group begins at the start option after the first has finished a batch"
+    )
 
 
 def test_another_beginning_is_not_what_the_group_kept(topics: Topics, topic: str, options: Options) -> None:

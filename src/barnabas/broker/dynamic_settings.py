@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Component(Enum):
-    # Replicas.follow gives every log the settings of its topic anew, and these keys are their defaults.
+    # Replicas.follow gives every log the settings of its topic again; these keys are their defaults.
     PARTITIONS = "the partitions"
     # The handlers read the key from Broker.config with each request.
     REQUESTS = "the requests"

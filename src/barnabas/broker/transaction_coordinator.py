@@ -1,7 +1,7 @@
 """The transactions this broker coordinates, and the markers that end them on the partitions it leads.
 
 When the end of a transaction is committed to the journal, its markers are written and repeated until every
-partition has committed one. Then the machine is told, and journals that the transaction is complete. A new
+partition has committed one. Then the machine journals that the transaction is complete. A new
 coordinator writes all markers again: a marker that a partition already has changes nothing there."""
 
 from __future__ import annotations

@@ -216,7 +216,7 @@ class Cluster:
         request = metadata.MetadataRequest(topics=topics, allow_auto_topic_creation=self._allow_auto_create)
         response: metadata.MetadataResponse = await connection.send(metadata.API_KEY, request)
         if response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
-            connection.close("the broker told this client to start again from bootstrap.servers")
+            connection.close("the broker asked this client to start again from bootstrap.servers")
             self.metadata = replace(self.metadata, nodes={})
             raise DisconnectedError("the client must start again from bootstrap.servers")
         raise_for(response.error_code)

@@ -1,7 +1,7 @@
 # cython: boundscheck=False, wraparound=False
 """Reads Kafka messages by plans (plans.py), which say what a message looks like in one version.
 
-Frames come from strangers. Every length is checked against the bytes that are left before anything is
+Frames may be hostile. Every length is checked against the bytes that are left before anything is
 allocated, the array elements of a frame are limited, and whatever is wrong raises WireError. A message keeps
 no reference to its frame except for `records`, which are slices of it.
 

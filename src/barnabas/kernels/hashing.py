@@ -1,4 +1,4 @@
-"""The hash of keys: murmur2, for whoever chooses a partition by key."""
+"""The hash of keys, murmur2, which chooses the partition of a record with a key."""
 
 import cython
 

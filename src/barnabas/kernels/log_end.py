@@ -212,7 +212,7 @@ class Permit:
     """Leave to read or write a partition under its present leader, in-sync set and config.
 
     The gate (replication/gate.py) gives it to those who may have it. When any of these changes, the partition
-    withdraws it: then `partition` is None, and whoever holds the permit has to ask the gate again.
+    withdraws it: then `partition` is None, and the holder of the permit has to ask the gate again.
 
     `commits_at_once`: no other replica is in sync, so what is appended is committed.
     `plain_rules`: for check_plain; None if the topic changes the batches that it gets.

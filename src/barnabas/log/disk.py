@@ -46,8 +46,8 @@ class Readers:
     """How many readers a file has, over all its handles: slices that are not sent or dropped yet.
 
     A file with readers must not be cut: they were promised its bytes. Only the event loop changes the count.
-    Whoever reads a file within one turn of the loop, such as a recovery, is not counted; the cleaner opens
-    files of its own, which are never cut."""
+    Code that reads a file within one turn of the loop, such as a recovery, is not counted; the cleaner opens
+    its own files, which are never truncated."""
 
     __slots__ = ("count",)
 

@@ -30,7 +30,7 @@ class Replicas:
         self._config_of = config_of
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._image: MetadataImage | None = None
-        # Of the topics that the change in hand concerns.
+        # The configs of the topics in the metadata change that is being applied.
         self._configs: dict[str, TopicConfig] = {}
 
     def leader(self, topic: str, index: int) -> Partition:

@@ -6,6 +6,7 @@ partition ends all waits when its leadership changes, and then nobody can take a
 the one that was awaited. Owned by the event loop."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -86,9 +87,8 @@ async def all_reached(places: Sequence[tuple[Waiters, int]], within_seconds: flo
         for place, (waiters, offset) in enumerate(places)
     ]
     try:
-        await asyncio.wait_for(done, within_seconds)
-    except TimeoutError:
-        pass
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(done, within_seconds)
     finally:
         for waiter in parked:
             waiter.cancel()

@@ -106,7 +106,7 @@ def test_rows_are_in_the_batches_as_the_other_encoder_writes_them(
     kernel: Any, rows: Any, batch_bytes: int, ignores_keys: bool
 ) -> None:
     """Each batch holds the next rows of its partition, and only rows without key and number go anywhere."""
-    # Of rows with the same bytes, those that belong to one partition are taken for it first.
+    # If rows have the same bytes, take those first that belong to one partition.
     left = sorted(rows, key=lambda row: goes_anywhere(row, ignores_keys))
     for partition, data, count, base_timestamp, max_timestamp in encoded(
         kernel, rows, batch_bytes=batch_bytes, ignores_keys=ignores_keys

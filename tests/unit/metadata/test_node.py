@@ -1,4 +1,4 @@
-"""A broker joins through its session, whoever is the controller, and leaves without being fenced."""
+"""A broker registers through its session, with any controller, and leaves without being fenced."""
 
 import asyncio
 

@@ -146,7 +146,7 @@ def test_columns_without_room_for_the_next_row_are_full() -> None:
     records = RecordSet(batch(0, b"1234", b"5678", b"90ab"), 0)
     assert append_records(columns, records) == 2
     assert columns.size < 10
-    assert columns.is_full, "or whoever waits for room would wait for ever"
+    assert columns.is_full, "otherwise a reader would wait forever for space"
     assert values(columns) == [b"1234", b"5678"]
     assert not columns.is_full
     assert append_records(columns, records) == 3

@@ -3,7 +3,7 @@
 Behaviour: null topics mean all partitions, an empty list none; a directory that failed has an error and no
 partitions. The lag of a replica is how far its log is behind the high watermark it knows of.
 Versions:  v3 an error of the whole request · v4 total and usable bytes · v5 cordoned directories.
-Not done:  cordoned directories and moves between directories: nothing is ever told as either."""
+Not done:  cordoned directories, and moves between directories: neither is ever reported."""
 
 from __future__ import annotations
 

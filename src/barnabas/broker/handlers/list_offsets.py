@@ -2,8 +2,8 @@
 
 Behaviour: -1 the end (the last stable offset under read_committed), -2 the start, -3 the record with
 the largest timestamp, -4 the local start, -5 the tiered end, -6 the earliest not tiered yet; without
-tiers -4 and -6 are the start and -5 is nothing. The epoch told is the record's, never the current one. A
-partition that is repeated gets one answer, INVALID_REQUEST, as in Kafka.
+tiers -4 and -6 are the start and -5 is nothing. The epoch in the answer is the record's, never the current
+one. A partition that is repeated gets one answer, INVALID_REQUEST, as in Kafka.
 Versions:  v2 isolation level · v4 leader epochs · v7 -3 · v8 -4 · v9 -5 · v10 timeout · v11 -6."""
 
 from __future__ import annotations

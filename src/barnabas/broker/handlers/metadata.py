@@ -4,7 +4,7 @@ Behaviour: topics that do not exist are created on the way where both the client
 auto.create.topics.enable allow it, and are in the answer already.
 Versions:  v0 an empty list means all topics, later null does · v4 the client may forbid creation ·
 v8 authorized operations · v10 topic ids in the answer · v12 topics asked by id.
-Not done:  partitions on offline directories are told as led by this broker until it is restarted."""
+Not done:  partitions in offline directories are shown with this broker as leader until it is restarted."""
 
 from __future__ import annotations
 

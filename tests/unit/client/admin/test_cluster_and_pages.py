@@ -21,7 +21,7 @@ TOPIC_ID = bytes(range(16))
 
 
 class Peer:
-    """One broker that answers one API as told, beside Metadata; `requests` has the requests of that API."""
+    """One broker that answers Metadata and one other API; `requests` has the requests of that API."""
 
     def __init__(self, spoken: dict[int, tuple[int, int]], answer: Callable[[Request], Answer]) -> None:
         self._spoken = {metadata.API_KEY: (0, 13), **spoken}

@@ -202,7 +202,7 @@ def test_who_may_commit_in_which_state() -> None:
     assert story.commit(None) is NONE, "nobody is in: an administrator, or a consumer without a group"
     story.stable("a", "b")
     assert story.commit("a") is NONE
-    assert story.commit(None) is UNKNOWN, "a stranger has no say in a living group"
+    assert story.commit(None) is UNKNOWN, "a consumer outside of a group with members cannot commit"
     assert story.commit(None, transactional=True) is NONE
     assert story.commit("a", generation=0) is ErrorCode.ILLEGAL_GENERATION
     story.enter("c")
@@ -215,7 +215,7 @@ def test_who_may_commit_in_which_state() -> None:
     assert story.commit("a") is NONE
     story.leave("a", "b", "c")
     assert story.commit("a") is UNKNOWN
-    assert story.commit("a", generation=-1) is NONE, "without a generation, whoever it is"
+    assert story.commit("a", generation=-1) is NONE, "without a generation, any member id is accepted"
     assert story.commit(None) is NONE
 
 

@@ -281,7 +281,7 @@ def test_a_static_member_that_comes_back_gets_its_partitions() -> None:
     before = story.members["a"].owned
     assert story.leave("a", epoch=-2).member_epoch == -2
     story.beat("b")
-    assert story.group.durable.epoch == 2, "nothing is assigned anew meanwhile"
+    assert story.group.durable.epoch == 2, "no new assignment is computed meanwhile"
 
     answer = story.join("c", instance_id="one")
     assert (answer.member_epoch, story.members["c"].owned) == (2, before)

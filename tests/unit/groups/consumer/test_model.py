@@ -1,6 +1,6 @@
 """A consumer group under members that come, go, fall silent, lag and lose answers, and topics that change.
 
-Always: no partition is had by two members; epochs do not go back; a replay rebuilds the same state.
+Always: no two members have the same partition; epochs do not go back; a replay rebuilds the same state.
 In the end: when all keep sending heartbeats, everything is assigned once, and the group is stable."""
 
 import re
