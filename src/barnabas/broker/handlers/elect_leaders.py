@@ -31,30 +31,40 @@ Election = Callable[[str, int], KafkaError]
 
 
 def elect_leaders(call: Call, request: ElectLeadersRequest) -> Work[ElectLeadersResponse]:
+    image = call.broker.image
     answer = ElectLeadersResponse()
-    elect = _election(call.broker.image, request.election_type)
+    elect = _election(image, request.election_type)
     if elect is None:
-        problem = KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
-        answer.error_code = problem.code
-    partitions: Mapping[str, Iterable[int]]
-    if request.topic_partitions is not None:
-        partitions = yield from _requested(request.topic_partitions)
-    elif elect is not None:
-        partitions = {topic.name: range(len(topic.partitions)) for topic in call.broker.image.topics.values()}
+        refusal = KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
+        answer.error_code = refusal.code
+        requested = yield from _requested(request.topic_partitions or ())
+        yield from _add_results(answer, requested, lambda topic, index: refusal)
+    elif request.topic_partitions is None:
+        everything = {topic.name: range(len(topic.partitions)) for topic in image.topics.values()}
+        yield from _add_results(answer, everything, elect, ErrorCode.ELECTION_NOT_NEEDED)
     else:
-        partitions = {}
+        requested = yield from _requested(request.topic_partitions)
+        yield from _add_results(answer, requested, elect)
+    return answer
+
+
+def _add_results(
+    answer: ElectLeadersResponse,
+    partitions: Mapping[str, Iterable[int]],
+    elect: Election,
+    left_out: ErrorCode | None = None,
+) -> Work[None]:
+    """One result for each partition, except those whose error is `left_out`."""
     messages_left = MESSAGES_MAX
     for topic, indexes in partitions.items():
         results = ReplicaElectionResult(topic=topic)
         answer.replica_election_results.append(results)
         for index in dict.fromkeys(indexes):
             yield
-            error = problem if elect is None else elect(topic, index)
-            if request.topic_partitions is None and error.code == ErrorCode.ELECTION_NOT_NEEDED:
-                continue
-            messages_left -= 1
-            results.partition_result.append(_result(index, error, messages_left >= 0))
-    return answer
+            error = elect(topic, index)
+            if error.code != left_out:
+                messages_left -= 1
+                results.partition_result.append(_result(index, error, messages_left >= 0))
 
 
 def _requested(topics: Iterable[TopicPartitions]) -> Work[dict[str, list[int]]]:
