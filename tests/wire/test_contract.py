@@ -1,8 +1,9 @@
-"""Our schema rows and codec against two others: kafka-python, made from Kafka's own JSON files, and kio.
+"""Compares our schema rows and codec with two others: kafka-python, made from Kafka's own JSON files, and
+kio.
 
-kafka-python has the APIs that clients use and is a judge of schemas too, since ours come from kio. The APIs
-in JUDGED_BY_KIO_ONLY are brokers' or newer than kafka-python: there kio judges the codec, nobody the schema.
-Where the judges themselves differ from Kafka the tests say so: see the comments at the conversions."""
+kafka-python has the APIs that clients use. It checks our schemas, too, because those come from kio. The APIs
+in JUDGED_BY_KIO_ONLY are used between brokers or newer than kafka-python: kio checks their codec, nothing
+checks their schema. Comments at the conversions say where the two libraries differ from Kafka."""
 
 import datetime
 import importlib
@@ -34,7 +35,7 @@ from barnabas.wire.messages import (
 )
 from barnabas.wire.plans import plan_of
 
-# kafka-python reads its schemas with a function that Python has since deprecated.
+# kafka-python reads its schemas with a function that is deprecated in Python.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     import kafka.protocol.schemas
@@ -75,12 +76,12 @@ def fields_in(cls: type[Message], version: int) -> list[Field]:
 
 @cache
 def schema_of(name: str) -> StructField:
-    """Kafka's JSON as it is: the patches kafka-python adds for its users are left out."""
+    """The schema from Kafka's JSON, without the patches of kafka-python."""
     return StructField(load_json(name))
 
 
 def as_dictionary(message: Message, version: int) -> dict[str, Any]:
-    """Our message for kafka-python, which knows no default for tagged structs: those are left out."""
+    """Our message for kafka-python, without tagged structs at their default, which it does not know."""
     result = {}
     for field in fields_in(type(message), version):
         value = getattr(message, field.name)
@@ -131,7 +132,7 @@ def test_embedded_schemas_agree_with_kafka_python(module: Any, sample: Any) -> N
 
 
 def assert_same_schema(cls: type[Message], theirs: Any, version: int) -> None:
-    """Names, order, tags, nullability and defaults, not by way of bytes: an all-zero field hides too much."""
+    """Compare names, order, tags, nullability and defaults directly: zero bytes would hide differences."""
     expected = [field for field in theirs.fields.values() if field.for_version_q(version)]
     ours = fields_in(cls, version)
     assert [field.name for field in ours if field.tag < 0] == [
@@ -179,7 +180,7 @@ def kio_entity(module_name: str, kind: str, name: str, version: int) -> Any:
 
 
 def _from_kio(value: Any) -> Any:
-    """kio's timedeltas, datetimes, error codes and Nones back to what is on the wire."""
+    """Convert kio's timedeltas, datetimes, error codes and Nones to the values on the wire."""
     if isinstance(value, datetime.timedelta):
         return value // datetime.timedelta(milliseconds=1)
     if isinstance(value, datetime.datetime):
@@ -237,7 +238,8 @@ def test_the_end_marker_agrees_with_kio(sample: Any) -> None:
     )
 
 
-# --- the judges can say no --------------------------------------------------------------------------------
+# --- the comparisons find mistakes
+# --------------------------------------------------------------------------------
 
 
 def corrupted(api: Api, name: str, **changes: Any) -> type[Message]:
@@ -268,7 +270,7 @@ def test_a_wrong_schema_row_is_caught(changes: dict[str, Any], sample: Any) -> N
             assert_same_schema(wrong, schema_of("FetchRequest"), version)
 
 
-def test_every_api_has_a_judge_and_those_with_one_only_are_known() -> None:
+def test_every_api_is_compared_and_those_with_one_library_only_are_listed() -> None:
     assert {api.name for api in APIS} - {api.name for api in JUDGED_BY_KAFKA_PYTHON} == JUDGED_BY_KIO_ONLY
 
 

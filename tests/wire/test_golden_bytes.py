@@ -1,4 +1,4 @@
-"""A handful of frames written out by hand, field by field: what no judge can get wrong together with us."""
+"""Some frames written by hand, field by field, independent of any other library."""
 
 from typing import Any
 
@@ -227,7 +227,7 @@ def test_responses(name: str) -> None:
 
 
 def seen_in(version: int, message: Message) -> Message:
-    """A copy without what the version cannot carry."""
+    """A copy without the fields that the version does not have."""
     kept = {}
     for field in message.FIELDS:
         if field.first <= version <= field.last:

@@ -1,7 +1,7 @@
-"""No bytes, however wrong, get anything but a message or a WireError out of the decoder, nor much memory.
+"""For any bytes the decoder returns a message or raises WireError, and it does not use much memory.
 
-Valid encodings of every message and version are damaged where it hurts: lengths, counts, varints, tags. The
-seed is fixed; a failure names the message, the version and the bytes."""
+Valid encodings of every message and version are damaged: lengths, counts, varints, tags. The seed is fixed; a
+failure shows the message, the version and the bytes."""
 
 import random
 import tracemalloc
@@ -25,7 +25,7 @@ HUGE = (
     b"\x80\x80\x80\x80\x80\x00",
 )
 EDGE_BYTES = (0x00, 0x01, 0x02, 0x7F, 0x80, 0xFE, 0xFF)
-# A struct of two bytes becomes an object of some two hundred; nothing legal costs more than this per byte.
+# A struct of two bytes becomes an object of about 200; nothing valid costs more than this for each byte.
 MEMORY_PER_BYTE_MAX = 300
 MEMORY_BASE = 20_000
 
@@ -52,7 +52,7 @@ def mutated(data: bytes, chance: random.Random) -> bytes:
 
 
 def damaged(every_message: Any, sample: Any, count: int) -> Iterator[tuple[Any, bytes, str]]:
-    """(plan, bytes, what to call it) for every message."""
+    """(plan, damaged bytes, description) for every message."""
     chance = random.Random(20240811)
     for cls, version, flexible in every_message:
         plan = plan_of(cls, version, flexible)
@@ -78,7 +78,7 @@ def test_damage_is_refused_or_harmless(every_message: Any, sample: Any) -> None:
             counts[outcome(plan, data)] += 1
         except Exception as error:
             pytest.fail(f"{type(error).__name__} {error} from {name}")
-    # Both happen often, else the damage is of the wrong kind.
+    # Both must happen often, otherwise the damage is of the wrong kind.
     assert counts["refused"] > 10_000
     assert counts["read"] > 5_000
 
@@ -97,8 +97,8 @@ def test_damage_costs_memory_in_proportion_to_the_frame(every_message: Any, samp
 
 
 @pytest.mark.parametrize("key", sorted(MODULES))
-def test_no_count_of_elements_is_believed(key: int) -> None:
-    """Each body starts with the largest compact and plain lengths there are; kio's reader died of this."""
+def test_wrong_element_counts_are_refused(key: int) -> None:
+    """Each body starts with the largest compact and plain lengths; these crashed the reader of kio."""
     for huge in HUGE:
         for version in range(20):
             frame = key.to_bytes(2, "big") + version.to_bytes(2, "big") + bytes(4) + b"\xff\xff"

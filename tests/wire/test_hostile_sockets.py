@@ -1,7 +1,7 @@
-"""Hostile bytes against a running broker: whatever is sent ends its own connection, and nothing else.
+"""Hostile bytes for a running broker: they close their own connection and have no other effect.
 
-The broker is a process of its own, so that its memory can be measured and its output read: a frame that leads
-to a traceback is a defect even where the client sees the same closed connection."""
+The broker is a separate process, so that its memory can be measured and its output read: a frame that causes
+a traceback is a defect even if the client only sees a closed connection."""
 
 import random
 import struct
@@ -68,7 +68,7 @@ def client(connect: Callable[[], RawClient]) -> RawClient:
 
 @pytest.fixture(autouse=True)
 def bystander(broker: Broker) -> Iterator[RawClient]:
-    """A connection that was there before and must be served after."""
+    """Another connection, which must work before and after the test."""
     with RawClient("127.0.0.1", broker.port) as client:
         assert client.call(API_VERSIONS, 0, ApiVersionsRequest()).error_code == 0
         yield client
@@ -76,7 +76,7 @@ def bystander(broker: Broker) -> Iterator[RawClient]:
 
 
 def memory_of(broker: Broker, what: str = "VmRSS") -> int:
-    """Bytes; VmHWM is the most there ever were since `forget_peak`."""
+    """In bytes; VmHWM is the peak since `forget_peak`."""
     for line in Path(f"/proc/{broker.pid}/status").read_text().splitlines():
         if line.startswith(f"{what}:"):
             return int(line.split()[1]) * 1024
@@ -110,7 +110,7 @@ def test_a_size_out_of_bounds_closes_at_once(client: RawClient, size: int) -> No
     assert client.is_closed_by_peer()
 
 
-def test_a_frame_of_eight_bytes_is_a_header_cut_off(client: RawClient) -> None:
+def test_a_frame_of_eight_bytes_has_an_incomplete_header(client: RawClient) -> None:
     client.send_bytes(framed(struct.pack(">hhi", API_VERSIONS, 0, 1)))
     assert client.is_closed_by_peer()
 
@@ -167,10 +167,10 @@ def test_a_longer_string_closes_the_connection_in_flexible_versions_too(client: 
 
 
 @pytest.mark.parametrize(("key", "version"), SERVED, ids=lambda value: str(value))
-def test_no_length_is_believed(
+def test_wrong_lengths_cost_no_memory(
     broker: Broker, connect: Callable[[], RawClient], sample: Sample, key: int, version: int
 ) -> None:
-    """Places of a valid request are made the largest length there is; none costs memory."""
+    """Positions of a valid request are replaced by the largest length; none of them costs memory."""
     api = api_of(key)
     assert api is not None
     body = encode_message(sample(api.request, version, "full"), version, api.flexible_from)
@@ -185,7 +185,7 @@ def test_no_length_is_believed(
 
 
 def finish(client: RawClient, key: int) -> None:
-    """Wait until the broker is through with a frame; a fetch or a produce may stay without an answer."""
+    """Wait until the broker has processed a frame; a fetch or a produce may have no response."""
     client.is_closed_by_peer(0.05 if key in (PRODUCE, FETCH) else 5.0)
     client.close()
 
@@ -252,7 +252,7 @@ def varint(value: int) -> bytes:
         (PRODUCE, 3, struct.pack(">hhii", -1, 1, 0, -1)),
     ],
 )
-def test_null_is_refused_where_it_means_nothing(
+def test_null_is_refused_in_fields_that_are_not_nullable(
     client: RawClient, key: int, version: int, body: bytes
 ) -> None:
     tags = b"\0" if is_flexible(key, version) else b""
@@ -275,7 +275,7 @@ def test_many_records_in_few_bytes_are_refused(client: RawClient) -> None:
 
 
 def bomb(codec: int, size: int) -> bytes:
-    """`size` zeros, squeezed: one large record is the smallest there is to say for so much."""
+    """`size` zeros in one large record, compressed: the smallest batch that expands to so much."""
     if codec == GZIP:
         squeezer = zlib.compressobj(9, zlib.DEFLATED, 31)
         chunk = bytes(16 * MB)
@@ -294,8 +294,8 @@ def _blocks(size: int) -> bytes:
 
 @pytest.mark.parametrize("codec", [1, 2, 3, 4], ids=["gzip", "snappy", "lz4", "zstd"])
 def test_a_decompression_bomb_is_refused_within_bounds(broker: Broker, client: RawClient, codec: int) -> None:
-    """More than a topic allows (64 MB, or 16 times its largest message) never comes into being."""
-    # Snappy packs no better than 1 to 20, so its bomb needs a topic that takes more.
+    """More than the topic allows (64 MB, or 16 times max.message.bytes) is never allocated."""
+    # Snappy compresses to 1/20 at best, so its bomb needs a topic with a larger limit.
     message_bytes, allowed = (16 * MB, 256 * MB) if codec == SNAPPY else (2 * MB, 64 * MB)
     topic = new_topic(client, max_message_bytes=str(message_bytes))
     batch = bytes(seal(read_header(batch_of(b"a", compression=codec)), bomb(codec, allowed + 64 * MB)))
@@ -303,7 +303,7 @@ def test_a_decompression_bomb_is_refused_within_bounds(broker: Broker, client: R
     before = memory_of(broker)
     answer = produce_batch(client, topic, batch)
     assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
-    # Python's zlib collects blocks and joins them in the end, so gzip takes it twice.
+    # Python's zlib collects blocks and joins them at the end, so gzip needs twice the memory.
     times = 2 if codec == GZIP else 1
     assert memory_of(broker, "VmHWM") - before < times * allowed + 4 * len(batch) + 30 * MB
 
@@ -328,7 +328,7 @@ def test_compressed_garbage_is_corrupt(client: RawClient, codec: int) -> None:
 
 
 @pytest.mark.parametrize("codec", [5, 6, 7])
-def test_a_codec_nobody_knows(client: RawClient, codec: int) -> None:
+def test_an_unknown_codec(client: RawClient, codec: int) -> None:
     topic = new_topic(client)
     batch = bytes(seal(read_header(batch_of(b"a"))._replace(attributes=codec), b"whatever"))
     assert produce_batch(client, topic, batch).error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
@@ -338,10 +338,10 @@ def test_a_codec_nobody_knows(client: RawClient, codec: int) -> None:
 
 
 @pytest.mark.parametrize("variant", ["full", "nulls", "empty", "extreme"])
-def test_requests_of_nonsense_values_are_answered_or_refused(
+def test_requests_with_strange_values_are_answered_or_refused(
     connect: Callable[[], RawClient], sample: Sample, variant: str
 ) -> None:
-    """Well-formed, but no sane client sends them: largest integers, names with umlauts, random ids."""
+    """Valid requests that no real client sends: largest integers, names with umlauts, random ids."""
     for key, version in SERVED:
         api = api_of(key)
         assert api is not None
@@ -351,7 +351,7 @@ def test_requests_of_nonsense_values_are_answered_or_refused(
 
 
 def shortened(request: Any, version: int) -> Any:
-    """Old forms of some requests hold one of what the newest holds many."""
+    """The old forms of some requests have room for only one element."""
     if isinstance(request, MetadataRequest) and request.topics:
         request.topics = [MetadataRequestTopic(name=topic.name) for topic in request.topics]
     key = api_key_of(request)
@@ -388,7 +388,7 @@ def test_random_damage_over_the_socket(connect: Callable[[], RawClient], sample:
 
 
 def test_damaged_batches_over_the_socket(client: RawClient) -> None:
-    """Every byte of a produce request with a batch in it, in turn."""
+    """Changes every byte of a produce request with a batch, one after the other."""
     topic = new_topic(client)
     chance = random.Random(7)
     batch = batch_of(b"value" * 10, b"more" * 10, compression=1)
@@ -397,6 +397,6 @@ def test_damaged_batches_over_the_socket(client: RawClient) -> None:
         damaged[place] ^= 1 << chance.randrange(8)
         request = produce_request(topic, bytes(damaged), acks=1)
         response = client.call(PRODUCE, 9, request)
-        # The leader epoch is not the client's to set, so it is not looked at.
+        # The broker ignores the leader epoch of a client.
         is_ignored = 12 <= place < 16
         assert (response.responses[0].partition_responses[0].error_code == 0) == is_ignored, place

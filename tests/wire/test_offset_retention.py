@@ -1,6 +1,6 @@
-"""Committed offsets that nobody needs any more: how long a broker keeps them, and that they stay gone.
+"""Committed offsets that are not needed any more: how long a broker keeps them, and that they stay deleted.
 
-BARNABAS_TEST_BOOTSTRAP=127.0.0.1:port points the stories without a clock at another broker, for example at
+BARNABAS_TEST_BOOTSTRAP=127.0.0.1:port runs the tests without a fake clock on another broker, for example at
 Apache Kafka with a short offsets.retention.check.interval.ms."""
 
 import os
@@ -75,7 +75,7 @@ def stable_member(group: RawGroup, *topics: Topic) -> Any:
     return joined
 
 
-# ---- with time that passes when the test says so
+# ---- with a fake clock
 
 
 class Stage:
@@ -116,7 +116,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
     stage.close()
 
 
-def test_offsets_outlive_the_group_by_the_retention(stage: Stage) -> None:
+def test_offsets_are_kept_for_the_retention_after_the_group_is_empty(stage: Stage) -> None:
     topic = new_topic(stage.client)
     group = group_of(stage.client, "classic")
     joined = stable_member(group, topic)
@@ -190,7 +190,7 @@ def test_a_group_of_the_new_protocol_loses_what_nobody_reads(stage: Stage) -> No
     assert (exists(group), offset_of(group, read)) == (False, NONE)
 
 
-# ---- in real time, on a broker that is killed
+# ---- in real time, with a broker that is killed
 
 
 class Server:

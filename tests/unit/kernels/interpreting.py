@@ -1,4 +1,4 @@
-"""A kernel as the interpreter runs it: its source beside the compiled module, to be held against it."""
+"""Loads a kernel from its source, so that tests can compare it with the compiled one."""
 
 import importlib.machinery
 import importlib.util
@@ -46,5 +46,5 @@ class Shaped(bytes):
         return (len(self),)
 
     def __getitem__(self, key: Any) -> Any:
-        found = super().__getitem__(key)
-        return Shaped(found) if isinstance(key, slice) else found
+        item = super().__getitem__(key)
+        return Shaped(item) if isinstance(key, slice) else item

@@ -1,4 +1,4 @@
-"""Records into Arrow's buffers, compiled and interpreted: equal answers, on hostile bytes too."""
+"""Decoding records into Arrow's buffers: both forms give the same results, also for invalid bytes."""
 
 from typing import Any
 
@@ -135,7 +135,7 @@ def test_both_forms_agree_on_damaged_records(
 
 @BOTH
 @given(rows=rows, step=st.integers(1, 8), size=st.integers(0, 60))
-def test_rows_taken_bit_by_bit_are_all_the_rows(kernel: Any, rows: Any, step: int, size: int) -> None:
+def test_rows_read_in_several_steps_are_all_the_rows(kernel: Any, rows: Any, step: int, size: int) -> None:
     data = bytes(encode_records(rows, 5))
     position, left, offset, offsets = 0, len(rows), 102, []
     while left:
@@ -150,7 +150,7 @@ def test_rows_taken_bit_by_bit_are_all_the_rows(kernel: Any, rows: Any, step: in
 
 
 @BOTH
-def test_offsets_beyond_the_bounds_are_left_and_gaps_do_not_hold_up(kernel: Any) -> None:
+def test_offsets_beyond_the_bounds_are_not_read_and_gaps_are_skipped(kernel: Any) -> None:
     data = bytes(encode_records([(5, b"", b"", ())] * 3, 5, [1, 4, 9]))
     result, found = outcome(kernel, data, 3, bounds=(0, 107))
     assert (result, found["offsets"]) == (108, [101, 104])
@@ -159,7 +159,7 @@ def test_offsets_beyond_the_bounds_are_left_and_gaps_do_not_hold_up(kernel: Any)
 
 
 @BOTH
-def test_only_wanted_columns_are_filled_and_counted(kernel: Any) -> None:
+def test_only_requested_columns_are_filled_and_counted(kernel: Any) -> None:
     columns = kernel.ColumnBuffers(frozenset({"value", "partition"}))
     append(columns, bytes(encode_records([(5, b"key", b"ab", [("h", b"x")])], 5)), 1)
     found = contents(columns)

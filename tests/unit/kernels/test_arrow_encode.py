@@ -1,4 +1,4 @@
-"""Rows of Arrow columns into batches, compiled and interpreted: the bytes of the other encoder."""
+"""Encoding Arrow columns as batches: both forms of the kernel write the same bytes as the other encoder."""
 
 from array import array
 from typing import Any
@@ -26,7 +26,7 @@ Row = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]], int
 
 
 def column(kernel: Any, given: list[bytes | None], first: int = 0) -> Any:
-    """The cells as Arrow would have them, behind `first` rows that a slice leaves out."""
+    """The cells as Arrow stores them, after `first` rows that a slice leaves out."""
     whole = [b"left out"] * first + given
     ends, bits = array("q", (0,)), bytearray((len(whole) + 7) // 8)
     for row, cell in enumerate(whole):
@@ -78,7 +78,9 @@ def encoded(kernel: Any, rows: list[Row], step: int = UNLIMITED, **options: Any)
 
 @BOTH
 @given(rows=rows, first=st.integers(0, 9))
-def test_the_largest_row_is_that_with_most_bytes_of_key_and_value(kernel: Any, rows: Any, first: int) -> None:
+def test_the_largest_row_is_the_one_with_most_bytes_of_key_and_value(
+    kernel: Any, rows: Any, first: int
+) -> None:
     keys, values = ([row[place] for row in rows] for place in (1, 2))
     sizes = [len(key or b"") + len(value or b"") for key, value in zip(keys, values, strict=True)]
     values_given = column(kernel, values, first)
@@ -105,9 +107,9 @@ def test_both_forms_give_the_same_batches(rows: Any, batch_bytes: int, first: in
 def test_rows_are_in_the_batches_as_the_other_encoder_writes_them(
     kernel: Any, rows: Any, batch_bytes: int, ignores_keys: bool
 ) -> None:
-    """Each batch holds the next rows of its partition, and only rows without key and number go anywhere."""
-    # If rows have the same bytes, take those first that belong to one partition.
-    left = sorted(rows, key=lambda row: goes_anywhere(row, ignores_keys))
+    """Each batch has the next rows of its partition; only rows without key and number go anywhere."""
+    # If rows have the same bytes, those that belong to this partition are matched first.
+    left = sorted(rows, key=lambda row: may_go_anywhere(row, ignores_keys))
     for partition, data, count, base_timestamp, max_timestamp in encoded(
         kernel, rows, batch_bytes=batch_bytes, ignores_keys=ignores_keys
     ):
@@ -121,7 +123,7 @@ def test_rows_are_in_the_batches_as_the_other_encoder_writes_them(
                 ):
                     break
             else:
-                pytest.fail("no row that is left has these bytes")
+                pytest.fail("no remaining row has these bytes")
             taken.append(row)
             left.remove(row)
             position += len(wanted)
@@ -136,15 +138,15 @@ def belongs(row: Row, partition: int, ignores_keys: bool) -> bool:
     _, key, _, _, number = row
     if number >= 0:
         return number == partition
-    return goes_anywhere(row, ignores_keys) or murmur2(key or b"") % 4 == partition
+    return may_go_anywhere(row, ignores_keys) or murmur2(key or b"") % 4 == partition
 
 
-def goes_anywhere(row: Row, ignores_keys: bool) -> bool:
+def may_go_anywhere(row: Row, ignores_keys: bool) -> bool:
     return row[4] < 0 and (row[1] is None or ignores_keys)
 
 
 @BOTH
-def test_rows_of_a_partition_keep_their_order_over_batches(kernel: Any) -> None:
+def test_rows_of_a_partition_keep_their_order_across_batches(kernel: Any) -> None:
     rows: list[Row] = [(5, None, b"%03d" % index, [], 1) for index in range(100)]
     found = encoded(kernel, rows, batch_bytes=200)
     assert len(found) > 3

@@ -1,4 +1,4 @@
-"""What the codec kernels promise, asked of the compiled module and of its source: both must agree."""
+"""The codec kernels, compiled and interpreted: both must give the same results."""
 
 import struct
 from types import ModuleType
@@ -82,7 +82,7 @@ def written(name: str, flexible: bool, message: Thing) -> bytes:
 
 
 def outcome(name: str, plan: Any, data: bytes) -> str:
-    """What reading comes to, comparable between the two: the message or the sentence of the refusal."""
+    """The result of reading as text, to compare both forms: the message or the error."""
     try:
         message = READERS[name].Reader(data).struct(plan)
     except READERS[name].WireError as error:
@@ -136,7 +136,7 @@ def test_what_is_written_is_read_back_and_both_kernels_agree(message: Thing, fle
     for name, module in READERS.items():
         back = module.Reader(data).struct(STRUCT_PLANS[name, flexible])
         assert back.absent == []
-        # What was left out as a default is not set: a generated class answers for it.
+        # Fields that were left out are not set: a generated class has the default.
         expected = dict(message.__dict__, absent=[])
         if not flexible:
             del expected["tagged_maybe"]
@@ -147,14 +147,14 @@ def test_what_is_written_is_read_back_and_both_kernels_agree(message: Thing, fle
 
 
 @given(data=st.binary(max_size=200), flexible=st.booleans())
-def test_both_kernels_make_the_same_of_any_bytes(data: bytes, flexible: bool) -> None:
+def test_both_kernels_read_any_bytes_alike(data: bytes, flexible: bool) -> None:
     results = [outcome(name, STRUCT_PLANS[name, flexible], data) for name in READERS]
     assert results[0] == results[1]
 
 
 @settings(max_examples=300)
 @given(message=MESSAGES, flexible=st.booleans(), chance=st.randoms(use_true_random=False))
-def test_both_kernels_make_the_same_of_damage(message: Thing, flexible: bool, chance: Any) -> None:
+def test_both_kernels_read_damaged_messages_alike(message: Thing, flexible: bool, chance: Any) -> None:
     data = bytearray(written("compiled", flexible, message))
     for _ in range(3):
         data[chance.randrange(len(data))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
@@ -183,7 +183,8 @@ def test_both_writers_refuse_the_same_numbers(value: Any, kind: str) -> None:
         assert "cannot be" in results[0]
 
 
-# --- refusals, one by one -------------------------------------------------------------------------------
+# --- one test for each refusal
+# -------------------------------------------------------------------------------
 
 
 @pytest.fixture(params=READERS)
@@ -206,10 +207,10 @@ TAGGED = row("number", "int16", tag=2, default=0)
 REFUSED = {
     "varint of six bytes": ("ff ff ff ff ff 01", STRING),
     "varint over 32 bits": ("ff ff ff ff 1f", STRING),
-    "varint with a needless zero": ("83 00 61 62 00", STRING),
+    "varint with an unnecessary zero": ("83 00 61 62 00", STRING),
     "varint cut short": ("ff", STRING),
     "string longer than the frame": ("05 61 62 00", STRING),
-    "null where no null may be": ("00 00", STRING),
+    "null in a field that is not nullable": ("00 00", STRING),
     "not UTF-8": ("03 ff fe 00", STRING),
     "surrogate in UTF-8": ("04 ed a0 80 00", STRING),
     "more elements than bytes": ("ff ff ff ff 0f 01 02 03 00", INTS),
@@ -225,7 +226,7 @@ REFUSED = {
         "e9 07" + "".join(f"{n % 128 | 128:02x}{n // 128:02x}00" for n in range(128, 1200)),
         TAGGED,
     ),
-    "a struct neither null nor there": (
+    "a struct that is marked neither null nor present": (
         "02 00",
         row("maybe", "struct", PARTS_BY_FORM, nullable=True),
     ),
@@ -233,7 +234,7 @@ REFUSED = {
         "01 02 01 ff",
         row("maybe", "struct", PARTS_BY_FORM, nullable=True, tag=2),
     ),
-    "nothing at all": ("", STRING),
+    "no bytes": ("", STRING),
 }
 
 
@@ -251,7 +252,7 @@ def test_refused_in_old_versions(text: str, kernel: ModuleType) -> None:
             read(kernel, bytes.fromhex(text), row("text", "string", nullable=nullable), flexible=False)
 
 
-def test_minus_one_is_null_only_where_the_version_has_nulls(kernel: ModuleType) -> None:
+def test_minus_one_is_null_only_if_the_field_is_nullable(kernel: ModuleType) -> None:
     assert read(kernel, b"\xff\xff", row("text", "string", nullable=True), flexible=False).text is None
     with pytest.raises(kernel.WireError):
         read(kernel, b"\xff\xff", STRING, flexible=False)
@@ -262,7 +263,7 @@ def test_unknown_tags_are_skipped_and_known_ones_between_them_read(kernel: Modul
     assert read(kernel, data, TAGGED).number == 7
 
 
-def test_bytes_after_the_message_are_left_alone(kernel: ModuleType) -> None:
+def test_bytes_after_the_message_are_ignored(kernel: ModuleType) -> None:
     assert read(kernel, bytes.fromhex("02 61 00 deadbeef"), STRING).text == "a"
 
 
@@ -281,7 +282,7 @@ def test_the_caller_chooses_the_limit_of_elements(kernel: ModuleType) -> None:
         read(kernel, ints, INTS, elements_max=3)
 
 
-def test_a_reader_tells_how_many_elements_it_has_read(kernel: ModuleType) -> None:
+def test_a_reader_counts_the_elements_it_has_read(kernel: ModuleType) -> None:
     form = "compiled" if kernel is barnabas.kernels.codec else "source"
     reader = kernel.Reader(bytes.fromhex("05 01 02 03 04 00"))
     reader.struct(plan(form, True, [INTS]))
@@ -310,7 +311,7 @@ def test_equal_strings_of_a_long_frame_are_one_object(kernel: ModuleType) -> Non
 
 
 @given(message=MESSAGES, flexible=st.booleans(), elements=st.integers(1, 3))
-def test_portions_are_the_same_message_and_the_same_bytes(
+def test_portions_give_the_same_message_and_the_same_bytes(
     message: Thing, flexible: bool, elements: int
 ) -> None:
     for form in PLANS:
@@ -354,7 +355,7 @@ def test_records_are_a_writable_view_of_the_frame(kernel: ModuleType) -> None:
     assert frame == bytearray.fromhex("04 7a6263 00")
 
 
-def test_a_view_into_a_larger_buffer_ends_where_it_ends(kernel: ModuleType) -> None:
+def test_nothing_is_read_beyond_the_end_of_a_view(kernel: ModuleType) -> None:
     view = memoryview(bytearray.fromhex("ffff 05 61 62 63 64"))[2:5]
     with pytest.raises(kernel.WireError):
         read(kernel, view, STRING)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What the writing kernel does beyond what test_codec.py reads back: nulls, limits, and chunks."""
+"""Writing: nulls, limits and chunks. test_codec.py tests that what is written can be read."""
 
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -26,7 +26,7 @@ def chunks(kernel: ModuleType, kind: str, value: Any, flexible: bool = False, **
     return list(writer.finish_frame())
 
 
-def test_no_name_is_the_empty_name_where_there_are_no_nulls(kernel: ModuleType) -> None:
+def test_a_null_string_is_written_as_empty_if_the_field_is_not_nullable(kernel: ModuleType) -> None:
     assert chunks(kernel, "string", None) == [b"\0\0\0\2" + b"\0\0"]
     assert chunks(kernel, "string", None, flexible=True) == [b"\0\0\0\2" + b"\1" + b"\0"]
     assert chunks(kernel, "string", None, is_nullable=True) == [b"\0\0\0\2" + b"\xff\xff"]
@@ -58,13 +58,13 @@ def test_unwritable(kernel: ModuleType, kind: str, value: Any, extra: dict[str, 
 
 
 class Slice:
-    """A range of a file, as far as the codec sees one."""
+    """Like a range of a file: the codec only uses its size."""
 
     def __init__(self, size: int) -> None:
         self.size = size
 
 
-def test_a_slice_of_a_file_stands_between_two_chunks(kernel: ModuleType) -> None:
+def test_a_slice_of_a_file_is_a_chunk_between_two_others(kernel: ModuleType) -> None:
     part = Slice(70_000)
     first, middle, last = chunks(kernel, "records", part, flexible=True, is_nullable=True)
     assert first == (70_000 + 4).to_bytes(4, "big") + bytes.fromhex("f1a204")
@@ -72,7 +72,7 @@ def test_a_slice_of_a_file_stands_between_two_chunks(kernel: ModuleType) -> None
     assert last == b"\0"
 
 
-def test_a_slice_at_the_end_ends_the_frame_and_an_empty_one_vanishes(kernel: ModuleType) -> None:
+def test_a_slice_at_the_end_is_the_last_chunk_and_an_empty_one_is_left_out(kernel: ModuleType) -> None:
     part = Slice(5)
     assert chunks(kernel, "records", part) == [b"\0\0\0\x09" + b"\0\0\0\5", part]
     assert chunks(kernel, "records", Slice(0)) == [b"\0\0\0\4" + b"\0\0\0\0"]
@@ -91,7 +91,7 @@ def test_slices_that_add_up_to_more_than_a_frame_are_refused(kernel: ModuleType)
         chunks(kernel, "records", Slice(2**40))
 
 
-def test_a_tagged_field_is_written_only_when_it_differs(kernel: ModuleType) -> None:
+def test_a_tagged_field_is_written_only_if_it_differs_from_its_default(kernel: ModuleType) -> None:
     assert chunks(kernel, "int16", -1, flexible=True, tag=4, default=-1) == [b"\0\0\0\1" + b"\0"]
     assert chunks(kernel, "int16", 5, flexible=True, tag=4, default=-1) == [
         b"\0\0\0\5" + bytes.fromhex("01 04 02 0005")

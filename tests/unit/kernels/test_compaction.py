@@ -1,4 +1,4 @@
-"""The compaction kernels, compiled and interpreted: equal answers, on hostile bytes too, and right ones."""
+"""The compaction kernels, compiled and interpreted: the same and correct results, also for invalid bytes."""
 
 from types import ModuleType
 from typing import Any
@@ -65,7 +65,7 @@ def edited(data: memoryview, changes: list[tuple[int, int]]) -> memoryview:
     ],
 )
 def test_keys_are_hashed_with_siphash_128(kernel: ModuleType, size: int, expected: str | None) -> None:
-    """The two given are the first of the published vectors; the others only have to agree."""
+    """Two sizes have published test vectors; for the others both forms only have to agree."""
     hashes = []
     for module in (kernel, compiled):
         table = memory(7)
@@ -88,7 +88,7 @@ def test_the_newest_offset_of_a_key_is_known(kernel: ModuleType) -> None:
 
 
 @both
-def test_a_full_map_tells_the_first_offset_that_did_not_fit(kernel: ModuleType) -> None:
+def test_a_full_map_returns_the_first_offset_that_did_not_fit(kernel: ModuleType) -> None:
     offsets = a_map(kernel, slots=3, limit=2)
     assert offsets.learn(payload(keyed(b"a", b"b", b"a", b"c", b"d")), 5, 10, 0) == 13
     assert offsets.get(memoryview(b"a")) == 12
@@ -110,7 +110,7 @@ def test_a_map_needs_a_free_entry(kernel: ModuleType) -> None:
 
 
 @both
-def test_a_map_with_one_free_entry_answers_for_all_keys(kernel: ModuleType) -> None:
+def test_a_map_with_one_free_entry_finds_all_keys(kernel: ModuleType) -> None:
     offsets = a_map(kernel, slots=40, limit=39)
     names = [b"key-%d" % number for number in range(39)]
     assert offsets.learn(payload(keyed(*names)), 39, 0, 0) == kernel.ALL_FIT
@@ -158,7 +158,7 @@ def test_a_filter_without_room_writes_nothing(kernel: ModuleType) -> None:
 
 
 def expected_filter(batch: bytes, latest: int, keep: bool, base_timestamp: int) -> bytes:
-    """What stays, in a batch whose timestamps are relative to another one, written by another encoder."""
+    """The records that stay, written by the other encoder with timestamps relative to `base_timestamp`."""
     records = read_records(batch)
     newest = {record.key: record.offset for record in records if record.key is not None}
     stay = [
@@ -176,7 +176,9 @@ def expected_filter(batch: bytes, latest: int, keep: bool, base_timestamp: int) 
 
 
 @given(rows, st.integers(-1, 9), st.booleans(), st.integers(0, 1 << 50))
-def test_filtering_keeps_what_is_newest(records: list[Any], latest: int, keep: bool, horizon: int) -> None:
+def test_filtering_keeps_the_newest_records(
+    records: list[Any], latest: int, keep: bool, horizon: int
+) -> None:
     batch = bytes(build_batch(records))
     offsets = a_map(compiled)
     offsets.learn(memoryview(batch)[HEADER_SIZE:], len(records), 0, 0)
@@ -195,7 +197,7 @@ def test_filtering_keeps_what_is_newest(records: list[Any], latest: int, keep: b
 
 @st.composite
 def windows(draw: st.DrawFn) -> tuple[bytes, int]:
-    """Batches of several kinds one after the other, and where they end."""
+    """Batches of several kinds one after the other, and their next offset."""
     data, offset = b"", draw(st.integers(0, 1 << 40))
     for records in draw(st.lists(rows, max_size=4)):
         batch = build_batch(
@@ -230,7 +232,7 @@ def test_walking_agrees(
 
 
 @both_walks
-def test_a_skimmed_batch_is_whole_and_loses_only_what_is_old(kernel: ModuleType, walk: ModuleType) -> None:
+def test_a_skimmed_batch_is_valid_and_loses_only_old_records(kernel: ModuleType, walk: ModuleType) -> None:
     records = [(5, b"a", b"old", []), (9, b"b", b"only", []), (3, b"a", b"new", [])]
     window = memoryview(
         bytes(build_batch(records, base_offset=7, producer_id=4, base_sequence=2, leader_epoch=3))

@@ -1,4 +1,4 @@
-"""The header walk, compiled and interpreted: equal answers on sound and on damaged batches."""
+"""The walk over batch headers, compiled and interpreted: the same results for valid and damaged batches."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +11,7 @@ plain = interpreted(compiled)
 
 
 def _log(sizes: list[int], first: int = 0) -> bytes:
-    """Batches of these many records, one after the other."""
+    """Batches with these numbers of records, one after the other."""
     data, offset = b"", first
     for count in sizes:
         data += build_batch([(0, None, b"v" * offset, [])] * count, base_offset=offset)
@@ -39,7 +39,7 @@ def test_the_batch_that_holds_an_offset_is_found(counts: list[int], offset: int,
 
 
 @given(sizes, st.data(), st.integers(-1, 40), st.integers(-(2**62), 2**62))
-def test_damaged_bytes_never_lead_astray(
+def test_damaged_bytes_give_the_same_answer_in_both_forms(
     counts: list[int], data: st.DataObject, offset: int, floor: int
 ) -> None:
     damaged = bytearray(_log(counts, first=5))
@@ -58,6 +58,6 @@ def test_offsets_that_do_not_rise_are_corrupt() -> None:
     assert compiled.find_batch(data, 0, 0)[0] == compiled.CORRUPT
 
 
-def test_a_header_that_is_not_all_there_asks_for_more() -> None:
+def test_a_header_that_is_cut_off_needs_more_bytes() -> None:
     assert compiled.find_batch(b"", 0, -1) == (compiled.MORE, 0, 0, -1)
     assert compiled.find_batch(_log([1])[:60], 0, -1) == (compiled.MORE, 0, 0, -1)

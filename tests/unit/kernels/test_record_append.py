@@ -1,4 +1,4 @@
-"""Appending to a batch, compiled and interpreted: the bytes are those of the record codec."""
+"""Appending to a batch, compiled and interpreted: the bytes are the same as those of encode_records."""
 
 from types import ModuleType
 
@@ -40,7 +40,7 @@ def test_the_bytes_are_those_of_the_codec(
 
 
 @given(records, st.integers(0, 600))
-def test_a_batch_never_outgrows_its_capacity_but_for_the_first_record(rows: list[Row], capacity: int) -> None:
+def test_only_the_first_record_may_exceed_the_capacity(rows: list[Row], capacity: int) -> None:
     kept: list[list[bool]] = []
     for module in (compiled, plain):
         batch = module.RecordBuffer(capacity)
@@ -52,7 +52,7 @@ def test_a_batch_never_outgrows_its_capacity_but_for_the_first_record(rows: list
 
 
 @MODULES
-def test_a_closed_batch_takes_nothing(module: ModuleType) -> None:
+def test_a_closed_batch_refuses_records(module: ModuleType) -> None:
     batch = module.RecordBuffer(1000)
     assert batch.append(5, None, b"v") is not None
     before = bytes(batch.data)

@@ -1,4 +1,4 @@
-"""The decode kernel, compiled and interpreted: equal answers, on hostile bytes too, and what was written."""
+"""Decoding records, compiled and interpreted: the same results, also for invalid bytes."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def fields(record: Any) -> tuple[Any, ...]:
 
 
 def taken(kernel: Any, data: bytes, count: int, step: int, first: int = 0) -> Any:
-    """What comes out, in calls of at most `step` records; or what is wrong."""
+    """The records, read in calls of at most `step`, and the final state or the error."""
     out: list[Any] = []
     try:
         reading = cursor(kernel, data, count, first_offset=first)
@@ -61,7 +61,7 @@ def taken(kernel: Any, data: bytes, count: int, step: int, first: int = 0) -> An
 
 @BOTH
 @given(rows=rows, step=st.integers(1, 9), skipped=st.integers(0, 9))
-def test_records_come_out_as_they_went_in(kernel: Any, rows: Any, step: int, skipped: int) -> None:
+def test_records_are_read_as_they_were_written(kernel: Any, rows: Any, step: int, skipped: int) -> None:
     data = bytes(encode_records(rows, 5))
     found, left, next_offset = taken(kernel, data, len(rows), step, first=100 + skipped)
     expected = [
@@ -121,7 +121,7 @@ def test_timestamps_and_offsets_out_of_range_are_refused(kernel: Any) -> None:
 
 
 @BOTH
-def test_a_record_can_be_made_by_hand(kernel: Any) -> None:
+def test_a_record_can_be_constructed(kernel: Any) -> None:
     record = kernel.ConsumerRecord("t", 1, 2, b"k", headers=[("a", None)], timestamp=5)
     assert (record.topic, record.headers, record.timestamp, record.value) == ("t", (("a", None),), 5, None)
     assert "offset=2" in repr(record)

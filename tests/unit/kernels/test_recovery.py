@@ -1,4 +1,4 @@
-"""Runs of sound batches, compiled and interpreted: equal answers, and those of a walk batch by batch."""
+"""Runs of valid batches, compiled and interpreted: the same results as examining batch by batch."""
 
 import tempfile
 from pathlib import Path
@@ -26,7 +26,7 @@ plain = interpreted(compiled)
 
 @st.composite
 def logs(draw: st.DrawFn) -> bytearray:
-    """Batches in order, now and then with a gap, another epoch, an older time or a producer; then damage."""
+    """Batches in order, sometimes with a gap, another epoch, an older time or a producer; then damage."""
     data, offset, epoch = bytearray(), 0, 0
     for _ in range(draw(st.integers(0, 12))):
         count, gap, term = draw(st.tuples(st.integers(1, 4), st.sampled_from([0] * 9 + [3]), st.booleans()))
@@ -48,7 +48,7 @@ def logs(draw: st.DrawFn) -> bytearray:
     st.tuples(st.integers(-2, 3), st.integers(-1, 2), st.sampled_from([LIMIT, 5])),
     st.tuples(st.sampled_from([1, 200]), st.integers(0, 300), st.integers(-1, 30), st.just(0)),
 )
-def test_both_forms_find_the_same(
+def test_both_forms_find_the_same_run(
     data: bytearray, known: tuple[int, int, int], marks: tuple[int, int, int, int]
 ) -> None:
     view = memoryview(data)
@@ -57,7 +57,7 @@ def test_both_forms_find_the_same(
     )
 
 
-def test_a_run_ends_before_what_is_not_whole() -> None:
+def test_a_run_ends_before_a_batch_that_is_cut_off() -> None:
     batch = bytearray(build_batch([(5, None, b"value", [])]))
     stamp(memoryview(batch), 0, 0, 0)
     run = compiled.sound_run(memoryview(batch + batch[:-1]), 0, -1, 0, LIMIT, 4096, 0, -1, 0, crc32c)

@@ -1,4 +1,4 @@
-"""Record sets as Arrow batches: the Kafka connector's schema, bounds, transactions, damage."""
+"""Record sets as Arrow batches: the schema of Spark's Kafka connector, bounds, transactions, damage."""
 
 from typing import Any
 
@@ -98,7 +98,7 @@ def test_a_batch_of_rows_is_what_was_written(rows: Any, codec: int, append_time:
     ]
 
 
-def test_columns_begin_anew_after_each_finish() -> None:
+def test_columns_are_empty_after_each_finish() -> None:
     columns = RecordColumns(("value", "offset"))
     append_fetched(columns, batch(0, b"a"), first_offset=0)
     assert values(columns) == [b"a"]
@@ -108,7 +108,7 @@ def test_columns_begin_anew_after_each_finish() -> None:
         columns.finish("t", 0, kafka_schema(columns=("key",)))
 
 
-def test_rows_of_several_partitions_know_theirs() -> None:
+def test_rows_of_several_partitions_have_the_right_partition() -> None:
     columns = RecordColumns()
     for topic, partition, count in (("a", 0, 2), ("b", 1, 0), ("a", 2, 1)):
         columns.begin(topic, partition)
@@ -176,7 +176,7 @@ def test_full_columns_are_finished_and_filled_again(rows_max: int) -> None:
         assert [len(each) for each in found[:-1]] == [rows_max] * (len(found) - 1)
 
 
-def test_bytes_bound_the_columns_but_for_a_first_row() -> None:
+def test_bytes_max_limits_the_columns_but_not_the_first_row() -> None:
     columns = RecordColumns(bytes_max=5)
     data = batch(0, b"12345678", b"12", b"34", b"56")
     assert append_fetched(columns, data, first_offset=0) == 1
@@ -197,7 +197,7 @@ TRANSACTIONS = (
 )
 
 
-def test_aborted_transactions_are_left_out_also_when_read_again_from_the_middle() -> None:
+def test_aborted_transactions_are_skipped_also_when_reading_starts_in_the_middle() -> None:
     aborted = [(8, 5), (7, 0)]
     for first, expected in ((0, [b"kept-1", b"kept-2"]), (3, [b"kept-2"]), (5, [])):
         columns = RecordColumns()
@@ -216,7 +216,7 @@ def test_a_batch_that_is_cut_off_is_left_for_the_next_fetch() -> None:
     assert append_fetched(columns, LOG[:20], first_offset=10) == 10
 
 
-def test_damage_is_named_and_the_rows_before_it_stay() -> None:
+def test_damage_is_reported_and_the_rows_before_it_stay() -> None:
     damaged = bytearray(LOG)
     damaged[-1] ^= 0xFF
     columns = RecordColumns()
@@ -234,14 +234,14 @@ def test_damage_is_named_and_the_rows_before_it_stay() -> None:
     assert values(columns) == [b"a", b"b", b"c", b"d", b"e"]
 
 
-def test_times_that_microseconds_cannot_hold_are_null() -> None:
+def test_times_that_do_not_fit_into_microseconds_are_null() -> None:
     columns = RecordColumns()
     data = bytes(build_batch([(1 << 60, b"", b"", ()), (-1, b"", b"", ())]))
     append_fetched(columns, data, first_offset=0)
     assert columns.finish("t", 0)["timestamp"].cast(pa.int64()).to_pylist() == [None, -1000]
 
 
-def test_names_of_headers_that_are_no_text_are_replaced() -> None:
+def test_header_names_that_are_not_utf8_are_replaced() -> None:
     columns = RecordColumns()
     name = b"\xff\xfea".decode("utf-8", "surrogateescape")
     append_fetched(columns, bytes(build_batch([(0, b"", b"", [(name, b"x"), ("ö", None)])])), first_offset=0)

@@ -1,4 +1,4 @@
-"""Building a batch and reading it back, and the header in between."""
+"""Building batches, reading them, and their headers."""
 
 import struct
 
@@ -42,7 +42,7 @@ def test_reading_gives_back_what_was_built(records, codec, base_offset):
     assert crc_is_valid(batch, 0, len(batch))
 
 
-def test_the_header_says_what_was_asked_for():
+def test_the_header_has_the_given_fields():
     batch = build_batch(
         [(50, b"k", b"v", ()), (90, b"k", b"v", ()), (70, b"k", b"v", ())],
         base_offset=1000,
@@ -82,7 +82,7 @@ def test_log_append_time_is_the_time_of_every_record():
     assert [record.timestamp for record in read_records(batch)] == [99, 99]
 
 
-def test_a_delete_horizon_leaves_the_timestamps_alone():
+def test_a_delete_horizon_does_not_change_the_timestamps():
     batch = build_batch([(500, b"a", None, ())], delete_horizon=900)
     header = read_header(batch)
     assert header.has_delete_horizon
@@ -128,7 +128,7 @@ def test_markers(kind):
     assert read_records(batch)[0].key == struct.pack(">hh", 0, kind)
 
 
-def test_control_batches_of_other_kinds_are_no_markers():
+def test_control_batches_of_other_kinds_are_not_markers():
     other = build_batch([(0, struct.pack(">hh", 0, 2), b"", ())], control=True)
     assert read_marker(other) is None
     with pytest.raises(KafkaError, match="CORRUPT_MESSAGE"):
@@ -143,7 +143,7 @@ def test_stamping_leaves_the_crc_valid():
     assert crc_is_valid(batch, 0, len(batch))
 
 
-def test_crc_tells_any_changed_byte():
+def test_the_crc_detects_any_changed_byte():
     batch = build_batch([(0, b"key", b"value", [("h", b"x")])])
     for place in range(17, len(batch)):
         batch[place] ^= 0x10

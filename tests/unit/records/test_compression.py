@@ -1,4 +1,4 @@
-"""What the codecs promise: round trips, frames that others can read, and a cap that no bomb gets over."""
+"""The codecs: round trips, frames that other libraries can read, and a limit for decompressed data."""
 
 import struct
 import tracemalloc
@@ -58,7 +58,7 @@ def test_lz4_frames_have_independent_blocks_and_incompressible_ones_are_stored()
     assert bytes(cramjam.lz4.decompress(packed)) == noise
 
 
-def test_snappy_is_written_as_java_reads_it_and_read_raw_too():
+def test_snappy_has_the_framing_of_java_and_raw_snappy_is_read_too():
     whole = b"abc" * 30_000
     packed = compress(SNAPPY, whole)
     assert packed.startswith(XERIAL_HEADER)
@@ -82,7 +82,7 @@ def test_linked_lz4_blocks_are_read():
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_the_cap_lets_through_exactly_what_it_says(codec):
+def test_data_of_exactly_the_limit_is_decompressed(codec):
     whole = b"x" * 300_000
     packed = compress(codec, whole)
     assert len(decompress(codec, packed, len(whole))) == len(whole)
@@ -98,7 +98,7 @@ def test_unknown_codecs_are_refused_both_ways(codec):
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("data", [b"\x00", b"\xff" * 30, b"not compressed at all"])
-def test_bytes_of_no_codec_are_corrupt(codec, data):
+def test_bytes_that_no_codec_wrote_are_corrupt(codec, data):
     if codec == SNAPPY and data == b"\x00":
         assert decompress(codec, data, 10) == b""
     else:
@@ -160,7 +160,7 @@ def snappy_bomb() -> bytes:
         (SNAPPY, XERIAL_HEADER + (struct.pack(">i", 1) + b"\x00") * 100_000),  # no output, but endless blocks
     ],
 )
-def test_bombs_are_refused_within_the_cap(codec, bomb):
+def test_bombs_are_refused_within_the_limit(codec, bomb):
     tracemalloc.start()
     try:
         assert refused(codec, bomb, MEGABYTE) == ErrorCode.MESSAGE_TOO_LARGE

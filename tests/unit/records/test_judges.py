@@ -1,4 +1,4 @@
-"""Other clients' record code as judges: what they build we accept, what we build they read, all the same."""
+"""Compares with the record code of other clients: we accept what they build, they read what we build."""
 
 import struct
 import warnings
@@ -22,7 +22,7 @@ with warnings.catch_warnings():
     from kafka.record.default_records import DefaultRecordBatchBuilder as PythonBuilder
 
 CODECS = range(5)
-# kafka-python has the codecs of the standard library, unless others are installed; aiokafka has them all.
+# Without optional packages kafka-python only has the codecs of the standard library; aiokafka has all.
 BUILDERS = [*((PythonBuilder, codec) for codec in (0, 1)), *((AioBuilder, codec) for codec in CODECS)]
 READERS = [*((PythonBatch, codec) for codec in (0, 1)), *((AioBatch, codec) for codec in CODECS)]
 NOW = 1_700_000_000_000
@@ -85,7 +85,7 @@ def test_uncompressed_batches_are_the_same_byte_for_byte(records):
     ours = build_batch(records, producer_id=17, producer_epoch=3, base_sequence=5, transactional=True)
     for builder_class in (PythonBuilder, AioBuilder):
         theirs = foreign_build(builder_class, records, 0)
-        theirs[12:16] = ours[12:16]  # the leader epoch of a new batch is anything
+        theirs[12:16] = ours[12:16]  # The leader epoch of a new batch has no meaning.
         assert theirs == ours
 
 
@@ -111,7 +111,7 @@ def test_log_append_time_is_read_by_all(batch_class):
 
 
 def has_high_attributes(data):
-    """Whether a record has an attribute byte of two's complement: both clients would take it for a varint."""
+    """Whether a record has an attribute byte above 127: both clients would read it as a varint."""
     payload = bytes(records_payload(data, read_header(data)))
     position = 0
     while position < len(payload):
@@ -155,7 +155,7 @@ def test_flipped_bits_under_a_right_crc_are_refused_or_read_alike_by_all(
     try:
         theirs = foreign_read(batch_class, checked.data)
     except (CorruptRecordError, UnicodeDecodeError) as error:
-        # Header names need not be UTF-8 for a broker; these clients want them to be.
+        # A broker accepts header names that are not UTF-8; these clients do not.
         assert isinstance(error, UnicodeDecodeError) or "UnicodeDecodeError" in str(error)
         return
     assert our_read(checked.data) == theirs

@@ -1,4 +1,4 @@
-"""Tables into batches and back: every kind of column that Arrow has for bytes, slices, chunks, nulls."""
+"""Tables as batches and back: all column types that Arrow has for bytes, slices, chunks, nulls."""
 
 from typing import Any
 
@@ -81,7 +81,7 @@ def test_every_column_is_written(compression: str) -> None:
     assert (header.base_offset, header.producer_id, header.magic) == (0, -1, 2)
 
 
-def test_headers_may_be_maps_and_slices_and_hide_values_under_nulls() -> None:
+def test_headers_may_be_maps_and_slices_and_have_values_under_nulls() -> None:
     maps = pa.array([[("a", b"1")], None, [("b", None)]], pa.map_(pa.string(), pa.binary()))
     table = pa.table({"value": ["x", "y", "z"], "headers": maps}).slice(1)
     assert [row["headers"] for row in read(encode_batches(table, 1))] == [None, [{"key": "b", "value": None}]]
@@ -91,7 +91,7 @@ def test_headers_may_be_maps_and_slices_and_hide_values_under_nulls() -> None:
     assert [row["headers"] for row in read(encode_batches(table, 1))] == [None, [{"key": "b", "value": b"2"}]]
 
 
-def test_times_are_taken_in_any_unit_and_null_is_now() -> None:
+def test_times_may_have_any_unit_and_null_is_now() -> None:
     times = pa.array([5, None], pa.timestamp("s"))
     first, second = read(encode_batches(pa.table({"value": ["a", "b"], "timestamp": times}), 1))
     assert first["timestamp"].timestamp() == 5

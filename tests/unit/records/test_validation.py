@@ -1,4 +1,4 @@
-"""What a producer's batch must be to get into the log, refusal by refusal."""
+"""The checks of a batch that a producer sends, one by one."""
 
 import dataclasses
 import struct
@@ -29,7 +29,7 @@ COMPRESSION_TYPES = ["uncompressed", "gzip", "snappy", "lz4", "zstd"]
 
 
 def changed(batch: bytearray, **fields: int) -> bytearray:
-    """The batch with other header fields and the right CRC for them."""
+    """The batch with these header fields and a CRC that fits."""
     header = read_header(batch)._replace(**fields)
     out = bytearray(batch)
     struct.pack_into(">qiibIhiqqqhii", out, 0, *header)
@@ -81,7 +81,7 @@ def test_two_batches_and_trailing_bytes():
     assert code_of(batch + b"\x00") == ErrorCode.INVALID_RECORD
 
 
-def test_a_batch_that_is_cut_off_is_no_batch():
+def test_a_batch_that_is_cut_off_is_invalid():
     assert code_of(build_batch(RECORDS)[:-1]) == ErrorCode.INVALID_RECORD
 
 
@@ -149,7 +149,7 @@ def test_the_crc_is_checked_before_anything_is_decompressed():
     ],
 )
 @pytest.mark.parametrize("codec", [0, 3])
-def test_header_fields_that_cannot_be(fields, codec):
+def test_impossible_header_fields(fields, codec):
     batch = build_batch(RECORDS, compression=codec)
     fields = {**fields, "attributes": fields.get("attributes", 0) | codec}
     error = refusal(changed(batch, **fields))
@@ -157,7 +157,7 @@ def test_header_fields_that_cannot_be(fields, codec):
     assert not isinstance(error, InvalidRecordError)
 
 
-def test_markers_are_not_for_clients():
+def test_clients_cannot_send_markers():
     marker = control_batch(1, 0, producer_id=1, producer_epoch=0, timestamp=NOW)
     assert code_of(marker) == ErrorCode.INVALID_RECORD
     assert trusted(marker).count == 1
@@ -208,12 +208,12 @@ def test_malformed_records_are_invalid(codec, body):
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_record_attribute_is_let_through_as_kafka_does(codec):
+def test_record_attributes_are_accepted_as_in_kafka(codec):
     assert validate(memoryview(single(b"\x55\x00\x00\x01\x01\x00", codec)), BatchRules(), NOW).count == 1
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_compacted_topic_wants_keys_and_names_every_record_without(codec):
+def test_a_compacted_topic_refuses_records_without_a_key_and_lists_them(codec):
     records = [(NOW, None if place % 2 else b"k", b"v", ()) for place in range(6)]
     batch = build_batch(records, compression=codec)
     assert validate(memoryview(batch), BatchRules(), NOW).count == 6
@@ -236,7 +236,7 @@ def test_a_compacted_topic_wants_keys_and_names_every_record_without(codec):
         (0, False),
     ],
 )
-def test_timestamps_are_held_to_the_topics_window(codec, timestamp, good):
+def test_timestamps_must_be_within_the_limits_of_the_topic(codec, timestamp, good):
     batch = build_batch([(NOW, None, b"", ()), (timestamp, None, b"", ())], compression=codec)
     rules = BatchRules(timestamp_before_max_ms=1000, timestamp_after_max_ms=HOUR)
     if good:
@@ -249,7 +249,7 @@ def test_timestamps_are_held_to_the_topics_window(codec, timestamp, good):
     assert validate(memoryview(batch), dataclasses.replace(rules, log_append_time=True), NOW).count == 2
 
 
-def test_no_window_lets_any_timestamp_through():
+def test_without_limits_any_timestamp_is_accepted():
     rules = BatchRules(timestamp_after_max_ms=(1 << 63) - 1)
     for timestamp in (0, 1, 1 << 61):
         assert validate(build_batch([(timestamp, None, b"", ())]), rules, NOW).max_timestamp == timestamp
@@ -263,7 +263,7 @@ def test_one_bad_timestamp_among_missing_keys_makes_it_a_timestamp_error():
     assert [index for index, _ in error.record_errors] == [0, 1, 2]
 
 
-def test_a_malformed_record_after_a_refused_one_is_what_is_told():
+def test_a_malformed_record_after_a_refused_one_is_the_error():
     batch = build_batch([(NOW, None, b"", ()), (NOW, b"k", b"", ())])
     batch[-1] = 1
     struct.pack_into(">I", batch, 17, crc32c(memoryview(batch)[21:]))
@@ -272,7 +272,7 @@ def test_a_malformed_record_after_a_refused_one_is_what_is_told():
     assert not isinstance(error, InvalidRecordError)
 
 
-def test_the_list_of_refused_records_ends_somewhere():
+def test_the_list_of_refused_records_has_a_limit():
     batch = build_batch([(NOW, None, b"", ())] * (RECORD_ERRORS_MAX + 50))
     error = refusal(batch, BatchRules(compacted=True))
     assert isinstance(error, InvalidRecordError)
@@ -280,7 +280,7 @@ def test_the_list_of_refused_records_ends_somewhere():
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_false_max_timestamp_is_put_right(codec):
+def test_a_wrong_max_timestamp_is_corrected(codec):
     batch = changed(
         build_batch([*RECORDS, (NOW - 5, None, b"", ())], compression=codec), max_timestamp=NOW + 99
     )
@@ -311,14 +311,14 @@ def test_log_append_time_stamps_the_batch(codec):
     assert {record.timestamp for record in read_records(checked.data)} == {NOW + 777}
 
 
-def test_a_producer_may_not_claim_log_append_time_where_the_broker_sets_it():
+def test_log_append_time_from_a_producer_is_refused_if_the_broker_sets_it():
     error = refusal(build_batch(RECORDS, log_append_time=NOW), BatchRules(log_append_time=True))
     assert isinstance(error, InvalidRecordError)
     assert error.code == ErrorCode.INVALID_TIMESTAMP
     assert len(error.record_errors) == 10
 
 
-def test_a_claim_of_log_append_time_is_dropped_where_producers_set_the_time():
+def test_log_append_time_from_a_producer_is_ignored_if_producers_set_the_time():
     checked = validate(build_batch(RECORDS, log_append_time=NOW + 50), BatchRules(), NOW)
     header = read_header(checked.data)
     assert not header.is_log_append_time
@@ -348,14 +348,14 @@ def test_a_batch_gets_the_topics_compression(codec, target, log_append_time):
     assert not checked.data.readonly
 
 
-def test_a_batch_that_grows_too_large_without_its_compression_is_refused():
+def test_a_batch_that_is_too_large_after_recompression_is_refused():
     batch = build_batch([(NOW, b"k", bytes(5000), ())], compression=4)
     rules = BatchRules(max_batch_bytes=1000, target_compression="uncompressed")
     assert code_of(batch, rules) == ErrorCode.MESSAGE_TOO_LARGE
 
 
 @pytest.mark.parametrize("flag", [0x40, 0x80, 0x100, 0x4000])
-def test_bits_that_kafka_ignores_are_let_through(flag):
+def test_bits_that_kafka_ignores_are_accepted(flag):
     assert validate(changed(build_batch(RECORDS), attributes=flag), BatchRules(), NOW).attributes == flag
 
 

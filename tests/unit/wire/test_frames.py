@@ -1,4 +1,4 @@
-"""Headers, unknown APIs and the data schemas; the bodies are the contract test's matter."""
+"""Headers, unknown APIs and the data schemas; tests/wire/test_contract.py tests the bodies."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def joined(chunks: list[Any]) -> bytes:
 
 @pytest.mark.parametrize("client_id", ["me", "", None, "wéb"])
 @pytest.mark.parametrize("version", range(5))
-def test_request_headers_come_back(version: int, client_id: str | None) -> None:
+def test_request_headers_are_read_as_they_were_written(version: int, client_id: str | None) -> None:
     header = RequestHeader(12, version, -5, client_id)
     frame = joined(encode_request(header, HeartbeatRequest(group_id="g", member_id="m", generation_id=4)))
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
@@ -48,7 +48,7 @@ def test_tags_in_a_response_header_are_skipped() -> None:
     assert decode_response(12, 4, frame) == (9, HeartbeatResponse(error_code=27))
 
 
-def test_the_header_of_a_version_we_lack_is_still_read() -> None:
+def test_the_header_of_an_unknown_version_is_still_read() -> None:
     """KIP-511: a broker answers a newer ApiVersions request with an error its sender understands."""
     frame = bytes.fromhex("0012 0063 00000007 0002 6d65 00 01")
     with pytest.raises(UnsupportedApi) as caught:

@@ -2,7 +2,14 @@
 
 import pytest
 
-from barnabas.wire.messages.fetch import FetchPartition, FetchTopic, PartitionData, SnapshotId
+from barnabas.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    PartitionData,
+    ReplicaState,
+    SnapshotId,
+)
 from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 
 
@@ -17,7 +24,7 @@ def test_arrays_are_not_shared_between_messages() -> None:
     assert FetchTopic().partitions == []
 
 
-def test_struct_defaults_are_shared_and_refuse_to_change() -> None:
+def test_struct_defaults_are_shared_and_cannot_be_changed() -> None:
     data = PartitionData()
     with pytest.raises(AttributeError, match="shared default"):
         data.snapshot_id.epoch = 3
@@ -36,8 +43,14 @@ def test_equal_by_value() -> None:
     assert FetchTopic() != FetchPartition()
 
 
-def test_repr_shows_what_differs_and_no_secrets() -> None:
+def test_repr_shows_fields_that_differ_from_their_default_and_no_secrets() -> None:
     assert repr(FetchPartition(partition=3)) == "FetchPartition(partition=3)"
+    request = FetchRequest(max_wait_ms=5, topics=[FetchTopic(topic="orders")])
+    assert repr(request) == "FetchRequest(max_wait_ms=5, topics=[FetchTopic(topic='orders')])"
     assert (
         repr(SaslAuthenticateRequest(auth_bytes=b"secret")) == "SaslAuthenticateRequest(auth_bytes=<6 bytes>)"
     )
+
+
+def test_a_shared_default_can_be_printed() -> None:
+    assert repr(FetchRequest().replica_state) == repr(ReplicaState()) == "ReplicaState()"

@@ -1,4 +1,4 @@
-"""Handlers see the newest form of a message: in which old versions that takes work, and that it is done."""
+"""Handlers see the newest form of a message: the old versions that need reshaping, and its result."""
 
 from typing import Any
 
@@ -80,7 +80,7 @@ def test_leave_group(version: int) -> None:
     assert response.error_code == (0 if version >= 3 else 25)
 
 
-def test_the_groups_error_goes_before_the_members() -> None:
+def test_the_error_of_the_group_comes_before_that_of_a_member() -> None:
     answer = LeaveGroupResponse(error_code=16, members=[MemberResponse(member_id="m", error_code=25)])
     assert response_through(13, 1, answer).error_code == 16
 
