@@ -17,6 +17,7 @@ if cython.compiled:
         write_number,
         write_unsigned_varint,
     )
+    from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
 else:
     from barnabas.kernels.batches import CheckedBatch, check_plain
     from barnabas.kernels.log_end import AppendResult, LogEnd, PartitionEnd, Permit
@@ -51,6 +52,14 @@ PERMITS_MAX = cython.declare(cython.int, 1000)
 FETCHED_TAIL = b"\0\0\0"
 
 
+@cython.cfunc
+@cython.inline
+def _copy(data: Input, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> bytes:
+    if cython.compiled:
+        return PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, data + start), end - start)
+    return bytes(data[start:end])
+
+
 @cython.cclass
 class ProduceFrame:
     """A Produce request of one batch for one partition, outside transactions. `topic` is the topic's name or
@@ -80,7 +89,7 @@ class ProduceFrame:
         position: cython.Py_ssize_t = 10 + (cython.cast(cython.Py_ssize_t, length) if length > 0 else 0)
         if length < -1 or position > end - 25:
             return False
-        self.client_id = bytes(buffer[10:position]) if length >= 0 else None
+        self.client_id = _copy(frame, 10, position) if length >= 0 else None
         if self.version < PRODUCE_FLEXIBLE_FROM:
             return self._read_old(buffer, position)
         # No tags of the header, and no transactional id.
@@ -106,7 +115,7 @@ class ProduceFrame:
         if length < 1 or length > end - name - 12:
             return False
         position = name + cython.cast(cython.Py_ssize_t, length)
-        self.topic = bytes(buffer[name:position])
+        self.topic = _copy(frame, name, position)
         self.partition = read_number(frame, position + 4, 4)
         self.start = position + 12
         self.size = read_number(frame, position + 8, 4)
@@ -134,7 +143,7 @@ class ProduceFrame:
         position = name + cython.cast(cython.Py_ssize_t, length)
         if frame[position] != 2:
             return False
-        self.topic = bytes(buffer[name:position])
+        self.topic = _copy(frame, name, position)
         self.partition = read_number(frame, position + 1, 4)
         length, position = read_unsigned_varint(frame, position + 5, end)
         self.start = position
