@@ -147,7 +147,7 @@ def test_header_names_that_are_not_utf8_survive():
     assert compiled_decode.decode_records(data, 0, 1, 0, 0)[0][2] == [(name, None)]
 
 
-def test_walk_tells_the_first_record_of_the_highest_timestamp():
+def test_a_walk_finds_the_first_record_with_the_highest_timestamp():
     data = bytes(
         compiled_encode.encode_records([(5, None, b"", ()), (9, None, b"", ()), (9, None, b"", ())], 5)
     )
@@ -235,7 +235,7 @@ def test_find_offset_finds_the_first_batch_that_ends_at_or_after_it(target, batc
     assert compiled.find_offset(data, target) == expected
 
 
-def test_scanning_tells_each_batch_and_stops_at_a_torn_one():
+def test_a_scan_returns_each_batch_and_stops_at_a_torn_one():
     data = three_batches()
     found = compiled.scan_batches(data, 0)
     assert [row[2:] for row in found] == [(5, 1, 2), (7, 0, 7), (20, 0, 9)]
@@ -244,7 +244,7 @@ def test_scanning_tells_each_batch_and_stops_at_a_torn_one():
     assert compiled.scan_batches(data, found[1][0]) == found[1:]
 
 
-def test_next_batch_tells_a_torn_batch_from_a_corrupt_one():
+def test_next_batch_distinguishes_a_torn_batch_from_a_corrupt_one():
     data = bytes(build_batch([(1, None, b"a", ())], base_offset=5))
     assert compiled.next_batch(data, 0) == (len(data), 5, 0, 1)
     assert compiled.next_batch(data[:-1], 0)[0] == 0

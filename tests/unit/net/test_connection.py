@@ -35,6 +35,7 @@ class Owner:
         self.frames: list[bytes] = []
         self.refusals: list[str] = []
         self.connections: list[Connection] = []
+        self.tried_first: list[tuple[Connection, bytes]] = []
         self.closed_count = 0
         self.gone = asyncio.Event()
 
@@ -45,6 +46,7 @@ class Owner:
 
     def answer_first(self, connection: Connection, arrived: memoryview) -> tuple[int, bytes]:
         """As many frames as begin with an exclamation mark."""
+        self.tried_first.append((connection, bytes(arrived)))
         taken, replies = 0, b""
         while arrived[taken + 4 : taken + 5] == b"!":
             size = 4 + int.from_bytes(arrived[taken : taken + 4])
@@ -255,6 +257,19 @@ def test_a_peer_that_goes_away_in_the_middle_of_a_reply_is_noticed() -> None:
     asyncio.run(story())
 
 
+def test_the_short_way_is_tried_only_for_its_api_keys() -> None:
+    async def story() -> None:
+        owner = Owner(echo)
+        async with serving(owner) as (reader, writer):
+            for body in (b"ordinary request", b"!short request", b"ordinary again"):
+                writer.write(framed(body))
+                assert await read_frame(reader) == body
+            assert owner.frames == [b"ordinary request", b"ordinary again"]
+            assert owner.tried_first == [(owner.connections[0], framed(b"!short request"))]
+
+    asyncio.run(story())
+
+
 def test_small_replies_to_frames_that_came_together_leave_together() -> None:
     class CountingSocket:
         def __init__(self, real: socket.socket) -> None:
@@ -292,14 +307,14 @@ def test_small_replies_to_frames_that_came_together_leave_together() -> None:
 
 def test_an_owner_that_fails_loses_the_connection_and_no_more() -> None:
     async def story() -> None:
-        told: list[dict[str, object]] = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        logged: list[dict[str, object]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: logged.append(context))
         owner = Owner(lambda frame: [1 / 0])  # type: ignore[list-item]
         async with serving(owner) as (reader, writer):
             writer.write(framed(b"whatever it is"))
             assert await reader.read() == b""
         assert owner.closed_count == 1
-        assert isinstance(told[0]["exception"], ZeroDivisionError)
+        assert isinstance(logged[0]["exception"], ZeroDivisionError)
 
     asyncio.run(story())
 

@@ -113,7 +113,7 @@ def test_a_buffer_grows_with_what_arrives_and_not_with_what_is_announced() -> No
     asyncio.run(story())
 
 
-def test_a_peer_that_leaves_before_the_answer_is_told_to_whoever_works_on_it() -> None:
+def test_the_handler_hears_of_a_peer_that_leaves_before_the_answer() -> None:
     async def story() -> None:
         loop = asyncio.get_running_loop()
         owner = Owner(answers=False)
@@ -127,7 +127,7 @@ def test_a_peer_that_leaves_before_the_answer_is_told_to_whoever_works_on_it() -
     asyncio.run(story())
 
 
-def test_a_peer_that_leaves_after_the_answer_is_not() -> None:
+def test_the_handler_does_not_hear_of_a_peer_that_leaves_after_the_answer() -> None:
     async def story() -> None:
         loop = asyncio.get_running_loop()
         owner = Owner()

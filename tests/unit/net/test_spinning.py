@@ -16,7 +16,7 @@ def selector():
         yield made
 
 
-def test_what_is_ready_is_told_with_and_without_spinning(selector: SpinningSelector):
+def test_ready_events_are_returned_with_and_without_polling(selector: SpinningSelector):
     left, right = socket.socketpair()
     with left, right:
         key = selector.register(left, selectors.EVENT_READ, "data")
@@ -27,7 +27,7 @@ def test_what_is_ready_is_told_with_and_without_spinning(selector: SpinningSelec
         assert selector.spins == 1
 
 
-def test_an_event_that_comes_while_it_looks_or_sleeps_is_seen(selector: SpinningSelector):
+def test_an_event_that_comes_while_it_polls_or_sleeps_is_returned(selector: SpinningSelector):
     left, right = socket.socketpair()
     with left, right:
         selector.register(left, selectors.EVENT_READ)
@@ -40,7 +40,7 @@ def test_an_event_that_comes_while_it_looks_or_sleeps_is_seen(selector: Spinning
             timer.join()
 
 
-def test_when_nothing_comes_it_sleeps_until_the_time_is_over_and_spins_no_more(selector: SpinningSelector):
+def test_when_nothing_comes_it_sleeps_until_the_timeout_and_polls_no_more(selector: SpinningSelector):
     selector._last_wait = 0.0
     for _ in range(5):
         assert selector.select(0.001) == []

@@ -84,7 +84,7 @@ def test_both_ways_answer_alike(filled: Stage, monkeypatch: pytest.MonkeyPatch, 
         assert (counts.fetches, counts.bytes_out) == (2, 2 * bytes_out)
 
 
-def test_a_session_is_told_what_is_new(filled: Stage):
+def test_a_session_gets_only_what_is_new(filled: Stage):
     first = request_of(filled, 0)
     first.session_epoch = 0
     went_short, opened = ask(filled, first, 12)

@@ -1,4 +1,4 @@
-"""Partitions of a session of which there is nothing to tell: passed over, and told as soon as there is."""
+"""Partitions of a session without news: they are not read, and the answer has them as soon as they change."""
 
 import dataclasses
 from collections.abc import Callable
@@ -26,7 +26,7 @@ def filled(stage: Stage) -> Stage:
 
 
 class Session:
-    """A client at the end of every partition, which has been told so."""
+    """A client that has read every partition to its end and knows it."""
 
     def __init__(self, stage: Stage, version: int) -> None:
         self.stage, self.version = stage, version
@@ -47,7 +47,7 @@ class Session:
         self.epoch += 1
         return ask(self.stage, request, self.version)[1]
 
-    def told(self, *parts: FetchPartition) -> dict[int, int]:
+    def answered(self, *parts: FetchPartition) -> dict[int, int]:
         """The error code of each partition in an incremental answer."""
         answer = self.fetch(*parts)
         return {
@@ -67,10 +67,10 @@ def test_quiet_partitions_are_not_even_looked_at(
         "_read_one",
         lambda self, wanted, *rest: (looked_at.append(wanted.index), read_one(self, wanted, *rest)),
     )
-    assert session.told() == {}
+    assert session.answered() == {}
     assert looked_at == []
     filled.append("topic")
-    assert session.told() == {0: 0}
+    assert session.answered() == {0: 0}
     assert looked_at == [0]
 
 
@@ -96,13 +96,13 @@ def _led_elsewhere(stage: Stage) -> None:
     ],
 )
 @pytest.mark.parametrize("version", [12, 13])
-def test_whatever_happens_to_a_quiet_partition_is_told(
+def test_whatever_happens_to_a_quiet_partition_is_in_the_answer(
     filled: Stage, change: Callable[[Stage], None], code: ErrorCode, version: int
 ) -> None:
     session = Session(filled, version)
-    assert session.told() == {}
+    assert session.answered() == {}
     change(filled)
-    assert session.told() == {0: code}
+    assert session.answered() == {0: code}
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_what_a_client_asks_of_a_quiet_partition_is_answered(
 ) -> None:
     session = Session(filled, 12)
     part = FetchPartition(partition=0, fetch_offset=RECORDS, partition_max_bytes=1000)
-    assert session.told(part) == {}
+    assert session.answered(part) == {}
     for name, value in fields.items():
         setattr(part, name, value)
-    assert session.told(part) == {0: code}
+    assert session.answered(part) == {0: code}

@@ -226,7 +226,7 @@ def test_a_batch_that_has_to_be_flushed_goes_the_ordinary_way(stage: Stage):
     assert short_way(stage, request, 9) is not None
 
 
-def test_a_full_disk_is_told_by_the_ordinary_way_from_the_same_frame(
+def test_a_full_disk_is_reported_by_the_ordinary_way_from_the_same_frame(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ):
     stage.create("topic")
