@@ -74,7 +74,7 @@ def test_columns_are_chosen_by_option_or_schema(topics: Topics, topic: str, opti
 
 
 @pytest.mark.parametrize(
-    ("schema", "told"),
+    ("schema", "message"),
     [
         (columns(values=BinaryType()), "no column values to read; did you mean value?"),
         (columns(value=StringType()), "value has the type binary and cannot be read as string"),
@@ -82,8 +82,8 @@ def test_columns_are_chosen_by_option_or_schema(topics: Topics, topic: str, opti
         (StructType([]), "no columns"),
     ],
 )
-def test_schemas_that_cannot_be_read(options: Options, schema: StructType, told: str) -> None:
-    with pytest.raises(OptionError, match=told.replace("?", r"\?")):
+def test_schemas_that_cannot_be_read(options: Options, schema: StructType, message: str) -> None:
+    with pytest.raises(OptionError, match=message.replace("?", r"\?")):
         BarnabasSource(options).reader(schema)
     with pytest.raises(OptionError, match="no column oops"):
         BarnabasSource(options | {"columns": "oops"}).schema()

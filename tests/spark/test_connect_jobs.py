@@ -87,8 +87,8 @@ def test_an_audit_of_topics_and_of_directories(
         topics.put(topic, [b'{"n": %d}' % number for number in range(50)], partition, key=b"k%d" % partition)
     wanted = ("--topic", topic, "--duplicates", "--sequence-field", "$.n", "--json")
     for where in (("--bootstrap-server", broker.bootstrap), ("--log-dir", broker.data_dir)):
-        told = json.loads(command("audit", *where, *wanted))
-        assert (told["faults"], [each["records"] for each in told["partitions"]]) == (0, [50, 50])
+        report = json.loads(command("audit", *where, *wanted))
+        assert (report["faults"], [each["records"] for each in report["partitions"]]) == (0, [50, 50])
 
 
 def test_a_mirror(command: Command, broker: Broker, topics: Topics, topic: str, tmp_path: Path) -> None:

@@ -63,15 +63,15 @@ def test_what_readers_of_records_see(
     topics.put(topic, [b"{}"], key=b"b")
     arguments = ["audit", "--bootstrap-server", broker.bootstrap, "--topic", topic]
     assert main([*arguments, "--duplicates", "--sequence-field", "$.v.n", "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert told["faults"] == 3
-    assert [(each["check"], each["offset"], each["is_wrong"]) for each in told["findings"]] == [
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["faults"] == 3
+    assert [(each["check"], each["offset"], each["is_wrong"]) for each in printed["findings"]] == [
         ("duplicate", 1, True),
         ("key-order", 2, True),
         ("key-order", 4, True),
         ("no-number", 5, False),
     ]
-    assert "key a: 4.0 follows 5.0" in told["findings"][2]["detail"]
+    assert "key a: 4.0 follows 5.0" in printed["findings"][2]["detail"]
     assert main(arguments) == 0
     assert "2 partitions, 6 records: nothing is wrong." in capsys.readouterr().out
 
@@ -112,12 +112,12 @@ def test_broken_segments(spark: "SparkSession", tmp_path: Path, capsys: pytest.C
         (0, "duplicate", 3, 1),
         (0, "duplicate", 4, 1),
     }
-    assert report.faults == 12, "six times the same record, of which five are told"
+    assert report.faults == 12, "six times the same record, of which five are printed"
     assert [each.missing for each in report.partitions] == [15, 0]
     assert main(["audit", "--log-dir", str(tmp_path), "--topic", "other"]) == 1
-    told = capsys.readouterr().out
-    assert "other-0 at offset 6: 00000000000000000005.log: 7 bytes from position" in told
-    assert "1 partition, 1 record: 1 fault." in told
+    printed = capsys.readouterr().out
+    assert "other-0 at offset 6: 00000000000000000005.log: 7 bytes from position" in printed
+    assert "1 partition, 1 record: 1 fault." in printed
 
 
 def test_compaction_explains_what_is_not_there(spark: "SparkSession", tmp_path: Path) -> None:

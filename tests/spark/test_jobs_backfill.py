@@ -75,12 +75,12 @@ def test_how_rows_become_records(rows: "DataFrame") -> None:
     assert records_of(rows.selectExpr("kind AS value"), Backfill({}, "t", "r", value="columns")).columns == [
         "value"
     ]
-    for wrong, told in (
+    for wrong, message in (
         ({"key": "kinds"}, "no column kinds; did you mean kind"),
         ({"value": "xml"}, "json, text:COLUMN or columns, not 'xml'"),
         ({"value": "columns"}, "Rename them in SQL"),
     ):
-        with pytest.raises(JobError, match=told):
+        with pytest.raises(JobError, match=message):
             made(**wrong)
 
 

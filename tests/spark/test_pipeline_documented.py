@@ -50,6 +50,6 @@ def test_the_example(
     assert [len(both_partitions(topics, name)) for name in ("large-orders", "orders-dead-letters")] == [2, 1]
     monkeypatch.chdir(tmp_path)
     assert main(shlex.split(MAINTAIN)) == 0
-    told = [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:]]
-    assert told == [["orders", "delta"], ["revenue", "iceberg"]]
+    printed = [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:]]
+    assert printed == [["orders", "delta"], ["revenue", "iceberg"]]
     assert sorted(table.read().column("id").to_pylist()) == [1, 2, 3, 4]

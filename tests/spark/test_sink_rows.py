@@ -104,7 +104,7 @@ TEXT = {"value": pa.string()}
 
 
 @pytest.mark.parametrize(
-    ("columns", "options", "told"),
+    ("columns", "options", "message"),
     [
         ({"key": pa.string()}, TOPIC, "no column value"),
         ({**TEXT, "headres": HEADERS}, TOPIC, "did you mean headers"),
@@ -139,12 +139,12 @@ TEXT = {"value": pa.string()}
     ],
 )
 def test_what_is_refused_when_a_query_is_planned(
-    columns: dict[str, pa.DataType], options: dict[str, str], told: str
+    columns: dict[str, pa.DataType], options: dict[str, str], message: str
 ) -> None:
     schema = from_arrow_schema(pa.schema(list(columns.items())))
     with pytest.raises(OptionError) as caught:
         BarnabasSource(options).streamWriter(schema, False)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_what_others_know_and_what_was_read_is_passed_over() -> None:

@@ -106,7 +106,7 @@ def prove(bootstrap: str, shop: Shop) -> None:
     table = Table(title="The proof", title_justify="left")
     for header in ("what", "sent", "found", ""):
         table.add_column(header, justify="left" if header in ("what", "") else "right")
-    found = checks(bootstrap, DIRECTORY, shop.told)
+    found = checks(bootstrap, DIRECTORY, shop.expected)
     for check in found:
         wanted, seen = (
             f"{len(each):,}" if isinstance(each, set) else f"{each:,}" for each in (check.wanted, check.found)

@@ -13,7 +13,7 @@ LATE_MINUTES_MAX = 20
 
 
 @dataclass
-class Told:
+class Expected:
     """What was sent, as the shop knows it; what the pipeline made of it is compared with this."""
 
     sent: int = 0
@@ -30,7 +30,7 @@ class Shop:
     """One working day; `day` gives key and value of its events in the order they are sent."""
 
     def __init__(self, events: int, seed: int = 7) -> None:
-        self.told = Told()
+        self.expected = Expected()
         self._events = events
         self._random = random.Random(seed)
 
@@ -40,10 +40,10 @@ class Shop:
             moment = OPENING + timedelta(seconds=number * 36_000 / self._events)
             chance = self._random.random()
             if chance < 0.02 and last is not None:
-                self.told.duplicates += 1
+                self.expected.duplicates += 1
                 yield self._sent(last)
             elif chance < 0.03:
-                self.told.undecodable += 1
+                self.expected.undecodable += 1
                 yield self._sent((b"?", b'{"order_id": "o-%d", "amount": ' % number))
             elif chance < 0.04:
                 yield self._sent(self._bad_order(number, moment))
@@ -53,7 +53,7 @@ class Shop:
 
     def closing(self) -> tuple[bytes, bytes]:
         """After it no order of the day is waited for."""
-        self.told.closings += 1
+        self.expected.closings += 1
         moment = OPENING + timedelta(hours=14)
         return self._sent(self._record("closing", "closing", "closing", 0.0, moment))
 
@@ -63,14 +63,14 @@ class Shop:
         if self._random.random() < 0.05:
             moment -= timedelta(minutes=self._random.uniform(1, LATE_MINUTES_MAX))
         order = f"o-{number}"
-        self.told.orders += 1
-        self.told.revenue_cents += cents
-        self.told.ids.add(order)
+        self.expected.orders += 1
+        self.expected.revenue_cents += cents
+        self.expected.ids.add(order)
         return self._record(order, f"c-{self._random.randrange(500)}", category, cents / 100, moment)
 
     def _bad_order(self, number: int, moment: datetime) -> tuple[bytes, bytes]:
         """JSON as it should be, and yet no order: nobody ordered it, or for less than nothing."""
-        self.told.rejected += 1
+        self.expected.rejected += 1
         customer = None if number % 2 else "c-1"
         return self._record(f"o-{number}", customer, "coffee", -1.0 if customer else 5.0, moment)
 
@@ -87,5 +87,5 @@ class Shop:
         return order.encode(), json.dumps(event).encode()
 
     def _sent(self, record: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
-        self.told.sent += 1
+        self.expected.sent += 1
         return record

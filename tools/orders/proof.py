@@ -8,7 +8,7 @@ import barnabas
 from barnabas.client.consumer import ConsumerRecord
 from barnabas.spark.tables.store import store_of
 from barnabas.spark.tables.target import TableTarget
-from tools.orders.events import Told
+from tools.orders.events import Expected
 
 
 class Check(NamedTuple):
@@ -35,7 +35,7 @@ def committed(bootstrap: str, topic: str) -> list[ConsumerRecord]:
     return records
 
 
-def checks(bootstrap: str, directory: Path, told: Told) -> list[Check]:
+def checks(bootstrap: str, directory: Path, expected: Expected) -> list[Check]:
     """Every event is a row, a duplicate, a closing, or put aside; no row is there twice."""
     rows = _table(directory / "tables" / "orders")
     ids = rows.column("order_id").to_pylist()
@@ -43,21 +43,21 @@ def checks(bootstrap: str, directory: Path, told: Told) -> list[Check]:
     letters = [dict(record.headers) for record in committed(bootstrap, "orders-dead-letters")]
     undecodable = sum(1 for headers in letters if headers["barnabas.step"] == b"orders")
     revenue = _table(directory / "tables" / "revenue")
-    accounted = len(ids) + told.duplicates + len(letters) + told.closings
+    accounted = len(ids) + expected.duplicates + len(letters) + expected.closings
     return [
-        Check("events sent = rows + duplicates + quarantined + closings", told.sent, accounted),
-        Check("rows in the table of orders", told.orders, len(ids)),
-        Check("each order once, and none that was not sent", told.ids, set(ids)),
-        Check("records in orders-enriched", told.orders, len(enriched)),
-        Check("each of them once", told.ids, {each["order_id"] for each in enriched}),
-        Check("undecodable records among the dead letters", told.undecodable, undecodable),
-        Check("rejected orders among the dead letters", told.rejected, len(letters) - undecodable),
+        Check("events sent = rows + duplicates + quarantined + closings", expected.sent, accounted),
+        Check("rows in the table of orders", expected.orders, len(ids)),
+        Check("each order once, and none that was not sent", expected.ids, set(ids)),
+        Check("records in orders-enriched", expected.orders, len(enriched)),
+        Check("each of them once", expected.ids, {each["order_id"] for each in enriched}),
+        Check("undecodable records among the dead letters", expected.undecodable, undecodable),
+        Check("rejected orders among the dead letters", expected.rejected, len(letters) - undecodable),
         Check(
             "revenue over all windows, in cents",
-            told.revenue_cents,
+            expected.revenue_cents,
             round(sum(revenue.column("revenue").to_pylist()) * 100),
         ),
-        Check("orders over all windows", told.orders, sum(revenue.column("orders").to_pylist())),
+        Check("orders over all windows", expected.orders, sum(revenue.column("orders").to_pylist())),
     ]
 
 

@@ -114,5 +114,5 @@ def _print(done: "Round") -> None:
         print(columns(["GROUP", "TOPIC", "PARTITION", "SOURCE", "TARGET", ""], rows))
 
 
-def _row(found: "Translated") -> tuple[object, ...]:
-    return (found.group, *found.partition, found.source, found.target, found.reason)
+def _row(row: "Translated") -> tuple[object, ...]:
+    return (row.group, *row.partition, row.source, row.target, row.reason)

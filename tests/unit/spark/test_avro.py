@@ -147,7 +147,7 @@ def test_without_a_registry_the_given_schema_wrote_the_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "message"),
     [
         (b"", "too short for a framed"),
         (b"\x00\x00", "too short for a framed"),
@@ -157,12 +157,12 @@ def test_without_a_registry_the_given_schema_wrote_the_values() -> None:
         (struct.pack(">bI", 0, 1) + b"\x02rest", "4 extra bytes after"),
     ],
 )
-def test_bad_values(registry: FakeRegistry, value: bytes, told: str) -> None:
+def test_bad_values(registry: FakeRegistry, value: bytes, message: str) -> None:
     decoder = AvroDecoder(decoding(registry_url=registry.url), StructType([StructField("id", LongType())]))
     good = framed(1, FIRST, {"id": 7})
     found = decoded(decoder, good, value, good)
     assert [row["id"] for row in found.table.to_pylist()] == [7, None, 7]
-    assert told in found.errors[1]
+    assert message in found.errors[1]
 
 
 def test_a_value_that_does_not_fit_its_column_is_bad_alone(registry: FakeRegistry) -> None:
@@ -237,7 +237,7 @@ def test_every_type_of_avro_has_a_column() -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "told"),
+    ("schema", "message"),
     [
         ("string", "must be a record"),
         ({"type": "record", "name": "R", "fields": [{"name": "f", "type": ["int", "string"]}]}, "a union"),
@@ -248,8 +248,8 @@ def test_every_type_of_avro_has_a_column() -> None:
         ({"type": "record", "name": "R", "fields": [{"name": "f", "type": "Nobody"}]}, "not defined"),
     ],
 )
-def test_schemas_without_columns_say_why(schema: Any, told: str) -> None:
-    with pytest.raises(OptionError, match=told):
+def test_schemas_without_columns_say_why(schema: Any, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
         spark_schema(schema)
 
 

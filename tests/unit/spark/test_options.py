@@ -166,7 +166,7 @@ def test_times_win_over_offsets() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"startingOffsets": "latest"}, "must not be latest"),
         ({"startingOffsets": '{"orders":{"0":-1}}'}, "must not be latest"),
@@ -187,8 +187,8 @@ def test_times_win_over_offsets() -> None:
         ({"decode": "avro", "avroFraming": "none", "schema.registry.url": "http://x"}, "give avroSchema"),
     ],
 )
-def test_what_a_batch_cannot_have(options: dict[str, str], told: str) -> None:
-    assert told in refusal(**options)
+def test_what_a_batch_cannot_have(options: dict[str, str], message: str) -> None:
+    assert message in refusal(**options)
 
 
 def test_what_a_stream_cannot_have() -> None:

@@ -144,9 +144,15 @@ def test_8_offset_for_leader_epoch_checks_the_current_epoch(
 def test_8_where_epochs_end(two_epochs: Any, version: int) -> None:
     client, both, cut = two_epochs
     ends = {epoch: epoch_end(client, both, epoch, version) for epoch in (*range(4), -1)}
-    told = {epoch: (answer.leader_epoch, answer.end_offset) for epoch, answer in ends.items()}
+    ends_by_epoch = {epoch: (answer.leader_epoch, answer.end_offset) for epoch, answer in ends.items()}
     nowhere = (-1, -1)
-    assert told == {OLD: (OLD, 3), LEADERLESS: (OLD, 3), CURRENT: (CURRENT, 5), FUTURE: nowhere, -1: nowhere}
+    assert ends_by_epoch == {
+        OLD: (OLD, 3),
+        LEADERLESS: (OLD, 3),
+        CURRENT: (CURRENT, 5),
+        FUTURE: nowhere,
+        -1: nowhere,
+    }
     # What is below the log start ends at the log start, not at a place that is gone.
     answer = epoch_end(client, cut, 0, version)
     assert (answer.error_code, answer.leader_epoch, answer.end_offset) == (0, 0, 4)

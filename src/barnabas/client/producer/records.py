@@ -1,7 +1,7 @@
-"""The types that users of the producer pass in (records, options, interceptors), and checks of them."""
+"""The types that users of the producer pass in (records and options), and checks of them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from barnabas.client.errors import ConfigError, ErrorCode, KafkaError
 from barnabas.client.types import RecordMetadata
@@ -29,13 +29,6 @@ class SendOptions(TypedDict, total=False):
     timestamp: int | None
     headers: Iterable[tuple[str, bytes | None]] | Mapping[str, bytes | None] | None
     on_delivery: Callable[[RecordMetadata | None, KafkaError | None], object] | None
-
-
-class Interceptor(Protocol):
-    """Either method may be left out."""
-
-    def on_send(self, record: ProducerRecord) -> ProducerRecord: ...
-    def on_acknowledgement(self, metadata: RecordMetadata | None, error: KafkaError | None) -> None: ...
 
 
 def headers_of(given: Any) -> Headers | None:

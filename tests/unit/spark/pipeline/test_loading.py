@@ -198,10 +198,10 @@ MISTAKES = (
 )
 
 
-@pytest.mark.parametrize("old, new, told", MISTAKES)
-def test_a_mistake_is_told_with_its_line(write: Write, old: str, new: str, told: str) -> None:
+@pytest.mark.parametrize("old, new, message", MISTAKES)
+def test_a_mistake_is_told_with_its_line(write: Write, old: str, new: str, message: str) -> None:
     assert old in SMALL
-    assert told in problems_of(write(SMALL.replace(old, new)))
+    assert message in problems_of(write(SMALL.replace(old, new)))
 
 
 def test_all_mistakes_are_told_at_once(write: Write) -> None:

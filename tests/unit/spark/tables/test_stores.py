@@ -150,7 +150,7 @@ def test_options_and_back() -> None:
 
 
 @pytest.mark.parametrize(
-    "options, told",
+    "options, message",
     [
         ({}, "The option path is missing"),
         ({"path": "t", "format": "orc"}, "one of delta, iceberg, parquet"),
@@ -158,6 +158,6 @@ def test_options_and_back() -> None:
         ({"path": "t", "mode": "upsert"}, "needs a key"),
     ],
 )
-def test_wrong_options_are_told(options: dict[str, str], told: str) -> None:
-    with pytest.raises(TableError, match=told):
+def test_wrong_options_are_told(options: dict[str, str], message: str) -> None:
+    with pytest.raises(TableError, match=message):
         target_of(options)
