@@ -62,6 +62,23 @@ class Gate:
             raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
         return partition.permit()
 
+    def to_describe(self, asker: Asker, topic: str, index: int, leader_epoch: int) -> Partition:
+        """The partition whose offsets and epochs a client asks for."""
+        partition = self._replicas.leader(topic, index)
+        partition.check_epoch(leader_epoch)
+        return partition
+
+    def to_delete_records(self, asker: Asker, topic: str, index: int) -> Partition:
+        """The partition whose oldest records a client deletes."""
+        if topic in INTERNAL_TOPICS:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+        partition = self._replicas.leader(topic, index)
+        config = partition.log.config
+        if config.cleanup_compact and not config.cleanup_delete:
+            # Without the newest record of a key its older state would be lost for good.
+            raise KafkaError(ErrorCode.POLICY_VIOLATION)
+        return partition
+
     @staticmethod
     def check_replica(replica_id: int) -> None:
         """A client that poses as a replica could move the high watermark. There are no replicas yet."""

@@ -118,6 +118,31 @@ def test_clients_read_what_is_committed(held: Held) -> None:
     assert held.gate.read_end(held.partition().permit(), committed_only=True) == 2
 
 
+def test_offsets_are_described_by_the_leader_under_the_client_s_epoch(held: Held) -> None:
+    held.create("topic")
+    for epoch in (-1, 3):
+        assert held.gate.to_describe(ASKER, "topic", 0, epoch) is held.partition()
+    assert code_of(lambda: held.gate.to_describe(ASKER, "topic", 0, 2)) == ErrorCode.FENCED_LEADER_EPOCH
+
+
+@pytest.mark.parametrize(
+    ("topic", "policy", "code"),
+    [
+        (OFFSETS_TOPIC, "delete", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ("topic", "compact", ErrorCode.POLICY_VIOLATION),
+    ],
+)
+def test_records_that_may_not_be_deleted(held: Held, topic: str, policy: str, code: ErrorCode) -> None:
+    held.create(topic)
+    partition = held.partition(topic)
+    held.gate.to_describe(ASKER, topic, 0, -1)
+    config = dataclasses.replace(
+        partition.log.config, cleanup_compact=policy == "compact", cleanup_delete=policy == "delete"
+    )
+    partition.update_config(config)
+    assert code_of(lambda: held.gate.to_delete_records(ASKER, topic, 0)) == code
+
+
 def test_nobody_may_pose_as_a_replica(held: Held) -> None:
     held.gate.check_replica(-1)
     assert code_of(lambda: held.gate.check_replica(2)) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

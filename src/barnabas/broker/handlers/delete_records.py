@@ -10,7 +10,6 @@ from __future__ import annotations
 from barnabas.broker.call import Call
 from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.ids import INTERNAL_TOPICS
 from barnabas.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -55,11 +54,5 @@ def _delete_guarded(call: Call, topic: str, asked: DeleteRecordsPartition) -> De
 def _delete(call: Call, topic: str, asked: DeleteRecordsPartition) -> int:
     if call.broker.image.partition(topic, asked.partition_index) is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if topic in INTERNAL_TOPICS:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    partition = call.broker.replicas.leader(topic, asked.partition_index)
-    config = partition.log.config
-    if config.cleanup_compact and not config.cleanup_delete:
-        # Without the newest record of a key its older state would be lost for good.
-        raise KafkaError(ErrorCode.POLICY_VIOLATION)
+    partition = call.broker.gate.to_delete_records(call.asker, topic, asked.partition_index)
     return partition.delete_records_before(asked.offset)

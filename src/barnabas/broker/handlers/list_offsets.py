@@ -69,8 +69,9 @@ def _find(
 ) -> None:
     if call.version < VERSION_MIN.get(asked.timestamp, 0) or asked.timestamp < EARLIEST_PENDING:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-    partition = call.broker.replicas.leader(topic, asked.partition_index)
-    partition.check_epoch(asked.current_leader_epoch)
+    partition = call.broker.gate.to_describe(
+        call.asker, topic, asked.partition_index, asked.current_leader_epoch
+    )
     committed_only = request.isolation_level == READ_COMMITTED
     end = partition.last_stable_offset if committed_only else partition.high_watermark
     if asked.timestamp == LATEST:

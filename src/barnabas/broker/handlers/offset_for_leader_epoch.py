@@ -42,8 +42,9 @@ def offset_for_leader_epoch(
 def _end_offset(call: Call, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
     answer = EpochEndOffset(partition=asked.partition, leader_epoch=-1, end_offset=-1)
     try:
-        partition = call.broker.replicas.leader(topic, asked.partition)
-        partition.check_epoch(asked.current_leader_epoch)
+        partition = call.broker.gate.to_describe(
+            call.asker, topic, asked.partition, asked.current_leader_epoch
+        )
         answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
     except KafkaError as error:
         answer.error_code = error.code
