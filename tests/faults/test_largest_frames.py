@@ -8,6 +8,7 @@ Memory may grow by ten times the frame, or by 1,200 bytes for each of the elemen
 so much can an element and its answer take as objects, however short it is in the frame."""
 
 import contextlib
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -178,11 +179,12 @@ def test_a_frame_of_the_largest_size_delays_nobody(stage: Stage) -> None:
 
 
 def test_a_frame_with_too_many_elements_is_refused_at_once(stage: Stage) -> None:
-    names = ["g"] * (FRAME_BYTES_MAX // 2 - 100)
     with RawClient("127.0.0.1", stage.broker.port) as client:
-        frame = client.encode(DESCRIBE_GROUPS, 5, DescribeGroupsRequest(groups=names))
-    outcome = _send(stage, frame)
+        frame = client.encode(DESCRIBE_GROUPS, 0, DescribeGroupsRequest(groups=[]))
+    count = (FRAME_BYTES_MAX - len(frame)) // 3
+    groups = struct.pack(">i", count) + b"\0\1g" * count
+    body = frame[4:-4] + groups
+    outcome = _send(stage, struct.pack(">i", len(body)) + body)
     assert not outcome.is_answered
-    assert "closed a connection" in stage.broker.output()
     assert "array elements" in stage.broker.output()
     assert outcome.wait_seconds <= WAIT_SECONDS_MAX, outcome.text()

@@ -1,4 +1,4 @@
-"""The hash of keys, murmur2, which chooses the partition of a record with a key."""
+"""Hashes by which a partition is chosen: murmur2 of keys, and Java's String.hashCode of group ids."""
 
 import cython
 
@@ -44,3 +44,30 @@ def murmur2(key: bytes) -> int:
     if cython.compiled:
         return hash_of_key(cython.cast(Input, cython.cast(cython.p_const_char, key)), 0, len(key))
     return hash_of_key(key, 0, len(key))
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _java_hash(data: Input, size: cython.Py_ssize_t) -> cython.ulonglong:
+    """See java_hash."""
+    mask: cython.ulonglong = 0xFFFFFFFF
+    hashed: cython.ulonglong = 0
+    high: cython.ulonglong
+    low: cython.ulonglong
+    position: cython.Py_ssize_t = 0
+    while position + 1 < size:
+        high = data[position]
+        low = data[position + 1]
+        hashed = (31 * hashed + (high << 8 | low)) & mask
+        position += 2
+    return hashed
+
+
+def java_hash(text: str) -> int:
+    """The signed 32-bit hash of a Java string, over its UTF-16 units."""
+    units: bytes = text.encode("utf-16-be", "surrogatepass")
+    if cython.compiled:
+        hashed: int = _java_hash(cython.cast(Input, cython.cast(cython.p_const_char, units)), len(units))
+    else:
+        hashed = _java_hash(units, len(units))
+    return hashed - (1 << 32) if hashed & 0x80000000 else hashed

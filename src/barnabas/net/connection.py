@@ -21,6 +21,8 @@ from typing import Any, Protocol, TypeAlias, cast
 # A new connection has a small buffer. When it is full for the first time, it gets one of the usual size.
 FIRST_BUFFER_BYTES = 4 * 1024
 BUFFER_BYTES = 128 * 1024
+# A buffer for a larger frame doubles, but by no more than this at once.
+GROWTH_BYTES_MAX = 4 * 1024 * 1024
 # Below the first size, pread and one send are faster than sendfile. One reply copies at most the second.
 SENDFILE_BYTES_MIN = 64 * 1024
 COPIED_BYTES_MAX = 1024 * 1024
@@ -258,7 +260,16 @@ class Connection(asyncio.Protocol):
                 self._view[:pending] = self._view[self._start : self._end]
                 self._start, self._end = 0, pending
         elif self._end == capacity:
-            self._replace_buffer(min(needed, 2 * capacity))
+            self._grow_buffer(min(needed, capacity + min(capacity, GROWTH_BYTES_MAX)))
+
+    def _grow_buffer(self, capacity: int) -> None:
+        """Add to the buffer in place where the system can: copying a hundred megabytes takes too long."""
+        if self._start:
+            self._replace_buffer(capacity)
+            return
+        self._view.release()
+        self._buffer.extend(bytes(capacity - len(self._buffer)))
+        self._view = memoryview(self._buffer)
 
     def _replace_buffer(self, capacity: int) -> None:
         pending = self._end - self._start

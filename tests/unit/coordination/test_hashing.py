@@ -2,7 +2,8 @@
 
 import pytest
 
-from barnabas.coordination.hashing import java_hash, partition_for
+from barnabas.coordination.hashing import partition_for
+from barnabas.kernels.hashing import java_hash
 
 
 @pytest.mark.parametrize(

@@ -33,3 +33,8 @@ def test_keys_hash_as_in_java(kernel: Any, key: bytes, hashed: int) -> None:
 @given(st.binary(max_size=300))
 def test_the_hash_is_the_same_interpreted(key: bytes) -> None:
     assert compiled.murmur2(key) == plain.murmur2(key)
+
+
+@given(st.text(max_size=100))
+def test_the_hash_of_strings_is_the_same_interpreted(text: str) -> None:
+    assert compiled.java_hash(text) == plain.java_hash(text)
