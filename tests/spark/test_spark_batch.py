@@ -79,5 +79,5 @@ def test_mistakes_are_told_in_one_sentence(spark: "SparkSession", options: Optio
         load(spark, options | {"subscrib": "x"})
     with pytest.raises(PySparkException, match="There is no topic nobody at"):
         load(spark, options | {"subscribe": "nobody"}).collect()
-    with pytest.raises(PySparkException, match="value is binary here"):
+    with pytest.raises(PySparkException, match="value has the type binary"):
         load(spark, options, "value string").collect()
