@@ -127,6 +127,10 @@ def repeated_topic(name: str) -> KafkaError:
     return invalid_request(f"topic {name!r} is in the request more than once")
 
 
+def absent_topic(name: str) -> KafkaError:
+    return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+
+
 def _wanted_partitions(topic: NewTopic, rules: TopicRules) -> int:
     if topic.assignments:
         return len(topic.assignments)
@@ -240,8 +244,7 @@ def find_topic(image: MetadataImage, reference: TopicReference) -> TopicImage | 
     if reference.name is not None and topic_id is not None:
         return invalid_request("name a topic by its name or by its id, not by both")
     if reference.name is not None:
-        missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return image.topic(reference.name) or KafkaError(missing, f"there is no topic {reference.name!r}")
+        return image.topic(reference.name) or absent_topic(reference.name)
     if topic_id is None:
         return invalid_request("a topic needs a name or an id")
     missing = ErrorCode.UNKNOWN_TOPIC_ID
@@ -284,7 +287,7 @@ def _add_partitions(
 ) -> Iterable[MetadataRecord]:
     topic = image.topic(request.name)
     if topic is None:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {request.name!r}")
+        raise absent_topic(request.name)
     present = len(topic.partitions)
     if request.count <= present:
         raise KafkaError(

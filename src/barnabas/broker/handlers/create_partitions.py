@@ -9,7 +9,7 @@ from barnabas.broker.call import Call
 from barnabas.broker.deadline import within
 from barnabas.broker.turns import Work, run_in_turns
 from barnabas.errors import KafkaError
-from barnabas.metadata.topics import NewPartitions, PartitionsResults, repeated_topic
+from barnabas.metadata.topics import NewPartitions, PartitionsResults, absent_topic, repeated_topic
 from barnabas.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -20,17 +20,21 @@ from barnabas.wire.messages.create_partitions import (
 
 async def create_partitions(call: Call, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     results: PartitionsResults = {}
-    wanted = await run_in_turns(_wanted(request, results))
+    absent: list[str] = []
+    wanted = await run_in_turns(_wanted(call, request, results, absent))
     try:
         work = call.broker.controller.create_partitions(wanted, validate_only=request.validate_only)
         results |= await within(request.timeout_ms, work)
     except KafkaError as error:
         results |= {topic.name: error for topic in wanted}
-    return await run_in_turns(_response(results))
+    return await run_in_turns(_response(results, absent))
 
 
-def _wanted(request: CreatePartitionsRequest, results: PartitionsResults) -> Work[list[NewPartitions]]:
-    """What the controller is to create; the results of what it need not see are added."""
+def _wanted(
+    call: Call, request: CreatePartitionsRequest, results: PartitionsResults, absent: list[str]
+) -> Work[list[NewPartitions]]:
+    """What the controller is to create; results and absent topics that it need not see are added."""
+    topics = call.broker.image.topics
     by_name: dict[str, CreatePartitionsTopic | None] = {}
     for topic in request.topics:
         # None where a name is repeated.
@@ -40,14 +44,19 @@ def _wanted(request: CreatePartitionsRequest, results: PartitionsResults) -> Wor
     for name, once in by_name.items():
         if once is None:
             results[name] = repeated_topic(name)
+        elif name not in topics:
+            absent.append(name)
         else:
             wanted.append(_new_partitions(once))
         yield
     return wanted
 
 
-def _response(results: PartitionsResults) -> Work[CreatePartitionsResponse]:
+def _response(results: PartitionsResults, absent: list[str]) -> Work[CreatePartitionsResponse]:
     response = CreatePartitionsResponse()
+    for name in absent:
+        response.results.append(_result(name, absent_topic(name)))
+        yield
     for name, result in results.items():
         response.results.append(_result(name, result))
         yield

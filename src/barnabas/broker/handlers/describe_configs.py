@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from barnabas.broker.call import Call
 from barnabas.broker.loggers import logger_levels
+from barnabas.broker.portions import drained
 from barnabas.broker.resources import (
     BROKER,
     BROKER_LOGGER,
@@ -46,13 +47,14 @@ Configs: TypeAlias = list[DescribeConfigsResourceResult]
 
 
 def describe_configs(call: Call, request: DescribeConfigsRequest) -> Work[DescribeConfigsResponse]:
-    configs: dict[tuple[int, str], Configs | KafkaError] = {}
-    results: dict[tuple[int, str, frozenset[str]], DescribeConfigsResult] = {}
-    for resource in request.resources:
-        kind, name, wanted = resource.resource_type, resource.resource_name, resource.configuration_keys or ()
-        if (kind, name) not in configs:
-            configs[kind, name] = _find_guarded(call, request, kind, name)
-        results[kind, name, frozenset(wanted)] = _result(resource, configs[kind, name])
+    known: dict[tuple[int, str], Configs] = {}
+    results: dict[tuple[int, str, tuple[str, ...]], DescribeConfigsResult] = {}
+    for resource in drained(request.resources):
+        kind, name, keys = resource.resource_type, resource.resource_name, resource.configuration_keys
+        configs = known.get((kind, name)) or _find_guarded(call, request, kind, name)
+        if not isinstance(configs, KafkaError):
+            known[kind, name] = configs
+        results[kind, name, tuple(sorted(set(keys or ())))] = _result(resource, configs)
         yield
     return DescribeConfigsResponse(results=list(results.values()))
 
