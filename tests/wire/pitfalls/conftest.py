@@ -1,4 +1,4 @@
-"""One broker for all pitfalls, connections to it, and the guard that no handler failed behind an answer.
+"""One broker for all pitfalls, connections to it, and a check that no handler failed.
 
 BARNABAS_TEST_BOOTSTRAP=127.0.0.1:port points the same tests at another broker, for example at Apache Kafka,
 to see that the tests themselves are right."""
@@ -19,7 +19,7 @@ FOREIGN_BOOTSTRAP = os.environ.get("BARNABAS_TEST_BOOTSTRAP")
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
     if FOREIGN_BOOTSTRAP:
-        # Never started: only its address is of use.
+        # Not started: only its address is used.
         yield Broker(data_dir=Path(), port=int(FOREIGN_BOOTSTRAP.rpartition(":")[2]))
         return
     with Broker({"num.partitions": "4"}) as broker:
@@ -47,7 +47,7 @@ def client(connect: Callable[[], RawClient]) -> RawClient:
 
 @pytest.fixture(autouse=True)
 def no_handler_fails(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """A closed connection is the right answer to much of this, but never because of a traceback."""
+    """A closed connection is often the right answer, but never because of a traceback."""
     caplog.set_level(logging.ERROR, logger="barnabas")
     yield
     assert [record.getMessage() for record in caplog.get_records("call")] == []

@@ -1,4 +1,4 @@
-"""Pitfall 13: every config is described with its source, and changes replace or add as they should."""
+"""Pitfall 13: every config has its source; AlterConfigs replaces all, incremental changes add."""
 
 from typing import Any
 
@@ -49,7 +49,7 @@ def test_13_every_config_of_a_topic_is_there_with_its_source(client: RawClient, 
         ("segment.bytes", DYNAMIC_TOPIC),
         ("log.segment.bytes", DEFAULT),
     ]
-    # Kafka's own answer: log.retention.ms has no default, so there is nothing beneath the override.
+    # As in Kafka: log.retention.ms has no default, so the override has no synonym.
     assert [synonym.name for synonym in configs["retention.ms"].synonyms] == ["retention.ms"]
     message = configs["max.message.bytes"]
     assert (message.value, message.config_source) == ("1048588", DEFAULT)
@@ -71,7 +71,7 @@ def test_13_every_config_of_the_broker_is_there(client: RawClient, version: int)
     assert all(config.value is None for config in configs.values() if config.is_sensitive)
 
 
-def test_13_only_the_configs_asked_for(client: RawClient) -> None:
+def test_13_only_the_requested_configs(client: RawClient) -> None:
     topic = new_topic(client)
     result = describe(client, TOPIC, topic.name, keys=["retention.ms", "no.such.config"])
     assert [config.name for config in result.configs] == ["retention.ms"]
@@ -79,7 +79,7 @@ def test_13_only_the_configs_asked_for(client: RawClient) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_13_a_resource_named_twice_is_answered_once(client: RawClient, version: int) -> None:
-    """A few kilobytes must not ask for a hundred megabytes; and no client reads two answers for one."""
+    """A few kilobytes must not cause a response of a hundred megabytes; clients read one result."""
     topic = new_topic(client)
     all_keys = DescribeConfigsResource(resource_type=TOPIC, resource_name=topic.name, configuration_keys=None)
     one_key = DescribeConfigsResource(
@@ -100,7 +100,7 @@ def test_13_a_resource_named_twice_is_answered_once(client: RawClient, version: 
         (99, "what", ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_13_a_resource_that_is_not_there(client: RawClient, kind: int, name: str, error: ErrorCode) -> None:
+def test_13_a_resource_that_does_not_exist(client: RawClient, kind: int, name: str, error: ErrorCode) -> None:
     assert describe(client, kind, name).error_code == error
 
 

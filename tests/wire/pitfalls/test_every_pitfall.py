@@ -1,4 +1,4 @@
-"""The 24 known pitfalls of those who implement Kafka's protocol: tests are named after the number of theirs.
+"""24 known mistakes in implementations of Kafka's protocol; the names of tests begin with the number.
 
 1 ApiVersions header and fallback · 2 header versions · 3 ranges old librdkafka needs · 4 acks=0, order ·
 5 fetch · 6 fetch sessions · 7 topic ids · 8 leader epochs · 9 JoinGroup · 10 rebalance delay ·

@@ -25,12 +25,12 @@ VERSIONS = range(4, 19)
 # One of each kind: oldest, sessions, zstd, flexible, topic ids, newest.
 SOME_VERSIONS = (4, 7, 10, 12, 13, 18)
 DELETE_TOPICS = 20
-# Longer than any connection waits for its answer: who is answered was woken.
+# Longer than a connection waits for a response: a fetch that is answered was woken.
 FOREVER_MS = 600_000
 
 
 def offsets_of(records: Any) -> list[int]:
-    """Of all whole batches; a batch that is cut off at the end counts for nothing."""
+    """Of all complete batches; a batch that is cut off at the end is ignored."""
     return [
         record.offset
         for position, header in iter_headers(records)
@@ -61,7 +61,7 @@ def test_5_an_offset_inside_a_batch_returns_the_whole_batch(
 
 
 @pytest.mark.parametrize("compression", [0, 1, 2, 3, 4])
-def test_5_a_compressed_batch_is_whole_as_well(client: RawClient, compression: int) -> None:
+def test_5_a_compressed_batch_is_complete_too(client: RawClient, compression: int) -> None:
     topic = new_topic(client)
     produce_batch(client, topic, batch_of(b"a", b"b", b"c", compression=compression))
     assert offsets_of(fetch_partition(client, topic, 2).records) == [0, 1, 2]
@@ -72,7 +72,7 @@ def test_5_a_compressed_batch_is_whole_as_well(client: RawClient, compression: i
 def test_5_the_first_batch_comes_even_when_it_is_over_the_limits(
     client: RawClient, topic: Topic, version: int, partition_max_bytes: int, max_bytes: int
 ) -> None:
-    """KIP-74: and the batch after it does not."""
+    """KIP-74: the batch after it is not returned."""
     request = fetch_request(topic, partition_max_bytes=partition_max_bytes)
     request.max_bytes = max_bytes
     partition = only(client.call(FETCH, version, request))
@@ -92,7 +92,7 @@ def test_5_only_the_first_partition_may_be_over_the_limit(client: RawClient) -> 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_5_nothing_is_empty_and_not_null(client: RawClient, topic: Topic, version: int) -> None:
+def test_5_no_records_are_empty_and_not_null(client: RawClient, topic: Topic, version: int) -> None:
     at_end = fetch_partition(client, topic, 10, version=version)
     beyond = fetch_partition(client, topic, 11, version=version)
     assert at_end.records is not None
@@ -102,7 +102,7 @@ def test_5_nothing_is_empty_and_not_null(client: RawClient, topic: Topic, versio
     assert (beyond.high_watermark, beyond.last_stable_offset) == (-1, -1)
 
 
-def test_5_a_partition_that_is_not_there_is_empty_and_not_null(client: RawClient, topic: Topic) -> None:
+def test_5_records_of_an_unknown_partition_are_empty_and_not_null(client: RawClient, topic: Topic) -> None:
     missing = fetch_partition(client, topic, partition=1)
     assert missing.records is not None
     assert (missing.error_code, bytes(missing.records)) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, b"")
@@ -167,7 +167,7 @@ def test_5_a_fetch_of_many_partitions_is_woken_by_any_of_them(connect: Callable[
     assert [len(part.records) > 0 for part in response.responses[0].partitions] == [False, False, True]
 
 
-def test_5_when_the_time_is_over_the_answer_is_what_there_is(client: RawClient, topic: Topic) -> None:
+def test_5_after_the_maximum_wait_the_fetch_returns_what_there_is(client: RawClient, topic: Topic) -> None:
     request = fetch_request(topic, 8)
     request.max_wait_ms, request.min_bytes = 50, 1 << 20
     assert offsets_of(only(client.call(FETCH, 12, request)).records) == [5, 6, 7, 8, 9]
@@ -183,7 +183,7 @@ def test_5_an_error_is_answered_at_once(client: RawClient, topic: Topic) -> None
     ("version", "error"),
     [(12, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), (13, ErrorCode.UNKNOWN_TOPIC_ID)],
 )
-def test_5_a_waiting_fetch_hears_that_its_topic_is_deleted(
+def test_5_a_waiting_fetch_is_answered_when_its_topic_is_deleted(
     connect: Callable[[], RawClient], version: int, error: ErrorCode
 ) -> None:
     reader, admin = connect(), connect()
@@ -212,7 +212,7 @@ def test_5_an_empty_fetch_is_answered_at_once(client: RawClient) -> None:
 
 
 @pytest.mark.parametrize("version", [4, 14, 15, 18])
-def test_5_a_client_that_poses_as_a_replica_gets_nothing(
+def test_5_a_client_that_claims_to_be_a_replica_gets_no_records(
     client: RawClient, topic: Topic, version: int
 ) -> None:
     request = fetch_request(topic)

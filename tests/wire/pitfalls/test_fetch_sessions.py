@@ -37,7 +37,7 @@ def partitions_of(response: Any) -> list[int]:
 
 @pytest.fixture
 def session(connect: Callable[[], RawClient], version: int) -> Session:
-    """A session over three partitions, the first of which holds one record."""
+    """A session with three partitions; the first has one record."""
     client = connect()
     topic = new_topic(client, partitions=3)
     produce_batch(client, topic, batch_of(b"first"))
@@ -52,7 +52,7 @@ def session(connect: Callable[[], RawClient], version: int) -> Session:
     return Session(client, version, topic, response.session_id)
 
 
-def test_6_nothing_new_is_nothing_at_all(session: Session) -> None:
+def test_6_without_news_the_response_is_empty(session: Session) -> None:
     response = session.fetch(1, topics=session.wanting(1))
     assert (response.error_code, response.session_id, response.responses) == (0, session.id, [])
     # The session remembers the offset of the request before.
@@ -69,7 +69,7 @@ def test_6_only_partitions_with_news_are_named(session: Session) -> None:
     assert len(topic.partitions[0].records) > 0
 
 
-def test_6_a_partition_not_moved_on_is_sent_again(session: Session) -> None:
+def test_6_a_partition_with_the_same_offset_is_sent_again(session: Session) -> None:
     assert partitions_of(session.fetch(1)) == [0]
     assert partitions_of(session.fetch(2)) == [0]
 
@@ -104,13 +104,13 @@ def test_6_a_partition_can_be_added(session: Session) -> None:
 
 
 @pytest.mark.parametrize("epoch", [2, 7, 2**31 - 1])
-def test_6_a_wrong_epoch_is_refused_and_the_session_lives(session: Session, epoch: int) -> None:
+def test_6_a_wrong_epoch_is_refused_and_the_session_stays(session: Session, epoch: int) -> None:
     response = session.fetch(epoch)
     assert (response.error_code, response.responses) == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, [])
     assert session.fetch(1, topics=session.wanting(1)).error_code == 0
 
 
-def test_6_an_epoch_is_good_once(session: Session) -> None:
+def test_6_an_epoch_can_be_used_once(session: Session) -> None:
     assert session.fetch(1).error_code == 0
     assert session.fetch(1).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
@@ -136,19 +136,19 @@ def test_6_epoch_0_replaces_the_session(session: Session) -> None:
 
 
 def test_6_librdkafka_has_no_session(session: Session) -> None:
-    """Session 0, epoch -1: everything is named, and no session comes of it."""
+    """Session 0, epoch -1: the request names all partitions and starts no session."""
     response = session.fetch(-1, session_id=0, topics=session.wanting(1))
     assert (response.error_code, response.session_id, partitions_of(response)) == (0, 0, [0])
 
 
-def test_6_a_session_keeps_to_names_or_ids(session: Session) -> None:
+def test_6_a_session_uses_either_names_or_ids(session: Session) -> None:
     other = 12 if session.version >= 13 else 13
     request = FetchRequest(session_id=session.id, session_epoch=1)
     response = session.client.call(FETCH, other, request)
     assert response.error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
 
 
-def test_6_a_topic_deleted_under_a_session_is_told(session: Session) -> None:
+def test_6_a_session_reports_that_its_topic_was_deleted(session: Session) -> None:
     session.fetch(1, topics=session.wanting(1))
     state = DeleteTopicState(name=session.topic.name)
     session.client.call(DELETE_TOPICS, 6, DeleteTopicsRequest(topics=[state]))

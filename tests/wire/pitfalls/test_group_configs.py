@@ -33,7 +33,7 @@ def described(client: RawClient, name: str) -> dict[str, tuple[str, int]]:
     (result,) = client.call(DESCRIBE_CONFIGS, 4, request).results
     assert result.error_code == 0
     for config in result.configs:
-        # The broker's own setting is always beneath.
+        # The setting of the broker is always a synonym.
         assert config.synonyms[-1].name in (f"group.{config.name}", config.name)
     return {config.name: (config.value, config.config_source) for config in result.configs}
 
@@ -78,7 +78,7 @@ def beat(client: RawClient, name: str, **fields: Any) -> Any:
     return answer
 
 
-def test_13_a_group_is_given_settings_and_loses_them(client: RawClient, name: str) -> None:
+def test_13_settings_of_a_group_are_set_and_deleted(client: RawClient, name: str) -> None:
     before = described(client, name)
     assert (before[SESSION], before[HEARTBEAT]) == (("45000", DEFAULT), ("5000", DEFAULT))
     assert name not in listed(client)
@@ -108,7 +108,7 @@ def test_13_a_group_is_given_settings_and_loses_them(client: RawClient, name: st
         (("no.such.setting", SET, "1"), ErrorCode.INVALID_CONFIG),
     ],
 )
-def test_13_what_a_group_may_not_be_given(
+def test_13_invalid_settings_of_a_group_are_refused(
     client: RawClient, name: str, change: tuple[str, int, str | None], error: ErrorCode
 ) -> None:
     before = described(client, name)
@@ -117,11 +117,11 @@ def test_13_what_a_group_may_not_be_given(
     assert described(client, name) == {**before, SESSION: ("50000", DYNAMIC_GROUP)}
 
 
-def test_13_there_are_no_settings_of_all_groups(client: RawClient) -> None:
+def test_13_there_are_no_default_settings_for_all_groups(client: RawClient) -> None:
     assert alter(client, "", (SESSION, SET, "50000")) == ErrorCode.INVALID_REQUEST
 
 
-def test_13_a_member_is_told_how_often_to_send_heartbeats(client: RawClient, name: str) -> None:
+def test_13_a_member_gets_the_heartbeat_interval(client: RawClient, name: str) -> None:
     RawGroup(client, name).find()
     assert alter(client, name, (HEARTBEAT, SET, "7000")) == 0
     joining = {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": ["none"], "topic_partitions": []}

@@ -1,4 +1,4 @@
-"""Pitfalls 9 and 24: a group of classic members becomes one of the new protocol and back, members and all."""
+"""Pitfalls 9 and 24: a group with classic members changes to the new protocol and back."""
 
 import struct
 import uuid
@@ -20,7 +20,7 @@ E = ErrorCode
 
 
 def _listed(topic: Topic, partitions: list[int]) -> bytes:
-    """One topic with partitions, as subscriptions and assignments have it."""
+    """One topic with partitions, in the form of subscriptions and assignments."""
     name = struct.pack(">h", len(topic.name)) + topic.name.encode()
     return struct.pack(">i", 1) + name + struct.pack(f">i{len(partitions)}i", len(partitions), *partitions)
 
@@ -49,7 +49,7 @@ class Classic:
         assert self.joined.error_code == 0
 
     def sync(self, plan: list[int] | None = None) -> int:
-        """`plan` makes it the leader of a group of its own."""
+        """With `plan` it becomes the leader of its own group."""
         assignment = None
         if plan is not None:
             data = struct.pack(">h", 1) + _listed(self._topic, plan) + bytes(4)
@@ -76,7 +76,7 @@ class Classic:
 
 
 class New:
-    """It says what it owns, and gives up what it should not have, at once."""
+    """It reports what it owns, and immediately releases what it must not have."""
 
     def __init__(self, group: RawGroup, topic: Topic) -> None:
         self._group, self._topic = group, topic
@@ -131,7 +131,7 @@ def test_9_24_up_and_down_again(group: RawGroup, topic: Topic) -> None:
     new = New(group, topic)
     assert new.beat() == 0
     assert kind(group)[0] == "consumer"
-    # It reads on, and commits, until it has been told and has joined again.
+    # It continues to read and commit until it gets the error and joins again.
     assert classic.beat() == E.REBALANCE_IN_PROGRESS
     assert classic.sync() == E.REBALANCE_IN_PROGRESS
     assert classic.commit() == 0

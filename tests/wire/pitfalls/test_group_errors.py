@@ -1,4 +1,4 @@
-"""Pitfalls 9, 11, 24: errors that say what is wrong, in the order in which Apache Kafka looks."""
+"""Pitfalls 9, 11, 24: errors, in the order in which Apache Kafka checks."""
 
 import uuid
 
@@ -26,14 +26,14 @@ def group_on(client: RawClient) -> RawGroup:
 
 
 @pytest.mark.parametrize("member", ["", "somebody"])
-def test_9_a_session_timeout_out_of_bounds_is_told_first(client: RawClient, member: str) -> None:
+def test_9_a_session_timeout_out_of_bounds_is_the_first_error(client: RawClient, member: str) -> None:
     group = group_on(client)
     request = group.join_request(member)
     request.session_timeout_ms = 1
     assert client.call(JOIN_GROUP, 9, request).error_code == ErrorCode.INVALID_SESSION_TIMEOUT
 
 
-def test_11_offsets_of_what_is_not_there_are_not_deleted(client: RawClient) -> None:
+def test_11_offsets_of_unknown_topics_are_not_deleted(client: RawClient) -> None:
     topic, group = new_topic(client, partitions=2), group_on(client)
     wait_until(lambda: group.commit(topic, 5) == 0, "the topic is known")
 

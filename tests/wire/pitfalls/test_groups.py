@@ -1,4 +1,4 @@
-"""Pitfalls 9, 10, 11, 19, 24: consumer groups as the wire shows them, old clients and new ones."""
+"""Pitfalls 9, 10, 11, 19, 24: consumer groups on the wire, for old and new clients."""
 
 import time
 import uuid
@@ -25,7 +25,7 @@ from barnabas.wire.messages.offset_fetch import (
 API_VERSIONS, FIND_COORDINATOR, LIST_GROUPS, CONSUMER_GROUP_HEARTBEAT = 18, 10, 16, 68
 GROUP, TRANSACTION, SHARE = range(3)
 JOIN_VERSIONS = range(10)
-# KIP-932 and the streams protocol, and telemetry that makes clients ask without end when it is half done.
+# KIP-932, the streams protocol, and telemetry: clients repeat requests forever if it is incomplete.
 SHARE_GROUP_APIS = (76, 77, 78, 79)
 NOT_OFFERED = (71, 72, *SHARE_GROUP_APIS, 88, 89)
 
@@ -45,7 +45,7 @@ def group(client: RawClient) -> RawGroup:
 
 
 @pytest.mark.parametrize("version", range(4, 10))
-def test_9_a_newcomer_is_given_an_id_and_joins_with_it(group: RawGroup, version: int) -> None:
+def test_9_a_new_member_gets_an_id_and_joins_with_it(group: RawGroup, version: int) -> None:
     first = group.join("", version)
     assert (first.error_code, first.generation_id) == (ErrorCode.MEMBER_ID_REQUIRED, -1)
     assert first.member_id.startswith("raw-client-")
@@ -83,7 +83,7 @@ def test_9_the_leader_gets_all_members_and_the_protocol(group: RawGroup, version
 def test_9_assignments_arrive_as_they_were_sent(
     group: RawGroup, connect: Callable[[], RawClient], version: int
 ) -> None:
-    """All bytes of them, whatever they are: the broker does not read what clients tell each other."""
+    """Any bytes: the broker does not read what members send to each other."""
     leader = group.joined(version)
     follower = RawGroup(connect(), group.name)
     member = "" if version < 4 else follower.join("", version).member_id
@@ -103,7 +103,7 @@ def test_9_assignments_arrive_as_they_were_sent(
     assert group.heartbeat(leader) == follower.heartbeat(following) == 0
 
 
-def test_9_sync_checks_what_it_is_told(group: RawGroup) -> None:
+def test_9_sync_checks_its_fields(group: RawGroup) -> None:
     joined = group.joined()
     right = joined.generation_id, joined.protocol_name
     joined.generation_id = 7
@@ -173,7 +173,7 @@ def test_10_the_initial_delay_lets_members_come_together() -> None:
 
 
 @pytest.mark.parametrize("version", range(1, 11))
-def test_11_what_was_never_committed_is_minus_one_without_an_error(
+def test_11_an_offset_that_was_never_committed_is_minus_one_without_an_error(
     client: RawClient, group: RawGroup, version: int
 ) -> None:
     found = group.fetch(new_topic(client), version)
@@ -183,7 +183,7 @@ def test_11_what_was_never_committed_is_minus_one_without_an_error(
 
 @pytest.mark.parametrize("commit_version", range(2, 11))
 @pytest.mark.parametrize("fetch_version", [1, 5, 7, 8, 9, 10])
-def test_11_offset_epoch_and_metadata_come_back(
+def test_11_offset_epoch_and_metadata_are_returned(
     client: RawClient, group: RawGroup, commit_version: int, fetch_version: int
 ) -> None:
     topic = new_topic(client)
@@ -194,7 +194,7 @@ def test_11_offset_epoch_and_metadata_come_back(
     assert found.committed_leader_epoch == (0 if knows_epoch else -1)
 
 
-def test_11_null_metadata_comes_back_empty(client: RawClient, group: RawGroup) -> None:
+def test_11_null_metadata_is_returned_as_empty(client: RawClient, group: RawGroup) -> None:
     topic = new_topic(client)
     assert group.commit(topic, 1, None) == 0
     assert group.fetch(topic).metadata == ""
@@ -211,7 +211,7 @@ def test_11_null_topics_are_all_topics(client: RawClient, group: RawGroup, versi
 
 
 @pytest.mark.parametrize("version", range(8, 11))
-def test_11_many_groups_are_answered_each_for_itself(client: RawClient, version: int) -> None:
+def test_11_every_group_of_a_request_has_its_own_answer(client: RawClient, version: int) -> None:
     topic = new_topic(client)
     groups = [group_on(client) for _ in range(3)]
     for offset, group in enumerate(groups[:2]):
@@ -244,7 +244,7 @@ def test_11_commits_of_members_are_checked(client: RawClient, group: RawGroup) -
     assert group.fetch(topic).committed_offset == 9
 
 
-def test_11_commits_to_what_is_not_there_are_refused(group: RawGroup) -> None:
+def test_11_commits_for_unknown_topics_are_refused(group: RawGroup) -> None:
     absent = Topic("absent", bytes(15) + b"\x07")
     assert group.commit(absent, 1, version=9) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert group.commit(absent, 1, version=10) == ErrorCode.UNKNOWN_TOPIC_ID
@@ -289,12 +289,12 @@ def test_19_every_group_is_listed_once(client: RawClient, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_24_what_is_half_done_is_not_offered(client: RawClient, version: int) -> None:
+def test_24_incomplete_apis_are_not_offered(client: RawClient, version: int) -> None:
     request = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
     response = client.call(API_VERSIONS, version, request)
     offered = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
     assert not offered.keys() & set(NOT_OFFERED)
-    # What KIP-848 needs: librdkafka uses it from version 1 of its heartbeat on.
+    # KIP-848 needs these: librdkafka uses it from version 1 of the heartbeat on.
     assert offered[CONSUMER_GROUP_HEARTBEAT][1] >= 1
     assert 69 in offered
     assert offered[8][1] >= 9
@@ -306,7 +306,9 @@ def test_24_what_is_half_done_is_not_offered(client: RawClient, version: int) ->
 
 
 @pytest.mark.parametrize("key", NOT_OFFERED)
-def test_24_what_is_not_offered_closes_the_connection(connect: Callable[[], RawClient], key: int) -> None:
+def test_24_apis_that_are_not_offered_close_the_connection(
+    connect: Callable[[], RawClient], key: int
+) -> None:
     client = connect()
     version = 1 if key in SHARE_GROUP_APIS else 0
     client.send_bytes(b"\0\0\0\x40" + key.to_bytes(2, "big") + version.to_bytes(2, "big") + bytes(60))
@@ -342,7 +344,7 @@ def test_24_a_member_is_assigned_by_the_broker(client: RawClient, group: RawGrou
     assert beat(first.member_epoch, member).error_code == 0
     assert beat(first.member_epoch + 5, member).error_code == ErrorCode.FENCED_MEMBER_EPOCH
     assert beat(first.member_epoch, "nobody").error_code == ErrorCode.UNKNOWN_MEMBER_ID
-    # A classic commit of a stranger is as unwelcome as in a classic group.
+    # A classic commit of an unknown member is refused as in a classic group.
     assert group.commit(topic, 1) == ErrorCode.UNKNOWN_MEMBER_ID
     stale = group.commit(
         topic, 1, version=9, member_id=member, generation_id_or_member_epoch=first.member_epoch - 1
@@ -352,7 +354,7 @@ def test_24_a_member_is_assigned_by_the_broker(client: RawClient, group: RawGrou
     assert beat(first.member_epoch, member).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_11_a_topic_id_nobody_knows_is_refused_and_the_rest_answered(
+def test_11_an_unknown_topic_id_is_refused_and_the_rest_is_answered(
     client: RawClient, group: RawGroup
 ) -> None:
     topic, gone = new_topic(client), b"\x07" * 16

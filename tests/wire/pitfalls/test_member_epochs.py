@@ -1,4 +1,4 @@
-"""Pitfalls 11 and 24: commits of members of the consumer protocol, who may be behind or be gone."""
+"""Pitfalls 11 and 24: commits of consumer protocol members with an old epoch, and of former members."""
 
 import uuid
 from typing import Any
@@ -30,7 +30,7 @@ class Member:
         self.owned: list[int] = []
 
     def beat(self) -> None:
-        """Says what it owns, and gives up what it should not have, at once."""
+        """Reports what it owns, and immediately releases what it must not have."""
         listed = [TopicPartitions(topic_id=self._topic.id, partitions=self.owned)] if self.owned else []
         request = ConsumerGroupHeartbeatRequest(
             group_id=self._group.name,
@@ -64,7 +64,7 @@ class Stage:
         return Member(self.group, self.topic, name)
 
     def settle(self, *members: Member) -> None:
-        """Until all partitions are shared and everybody is at the same epoch."""
+        """Wait until all partitions are assigned and all members have the same epoch."""
 
         def is_settled() -> bool:
             for member in members:
@@ -92,7 +92,7 @@ class Stage:
         return _codes(self.client.call(OFFSET_COMMIT, version, request))
 
     def commit_in_transaction(self, member: str, epoch: int, *partitions: int) -> set[int]:
-        """Of a producer of its own, whose transaction stays open."""
+        """Commit with a new producer; its transaction stays open."""
         name = f"transaction-{uuid.uuid4().hex}"
         producer = self._producer(name)
         listed = [
@@ -140,7 +140,7 @@ def stage(client: RawClient) -> Stage:
     return Stage(client)
 
 
-def test_11_24_a_member_behind_its_epoch_commits_what_it_has_had_since(stage: Stage) -> None:
+def test_11_24_a_member_with_an_old_epoch_commits_partitions_it_still_owns(stage: Stage) -> None:
     first, second = stage.member("first"), stage.member("second")
     stage.settle(first)
     before = first.epoch
@@ -161,7 +161,7 @@ def test_11_24_a_member_behind_its_epoch_commits_what_it_has_had_since(stage: St
     second.leave()
 
 
-def test_11_24_who_is_not_a_member_commits_to_an_empty_group_only(stage: Stage) -> None:
+def test_11_24_a_client_that_is_not_a_member_can_commit_to_an_empty_group_only(stage: Stage) -> None:
     member = stage.member("member")
     stage.settle(member)
     assert stage.commit("stranger", member.epoch, 0) == {E.UNKNOWN_MEMBER_ID}
@@ -173,7 +173,7 @@ def test_11_24_who_is_not_a_member_commits_to_an_empty_group_only(stage: Stage) 
     assert stage.commit("", -1, 0) == {E.NONE}
 
 
-def test_11_24_producers_are_told_of_generations(stage: Stage) -> None:
+def test_11_24_producers_get_errors_about_generations(stage: Stage) -> None:
     member = stage.member("member")
     stage.settle(member)
     assert stage.commit_in_transaction("member", member.epoch, 0) == {E.NONE}

@@ -41,7 +41,7 @@ from barnabas.wire.messages.offset_for_leader_epoch import (
 DELETE_RECORDS, OFFSET_FOR_LEADER_EPOCH = 21, 23
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = range(-1, -7, -1)
 LIST_VERSIONS = range(1, 12)
-# Epoch 1 was without a leader, and wrote nothing.
+# Epoch 1 had no leader, so nothing was written in it.
 OLD, LEADERLESS, CURRENT, FUTURE = range(4)
 EPOCH_CHECKS = [
     (OLD, ErrorCode.FENCED_LEADER_EPOCH),
@@ -56,7 +56,7 @@ EPOCH_CHECKS = [
 
 
 async def raise_epochs(data_dir: Path, broker_id: int) -> None:
-    """What a cluster does to a broker that lost its session: when it comes back, it leads in a new epoch."""
+    """As after a lost session in a cluster: the broker leads again, in a new epoch."""
     store = await EmbeddedStore.open(data_dir / DIRECTORY_NAME)
     follower = Follower(store)
     await follower.start()
@@ -96,7 +96,7 @@ def epoch_end(client: RawClient, topic: Topic, epoch: int, version: int = 4, cur
 
 
 @pytest.mark.parametrize("version", range(7, 14))
-def test_8_metadata_tells_the_current_epoch(two_epochs: Any, version: int) -> None:
+def test_8_metadata_has_the_current_epoch(two_epochs: Any, version: int) -> None:
     client, topic, _ = two_epochs
     request = MetadataRequest(topics=[MetadataRequestTopic(name=topic.name)])
     (answer,) = client.call(METADATA, version, request).topics
@@ -153,13 +153,13 @@ def test_8_where_epochs_end(two_epochs: Any, version: int) -> None:
         FUTURE: nowhere,
         -1: nowhere,
     }
-    # What is below the log start ends at the log start, not at a place that is gone.
+    # An epoch before the log start ends at the log start, not at a deleted offset.
     answer = epoch_end(client, cut, 0, version)
     assert (answer.error_code, answer.leader_epoch, answer.end_offset) == (0, 0, 4)
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])
-def test_8_only_a_leader_tells_where_epochs_end(two_epochs: Any, version: int) -> None:
+def test_8_only_a_leader_answers_where_epochs_end(two_epochs: Any, version: int) -> None:
     answer = epoch_end(two_epochs[0], Topic("not-there", bytes(16)), 0, version)
     assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert (answer.leader_epoch, answer.end_offset) == (-1, -1)
@@ -178,7 +178,7 @@ def test_8_only_a_leader_tells_where_epochs_end(two_epochs: Any, version: int) -
         (5, CURRENT, None),
     ],
 )
-def test_8_a_fetch_from_a_history_that_is_not_ours_is_told_so(
+def test_8_a_fetch_from_a_diverging_log_gets_the_diverging_epoch(
     two_epochs: Any, version: int, offset: int, last_epoch: int, diverging: tuple[int, int] | None
 ) -> None:
     client, topic, _ = two_epochs
@@ -192,7 +192,7 @@ def test_8_a_fetch_from_a_history_that_is_not_ours_is_told_so(
 
 
 @pytest.mark.parametrize("version", range(4, 12))
-def test_8_list_offsets_tells_the_epoch_of_the_record(two_epochs: Any, version: int) -> None:
+def test_8_list_offsets_has_the_epoch_of_the_record(two_epochs: Any, version: int) -> None:
     """Not the current one: it is committed, and a consumer that resumes with a wrong one resets."""
     client, both, cut = two_epochs
     asked = {
@@ -255,14 +255,12 @@ def test_14_special_timestamps_by_version(
 
 
 @pytest.mark.parametrize("timestamp", [-7, -100, -(2**63)])
-def test_14_no_other_number_below_zero_means_anything(
-    client: RawClient, topic: Topic, timestamp: int
-) -> None:
+def test_14_other_negative_timestamps_are_refused(client: RawClient, topic: Topic, timestamp: int) -> None:
     assert list_offset(client, topic, timestamp).error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
 @pytest.mark.parametrize("compression", [0, 1, 2, 3, 4])
-def test_14_a_time_is_found_to_the_record(client: RawClient, compression: int) -> None:
+def test_14_a_time_finds_the_exact_record(client: RawClient, compression: int) -> None:
     topic = new_topic(client, index_interval_bytes="10")
     for batch in range(5):
         values = [b"x" * 50] * 4
@@ -280,7 +278,7 @@ def test_14_a_time_is_found_to_the_record(client: RawClient, compression: int) -
 
 
 @pytest.mark.parametrize("version", LIST_VERSIONS)
-def test_14_a_time_after_the_last_record_is_nowhere(client: RawClient, topic: Topic, version: int) -> None:
+def test_14_a_time_after_the_last_record_has_no_offset(client: RawClient, topic: Topic, version: int) -> None:
     answer = list_offset(client, topic, TIMESTAMP + 5000, version=version)
     assert (answer.error_code, answer.offset, answer.timestamp, answer.leader_epoch) == (0, -1, -1, -1)
 

@@ -1,4 +1,4 @@
-"""Pitfall 23: what is heavy runs beside the event loop, so one peer's large request freezes nobody."""
+"""Pitfall 23: expensive work does not run in the event loop, so a large request does not block others."""
 
 import zlib
 from collections.abc import Callable
@@ -19,7 +19,7 @@ PARTITIONS = 8
 
 
 def answered_meanwhile(heavy: RawClient, light: RawClient) -> int:
-    """How many requests of one connection are answered before the other's answer comes."""
+    """How many requests of one connection are answered before the other gets its response."""
     count = 0
     while heavy.is_silent(0.001):
         assert light.call(API_VERSIONS, 0, ApiVersionsRequest()).error_code == 0
@@ -48,7 +48,7 @@ def test_23_others_are_answered_while_a_large_batch_is_decompressed(
 
 
 def test_23_others_are_answered_while_a_frame_of_100_mb_arrives(connect: Callable[[], RawClient]) -> None:
-    """Compressed with level 0, so that the bytes really travel; then it is validated, and is readable."""
+    """Compressed with level 0, so that all bytes are sent; then it is validated and can be read."""
     heavy, light = connect(), connect()
     topic = new_topic(heavy, max_message_bytes=str(100 * 1024 * 1024))
     plain = bytes(build_batch([(1, b"key", bytes(90 * 1024 * 1024), ())]))

@@ -1,4 +1,4 @@
-"""Pitfalls 4, 16, 17: answers to a produce, what is refused, and what of a batch is rewritten."""
+"""Pitfalls 4, 16, 17: responses to a produce, refusals, and the parts of a batch that are rewritten."""
 
 import struct
 from collections.abc import Callable
@@ -62,7 +62,7 @@ def test_4_an_error_with_acks_0_closes_the_connection(client: RawClient) -> None
 
 
 def test_4_responses_come_in_the_order_of_the_requests(connect: Callable[[], RawClient]) -> None:
-    """Slow ones among them: a parked fetch, a batch that is validated in a thread, one without an answer."""
+    """Some are slow: a waiting fetch, a batch that is validated in a thread, one without a response."""
     client = connect()
     topic = new_topic(client)
     parked = fetch_request(topic)
@@ -97,7 +97,7 @@ def assert_refused(client: RawClient, topic: Topic, answer: Any, error: ErrorCod
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_16_success_tells_offset_and_log_start(client: RawClient, version: int) -> None:
+def test_16_success_has_offset_and_log_start(client: RawClient, version: int) -> None:
     topic = new_topic(client)
     for expected in (0, 2):
         answer = produce_batch(client, topic, batch_of(b"a", b"b"), version=version)
@@ -107,7 +107,7 @@ def test_16_success_tells_offset_and_log_start(client: RawClient, version: int) 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_16_a_topic_that_is_not_there(client: RawClient, version: int) -> None:
+def test_16_an_unknown_topic(client: RawClient, version: int) -> None:
     answer = produce_batch(client, Topic("not-there", b"\x01" * 16), batch_of(b"lost"), version=version)
     by_id = version >= 13
     assert answer.error_code == (
@@ -193,7 +193,7 @@ def test_16_every_flipped_bit_is_corrupt_and_nothing_is_written(client: RawClien
     ],
     ids=["null", "empty", "two batches", "cut off", "control", "far future"],
 )
-def test_16_what_is_not_one_good_batch_is_refused(
+def test_16_anything_but_one_valid_batch_is_refused(
     client: RawClient, records: bytes | None, error: ErrorCode
 ) -> None:
     topic = new_topic(client)
@@ -201,7 +201,7 @@ def test_16_what_is_not_one_good_batch_is_refused(
 
 
 @pytest.mark.parametrize("acks", [2, -2, 32767])
-def test_16_only_0_1_and_all_are_acks(client: RawClient, acks: int) -> None:
+def test_16_other_values_of_acks_are_refused(client: RawClient, acks: int) -> None:
     topic = new_topic(client)
     answer = produce_batch(client, topic, batch_of(b"a"), acks=acks)
     assert_refused(client, topic, answer, ErrorCode.INVALID_REQUIRED_ACKS)
@@ -228,7 +228,7 @@ def test_17_base_offset_and_epoch_are_rewritten_and_the_crc_holds(
     header = read_header(second)
     assert (header.base_offset, header.leader_epoch) == (2, 0)
     assert crc_is_valid(second, 0, header.size)
-    # Everything the CRC covers, and the CRC, are the bytes that were sent.
+    # The CRC and everything that it covers are unchanged.
     assert bytes(second[17 : header.size]) == batch[17:]
 
 
@@ -245,7 +245,7 @@ def test_17_log_append_time_recomputes_the_crc(client: RawClient, compression: i
     assert {record.timestamp for record in read_records(batch)} == {answer.log_append_time_ms}
 
 
-def test_17_a_false_max_timestamp_is_made_true(client: RawClient) -> None:
+def test_17_a_wrong_max_timestamp_is_corrected(client: RawClient) -> None:
     topic = new_topic(client)
     batch = bytearray(batch_of(b"a", b"b"))
     struct.pack_into(">q", batch, MAX_TIMESTAMP_POSITION, 5)

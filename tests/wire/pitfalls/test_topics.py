@@ -1,4 +1,4 @@
-"""Pitfalls 7, 12, 15: topic ids, creation on the way, and answers per topic."""
+"""Pitfalls 7, 12, 15: topic ids, automatic creation, and a result for each topic."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -97,7 +97,7 @@ def test_7_topics_are_deleted_by_id_as_well(client: RawClient) -> None:
 
 @pytest.mark.parametrize("version", range(14))
 def test_12_metadata_creates_a_topic_with_the_brokers_partitions(client: RawClient, version: int) -> None:
-    """Versions below 4 cannot forbid it. The first answer may lack a leader, a later one has four."""
+    """Versions below 4 cannot forbid it. The first response may have no leaders, a later one has four."""
     name = f"made-on-the-way-{version}"
     for _ in range(10):
         topic = described(client, name, version, create=True)
@@ -185,7 +185,7 @@ def test_15_every_topic_of_a_request_has_its_own_answer(client: RawClient, versi
 
 
 @pytest.mark.parametrize("version", range(4, 8))
-def test_15_minus_1_stands_for_the_defaults(client: RawClient, version: int) -> None:
+def test_15_minus_1_means_the_defaults(client: RawClient, version: int) -> None:
     name = f"by-default-{version}"
     result = create(
         client, CreatableTopic(name=name, num_partitions=-1, replication_factor=-1), version=version

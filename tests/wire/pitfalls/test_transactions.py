@@ -35,7 +35,7 @@ READ_COMMITTED = 1
 
 @pytest.fixture
 def topic(client: RawClient) -> Topic:
-    """One partition whose leader answers."""
+    """One partition that has a leader."""
     made = new_topic(client)
     wait_until(lambda: list_offset(client, made, LATEST).error_code == 0, "the new topic has a leader")
     return made
@@ -49,7 +49,7 @@ def producer(request: pytest.FixtureRequest, client: RawClient) -> RawTransactio
 
 
 def answered(client: RawClient, api_key: int, version: int, request: Message) -> Any:
-    """The first answer that is not a plea for patience."""
+    """The first answer without a retriable error."""
     found: list[Any] = []
 
     def has_answered() -> bool:
@@ -86,7 +86,7 @@ def test_18_a_timeout_above_the_limit_is_refused(producer: RawTransactional) -> 
 
 @pytest.mark.parametrize("version", range(3, 14))
 @pytest.mark.parametrize("compression", [0, 1])
-def test_18_a_batch_of_a_transaction_nobody_began_is_refused_and_not_written(
+def test_18_a_batch_of_a_transaction_that_was_not_started_is_refused_and_not_written(
     client: RawClient, topic: Topic, version: int, compression: int
 ) -> None:
     batch = batch_of(
@@ -101,7 +101,7 @@ def test_18_a_batch_of_a_transaction_nobody_began_is_refused_and_not_written(
 
 
 @pytest.mark.parametrize("commits", [True, False])
-def test_18_what_is_undecided_or_aborted_is_not_committed(
+def test_18_records_of_open_or_aborted_transactions_are_not_committed(
     client: RawClient, topic: Topic, producer: RawTransactional, commits: bool
 ) -> None:
     if producer.transaction_version == OLD:
@@ -128,7 +128,7 @@ def test_18_a_partition_of_an_old_client_must_be_added_first(client: RawClient, 
     assert list_offset(client, topic, LATEST).offset == 0
 
 
-def test_18_a_new_holder_of_the_name_fences_the_old_one(
+def test_18_a_new_producer_with_the_same_id_fences_the_old_one(
     client: RawClient, topic: Topic, producer: RawTransactional
 ) -> None:
     if producer.transaction_version == OLD:
@@ -162,7 +162,7 @@ def test_18_version_2_raises_the_epoch_with_every_transaction(client: RawClient,
     assert epochs == list(range(epochs[0], epochs[0] + 4))
 
 
-def test_18_read_committed_reads_what_no_transaction_wrote(client: RawClient, topic: Topic) -> None:
+def test_18_read_committed_reads_records_outside_transactions(client: RawClient, topic: Topic) -> None:
     produce_batch(client, topic, batch_of(b"a", b"b"))
     request = fetch_request(topic)
     request.isolation_level = READ_COMMITTED
@@ -175,7 +175,7 @@ def test_18_read_committed_reads_what_no_transaction_wrote(client: RawClient, to
 def test_18_clients_may_not_write_to_the_topics_of_coordinators(
     client: RawClient, producer: RawTransactional, version: int
 ) -> None:
-    """One record that is not theirs would be in the way of every restart."""
+    """One wrong record there would make every restart fail."""
     internal = Topic("__transaction_state", b"")
     answer = produce_batch(client, internal, batch_of(b"junk"), version=version)
     assert (answer.error_code, answer.base_offset) == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)

@@ -123,10 +123,10 @@ def test_1_the_response_header_of_api_versions_is_always_version_0(client: RawCl
 
 
 @pytest.mark.parametrize("version", [5, 99, 32767, -1])
-def test_1_a_version_nobody_knows_is_answered_in_version_0_with_our_range(
+def test_1_an_unknown_version_is_answered_in_version_0_with_our_range(
     client: RawClient, version: int
 ) -> None:
-    """KIP-511: the body of an unknown version is not even looked at, and the client may go on."""
+    """KIP-511: the body of an unknown version is not read, and the client can continue."""
     client.send_bytes(framed(header(API_VERSIONS, version) + b"\xff\xfe\xfd what is this"))
     expected = struct.pack(">ihi3h", 77, ErrorCode.UNSUPPORTED_VERSION, 1, API_VERSIONS, 0, 4)
     assert client.receive_frame() == expected
@@ -156,10 +156,10 @@ def test_2_the_table_below_covers_everything_that_is_served() -> None:
 
 
 @pytest.mark.parametrize(("key", "version"), SERVED, ids=lambda value: str(value))
-def test_2_headers_have_tagged_fields_exactly_where_the_version_is_flexible(
+def test_2_headers_have_tagged_fields_only_in_flexible_versions(
     client: RawClient, key: int, version: int
 ) -> None:
-    """Flexible headers carry a tag nobody knows; the answer is as long as header and body make it."""
+    """Flexible headers have an unknown tag; the response has no bytes after header and body."""
     is_flexible = version >= FLEXIBLE_FROM[key]
     tags = b"\x01\x2a\x03abc" if is_flexible else b""
     body = encode_message(plain_request(key, version), version, FLEXIBLE_FROM[key])
@@ -215,14 +215,14 @@ def test_3_old_librdkafka_finds_the_versions_it_looks_for(
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_3_produce_below_3_is_offered_but_not_served(connect: Callable[[], RawClient], version: int) -> None:
-    """acks, timeout, no topics: the whole request of those versions. The connection ends, no other does."""
+    """acks, timeout, no topics: the complete request of those versions. Only this connection is closed."""
     other, client = connect(), connect()
     client.send_bytes(framed(header(0, version) + struct.pack(">hii", -1, 1000, 0)))
     assert client.is_closed_by_peer()
     assert other.call(API_VERSIONS, 0, ApiVersionsRequest()).error_code == 0
 
 
-def test_3_every_version_offered_is_served_but_those(ranges: dict[int, range]) -> None:
+def test_3_every_other_version_that_is_offered_is_served(ranges: dict[int, range]) -> None:
     offered = {(key, version) for key, versions in ranges.items() for version in versions}
     assert offered - set(SERVED) == {(0, 0), (0, 1), (0, 2)}
 
@@ -231,7 +231,7 @@ def test_3_every_version_offered_is_served_but_those(ranges: dict[int, range]) -
 
 
 @pytest.mark.parametrize("client_id", [None, "", "ä水", "x" * 32767], ids=["null", "empty", "utf-8", "long"])
-def test_20_any_client_id_is_welcome(client: RawClient, client_id: str | None) -> None:
+def test_20_any_client_id_is_accepted(client: RawClient, client_id: str | None) -> None:
     client.client_id = client_id
     assert client.call(API_VERSIONS, 0, ApiVersionsRequest()).error_code == 0
     assert client.call(3, 9, MetadataRequest(topics=[])).brokers
@@ -276,7 +276,7 @@ def test_21_the_advertised_address_is_an_ipv4_literal(
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_21_describe_cluster_tells_the_same_address(broker: Broker, client: RawClient, version: int) -> None:
+def test_21_describe_cluster_has_the_same_address(broker: Broker, client: RawClient, version: int) -> None:
     response = client.call(60, version, DescribeClusterRequest())
     assert [(node.host, node.port) for node in response.brokers] == [("127.0.0.1", broker.port)]
     assert response.controller_id == response.brokers[0].broker_id
