@@ -80,6 +80,11 @@ def _connections(broker: Broker) -> Collected:
         "Fetch sessions",
         len(broker.fetch_sessions),
     )
+    yield gauge(
+        "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached",
+        "Partitions in all fetch sessions",
+        broker.fetch_sessions.partition_count,
+    )
     yield counter(
         "kafka_server_fetchsessioncache_incrementalfetchsessionevictions",
         "Fetch sessions that were removed to make room for others",
