@@ -17,6 +17,8 @@ from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbe
 
 # From this version on clients create their member ids, so that a lost answer leaves no unused member.
 MEMBER_ID_FROM_CLIENT = 1
+# An assignment is computed in one step, which takes about 2 ms for each thousand names.
+SUBSCRIBED_NAMES_MAX = 20_000
 
 
 def check_heartbeat(request: ConsumerGroupHeartbeatRequest, version: int, assignors: tuple[str, ...]) -> None:
@@ -32,6 +34,8 @@ def check_heartbeat(request: ConsumerGroupHeartbeatRequest, version: int, assign
             raise _invalid(f"the {what} is empty")
     if epoch == JOIN_EPOCH:
         _check_join(request)
+    if len(request.subscribed_topic_names or ()) > SUBSCRIBED_NAMES_MAX:
+        raise _invalid(f"a member can subscribe to at most {SUBSCRIBED_NAMES_MAX} topics by name")
     if epoch == STATIC_LEAVE_EPOCH and request.instance_id is None:
         raise _invalid("only a member with an instance id can leave with epoch -2")
     if request.server_assignor is not None and request.server_assignor not in assignors:

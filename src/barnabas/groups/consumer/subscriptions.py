@@ -65,7 +65,7 @@ def metadata_hash(names: Iterable[str], topics: TopicsView) -> int:
     """A number that changes when one of these topics is created, deleted or gets partitions."""
     digest = hashlib.blake2b(digest_size=8)
     any_exists = False
-    for name in sorted(names):
+    for name in sorted(name for name in names if topics.topic_id(name) is not None):
         topic_id, count = topics.topic_id(name), topics.partition_count(name)
         if topic_id is not None and count is not None:
             any_exists = True
