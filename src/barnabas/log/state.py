@@ -53,10 +53,6 @@ class Services(NamedTuple):
     on_failure: Callable[["LogState", OSError], None]
 
 
-def _nobody() -> None:
-    """Nobody waits for the log to go offline."""
-
-
 class LogState(LogEnd):
     segments: list[Segment]
     leader_epochs: LeaderEpochs
@@ -90,7 +86,7 @@ class LogState(LogEnd):
         self.offline = False
         self.closed = False
         # Called when the log goes offline, so that nobody goes on using it.
-        self.when_offline: Callable[[], None] = _nobody
+        self.when_offline: Callable[[], None] | None = None
         self.update_flush_limit()
 
     def __repr__(self) -> str:
@@ -267,7 +263,8 @@ class LogState(LogEnd):
     def go_offline(self) -> None:
         """Serve nobody any more."""
         self.offline = True
-        self.when_offline()
+        if self.when_offline is not None:
+            self.when_offline()
 
     @staticmethod
     def is_temporary(problem: OSError) -> bool:

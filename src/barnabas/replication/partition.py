@@ -100,6 +100,7 @@ class Partition(PartitionEnd):
     def let_go(self) -> None:
         """The partition is not served here any more."""
         self.leader = NO_LEADER
+        self.log.when_offline = None
         self.withdraw_permits()
         self.end_waiting()
 

@@ -1,6 +1,8 @@
 """How a broker's partitions follow the metadata: taken, changed, let go, and each by itself."""
 
 import errno
+import gc
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +87,19 @@ def test_a_deleted_topic_is_let_go(held: Held, tmp_path: Path) -> None:
     assert permit.partition is None
     assert code_of(held) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert not (tmp_path / "topic-0").exists()
+
+
+def test_a_deleted_topic_is_not_kept_in_memory_by_those_who_hold_permits(held: Held) -> None:
+    topic_id = held.create("topic")
+    permit = held.partition().permit()
+    partition = weakref.ref(held.partition())
+    gc.collect()
+    gc.disable()
+    try:
+        held.apply(RemoveTopicRecord(topic_id))
+        assert (permit.partition, partition()) == (None, None)
+    finally:
+        gc.enable()
 
 
 def test_the_same_change_twice_does_not_take_a_newer_topic_of_the_name(held: Held) -> None:
