@@ -191,7 +191,7 @@ def test_version_2_a_late_end_does_not_touch_a_later_transaction(
     late = [held_end(other_connection, producer, commit) for commit in (commits, not commits)]
     assert producer.end(commits) == 0
     wait_for_state(client, producer.name, "CompleteCommit" if commits else "CompleteAbort")
-    assert late[0]() == 0, "a repeat is told the same again"
+    assert late[0]() == 0, "a repeat gets the same answer"
     assert late[1]() == ErrorCode.INVALID_TXN_STATE, "but not the opposite"
     write(producer, topic, b"second")
     assert [deliver() for deliver in late] == [ErrorCode.PRODUCER_FENCED] * 2

@@ -67,7 +67,7 @@ def test_a_zombie_wakes_in_the_transaction_of_its_heir(
         zombie.wake()
         refusals = zombie.refusals()
         assert set(refusals) == {"send", "commit"}
-        assert "Fenced" in refusals.values(), zombie.told()[-2:]
+        assert "Fenced" in refusals.values(), zombie.lines()[-2:]
         assert [ends(client, topic, partition) for partition in (0, 1)] == open_ends, "a zombie wrote"
         assert state_of(client, NAME) == "Ongoing"
         heir.commit()
@@ -93,7 +93,7 @@ def test_a_zombie_wakes_after_its_heir_and_after_a_restart(
         with connected(broker.bootstrap) as again:
             before = wait_until_nothing_hangs(again, topic, 2)
             zombie.wake()
-            assert "Fenced" in zombie.refusals().values(), zombie.told()[-2:]
+            assert "Fenced" in zombie.refusals().values(), zombie.lines()[-2:]
             assert wait_until_nothing_hangs(again, topic, 2) == before
     assert everything(broker.bootstrap, topic.name, 2) == [b"heir"]
 

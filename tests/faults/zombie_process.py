@@ -95,7 +95,7 @@ class ZombieProcess:
     def __exit__(self, *_: object) -> None:
         self.kill()
 
-    def told(self) -> list[dict[str, str]]:
+    def lines(self) -> list[dict[str, str]]:
         lines = self._output.read_text().splitlines(keepends=True)
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
@@ -103,14 +103,14 @@ class ZombieProcess:
     def sent(self) -> int:
         """How many records were acknowledged."""
         assert self.process.poll() is None, self._errors.read_text()[-3000:]
-        return sum(each.get("send") == "done" for each in self.told())
+        return sum(each.get("send") == "done" for each in self.lines())
 
     def refusals(self) -> dict[str, str]:
         """The errors it got after it continued, when it has ended: {"send": "Fenced", "commit": ...}."""
         self.process.wait(60)
         return {
             what: each[what]
-            for each in self.told()
+            for each in self.lines()
             for what in ("send", "commit")
             if each.get(what) != "done" and what in each
         }

@@ -119,8 +119,8 @@ def test_a_whole_pipeline_over_two_runs(
     assert status["priced-to-priced"].lag == 0
     assert status["priced-to-priced"].batches >= 2
 
-    told = replay(pipeline, dry_run=True)
-    assert told.sent == {topic: 3}
+    replayed = replay(pipeline, dry_run=True)
+    assert replayed.sent == {topic: 3}
     assert replay(pipeline, step="orders").sent == {topic: 2}
     assert replay(pipeline).sent == {}
     replayed = [record for record in committed_records(broker.bootstrap, topic) if dict(record.headers)]
@@ -145,8 +145,8 @@ def test_spark_finds_what_a_file_does_not_show(
     spark: SparkSession, write: Callable[[str], tuple[Path, str]], tmp_path: Path
 ) -> None:
     path, _ = write(WHOLE.replace("key: id", "key: number"))
-    (told,) = check_with_spark(spark, load(path), tmp_path)
-    assert "uses the column number, but priced has only id, amount" in told
+    (problem,) = check_with_spark(spark, load(path), tmp_path)
+    assert "uses the column number, but priced has only id, amount" in problem
     path, _ = write(WHOLE.replace("sum(amount)", "sum(amont)"))
-    (told,) = check_with_spark(spark, load(path), tmp_path)
-    assert "amont" in told
+    (problem,) = check_with_spark(spark, load(path), tmp_path)
+    assert "amont" in problem

@@ -89,12 +89,12 @@ class Stage:
         """Batches of all queries."""
         return len(list((self._folder / "state").glob("*/offsets/[0-9]*")))
 
-    def wait_until(self, told: str, holds: Callable[[], bool]) -> None:
+    def wait_until(self, message: str, holds: Callable[[], bool]) -> None:
         deadline = time.monotonic() + WAIT_SECONDS
         while not holds():
             self.driver.ensure()
             if time.monotonic() > deadline:
-                raise AssertionError(f"{told}: not within {WAIT_SECONDS} s\n{self._said()}")
+                raise AssertionError(f"{message}: not within {WAIT_SECONDS} s\n{self._said()}")
             time.sleep(0.05)
 
     def finish(self) -> None:

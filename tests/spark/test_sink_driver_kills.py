@@ -61,14 +61,14 @@ class Stage:
     def seen(self) -> list[int]:
         return committed_values(self._topics, TARGET)
 
-    def wait_until(self, told: str, holds: Callable[[], bool]) -> None:
+    def wait_until(self, message: str, holds: Callable[[], bool]) -> None:
         deadline = time.monotonic() + WAIT_SECONDS
         while not holds():
             self.driver.ensure()
             self.has_staged |= any((self._folder / "checkpoint.staging").rglob("*.records"))
             if time.monotonic() > deadline:
                 raise AssertionError(
-                    f"{told} not within {WAIT_SECONDS} s:\n{self.driver.log.read_text()[-6000:]}"
+                    f"{message} not within {WAIT_SECONDS} s:\n{self.driver.log.read_text()[-6000:]}"
                 )
             time.sleep(0.05)
 

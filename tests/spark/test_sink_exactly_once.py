@@ -174,13 +174,13 @@ def test_a_gap_is_an_error_unless_told(exact: dict[str, str], seen: Callable[[],
     with pytest.raises(MarkerError, match=r"Batch 3 follows batch 2, but there is no marker .*continue"):
         Query(exact).run(3, [numbers(0, 5)])
     assert seen() == []
-    told = {**exact, "onMissingMarker": "continue"}
-    Query(told).run(3, [numbers(0, 5)])
+    options = {**exact, "onMissingMarker": "continue"}
+    Query(options).run(3, [numbers(0, 5)])
     with pytest.raises(MarkerError, match="the marker is for batch 3"):
         Query(exact).run(5, [numbers(5, 9)])
     Query(exact).run(4, [numbers(5, 7)])
     assert seen() == list(range(7))
-    Query(told).run(9, [numbers(7, 8)])
+    Query(options).run(9, [numbers(7, 8)])
     assert seen() == list(range(8))
 
 
@@ -193,9 +193,9 @@ def test_a_query_with_a_new_checkpoint_is_refused_unless_told(
     with pytest.raises(MarkerError, match=r"query-1, for its batch 1; this is the query query-2.*replace"):
         other.run(0, [numbers(6, 9)])
     assert seen() == list(range(6))
-    told = Query({**exact, "onForeignMarker": "replace"}, name="query-2")
-    told.run(0, [numbers(6, 9)])
-    told.run(0, [numbers(6, 9)])
+    replacing = Query({**exact, "onForeignMarker": "replace"}, name="query-2")
+    replacing.run(0, [numbers(6, 9)])
+    replacing.run(0, [numbers(6, 9)])
     other.run(1, [numbers(9, 11)])
     assert seen() == list(range(11))
     with pytest.raises(MarkerError):

@@ -74,7 +74,7 @@ def test_decoded_columns(spark: "SparkSession", topics: Topics, topic: str, opti
     assert [letter.value for letter in topics.records(letters)] == [b"rubbish"]
 
 
-def test_mistakes_are_told_in_one_sentence(spark: "SparkSession", options: Options) -> None:
+def test_mistakes_are_reported_in_one_sentence(spark: "SparkSession", options: Options) -> None:
     with pytest.raises(PySparkException, match="no option subscrib; did you mean subscribe"):
         load(spark, options | {"subscrib": "x"})
     with pytest.raises(PySparkException, match="There is no topic nobody at"):

@@ -258,7 +258,7 @@ def test_a_topic_that_is_deleted(topics: Topics, topic: str, options: Options) -
     assert lenient.step() == [3, 4]
 
 
-def test_a_topic_that_was_made_anew_is_told_apart(topics: Topics, topic: str, options: Options) -> None:
+def test_a_topic_that_was_made_anew_is_reported_apart(topics: Topics, topic: str, options: Options) -> None:
     query = Query(options | EARLIEST | {"fetchOffset.numRetries": "1"})
     topics.numbers(topic, 0, 9)
     query.step()

@@ -199,12 +199,12 @@ MISTAKES = (
 
 
 @pytest.mark.parametrize("old, new, message", MISTAKES)
-def test_a_mistake_is_told_with_its_line(write: Write, old: str, new: str, message: str) -> None:
+def test_a_mistake_is_reported_with_its_line(write: Write, old: str, new: str, message: str) -> None:
     assert old in SMALL
     assert message in problems_of(write(SMALL.replace(old, new)))
 
 
-def test_all_mistakes_are_told_at_once(write: Write) -> None:
+def test_all_mistakes_are_reported_at_once(write: Write) -> None:
     wrong = SMALL.replace("topic: orders}", "topc: orders}").replace("from: orders", "from: oders")
     assert len(problems_of(write(wrong))) == 3
 

@@ -139,7 +139,7 @@ def test_the_newest_row_of_each_key() -> None:
     assert sorted(row["category"] for row in found) == ["new", "only"]
 
 
-def test_a_key_that_is_not_there_is_told() -> None:
+def test_a_key_that_is_not_there_is_reported() -> None:
     with pytest.raises(TableError, match="have no column number; they have id, category, amount"):
         newest_of_each_key(orders((1, "a", 1.0)), TableTarget("t", mode="upsert", key=("number",)))
 
@@ -158,6 +158,6 @@ def test_options_and_back() -> None:
         ({"path": "t", "mode": "upsert"}, "needs a key"),
     ],
 )
-def test_wrong_options_are_told(options: dict[str, str], message: str) -> None:
+def test_wrong_options_are_reported(options: dict[str, str], message: str) -> None:
     with pytest.raises(TableError, match=message):
         target_of(options)
