@@ -230,7 +230,7 @@ _BY_NUMBER = {int(code): code for code in ErrorCode}
 
 
 def error_of(number: int) -> ErrorCode:
-    """The code a number stands for; one from a newer peer that we do not know is an unknown error."""
+    """The code with that number; a number that we do not know, from a newer peer, is an unknown error."""
     return _BY_NUMBER.get(number, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
@@ -244,7 +244,7 @@ def shortened(message: str) -> str:
 
 
 class KafkaError(Exception):
-    """An error with a Kafka code; `message` is what the peer is told, the code's own text by default."""
+    """An error with a Kafka code; `message` is sent to the peer; by default it is the code's own text."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         self.code = code

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 # An answer explains this many of its errors; the others have their code only, so that it stays small.
 MESSAGES_MAX = 1000
 
-# A handler answers at once (None is no answer: acks=0), or returns a coroutine or a Later that will. What
-# runs before the first await runs in the order in which the requests of a connection arrived.
+# A handler answers at once (None is no answer: acks=0), or returns a coroutine or a Later that will, or a
+# generator that is run in turns (turns.py). What runs before the first pause runs in the order in which the
+# requests of a connection arrived.
 Handler: TypeAlias = Callable[["Call", Any], Any]
 
 

@@ -1,4 +1,4 @@
-"""The time a client gives the controller."""
+"""The time that a client allows the controller."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 
 
 async def within(timeout_ms: int, work: Awaitable[Result]) -> Result:
-    """Await the work, or raise REQUEST_TIMED_OUT; what the controller has begun it still finishes.
+    """Await the work, or raise REQUEST_TIMED_OUT; the controller still finishes what it has begun.
 
     Without a positive timeout there is no limit: clients that send 0 do not mean to be refused."""
     try:

@@ -1,6 +1,6 @@
 """The loggers of this process as Kafka's tools see them: a name and one of log4j's levels each.
 
-They are changed at once and only until the process ends, as in Kafka."""
+A change takes effect at once and lasts until the process ends, as in Kafka."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.metadata.configs import ConfigChange
 
 ROOT = "root"
-# From high to low. Python has no TRACE: it is whatever is below DEBUG.
+# From high to low. Python has no TRACE; here it is everything below DEBUG.
 LEVELS = {
     "FATAL": logging.CRITICAL,
     "ERROR": logging.ERROR,
@@ -47,7 +47,7 @@ def check_levels(changes: Iterable[ConfigChange]) -> None:
         if not is_set and change.key == ROOT:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "the root logger must have a level")
         if is_set and change.value is None:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"no level is given for logger {change.key}")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"the level of logger {change.key} is missing")
         if is_set and change.value not in LEVELS:
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG,
@@ -59,7 +59,7 @@ def change_levels(changes: Iterable[ConfigChange]) -> None:
     """Make changes that were checked before."""
     for change in changes:
         logger = logging.root if change.key == ROOT else logging.getLogger(change.key)
-        # A level that is deleted is the next higher logger's again.
+        # Without a level of its own, a logger has that of the next higher logger.
         is_set = change.operation == Operation.SET and change.value is not None
         logger.setLevel(LEVELS[change.value or ""] if is_set else logging.NOTSET)
 

@@ -1,4 +1,4 @@
-"""What carries configs, in Kafka's numbers, and the checks that both ways of altering them share."""
+"""The kinds of resources that have configs, by Kafka's numbers, and checks of requests that alter them."""
 
 from __future__ import annotations
 

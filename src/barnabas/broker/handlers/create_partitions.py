@@ -1,7 +1,7 @@
 """CreatePartitions, key 37, versions 0-3: more partitions for topics, each with an answer of its own.
 
-Behaviour: the count is the wanted total; replicas may be assigned to the added ones. A topic named twice
-is refused once. With validate_only nothing is created."""
+Behaviour: the count is the new total; replicas may be assigned to the added partitions. A topic named twice
+is refused, with one answer. With validate_only nothing is created."""
 
 from __future__ import annotations
 

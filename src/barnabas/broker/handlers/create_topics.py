@@ -1,7 +1,7 @@
 """CreateTopics, key 19, versions 2-7: new topics, each with an answer of its own.
 
-Behaviour: -1 partitions or replicas stand for the broker's defaults; a replica assignment goes without
-either. A topic named twice is refused once. With validate_only nothing is created.
+Behaviour: -1 partitions or replicas mean the broker's defaults; with a replica assignment both must be -1. A
+topic named twice is refused, with one answer. With validate_only nothing is created.
 Versions:  v4 the defaults of -1 · v5 answers with counts and all configs · v7 with the topic's id."""
 
 from __future__ import annotations

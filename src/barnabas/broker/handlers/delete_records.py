@@ -1,6 +1,6 @@
 """DeleteRecords, key 21, versions 0-2: move the log start offset of partitions up.
 
-Behaviour: -1 stands for the high watermark; an offset below the log start changes nothing and succeeds.
+Behaviour: -1 means the high watermark; an offset below the log start changes nothing and succeeds.
 The answer's low watermark is the log start afterwards. The last offset counts where a partition is
 repeated.
 Not done:  waiting for followers' log starts, which comes with replication."""

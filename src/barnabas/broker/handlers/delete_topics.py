@@ -1,6 +1,7 @@
 """DeleteTopics, key 20, versions 1-6: by name or by id, each with an answer of its own.
 
-Behaviour: a topic named twice is refused, with one answer. The records go with their directories, later.
+Behaviour: a topic named twice is refused, with one answer. The records are deleted later, with their
+directories.
 Versions:  v3 TOPIC_DELETION_DISABLED, INVALID_REQUEST before · v5 error messages · v6 topic ids."""
 
 from __future__ import annotations

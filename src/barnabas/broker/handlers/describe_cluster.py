@@ -40,11 +40,11 @@ def _wrong_endpoint(kind: int) -> DescribeClusterResponse:
     if kind == CONTROLLERS:
         return DescribeClusterResponse(
             error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
-            error_message="controllers were asked for, and this is a listener of brokers",
+            error_message="this listener is for brokers: send requests for controllers to a controller",
         )
     return DescribeClusterResponse(
         error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
-        error_message=f"{kind} is no type of endpoint: brokers are 1, controllers 2",
+        error_message=f"{kind} is not a type of endpoint: 1 means brokers, 2 means controllers",
     )
 
 

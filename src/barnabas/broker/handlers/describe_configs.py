@@ -98,7 +98,7 @@ def _entries(call: Call, kind: int, name: str) -> list[ConfigEntry]:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "the name of the resource is empty")
         own = call.broker.image.config(GROUP, name)
         return describe_group(config, cluster, broker, own) if kind == GROUP else []
-    raise KafkaError(ErrorCode.INVALID_REQUEST, f"{kind} is no type of resource that has configs")
+    raise KafkaError(ErrorCode.INVALID_REQUEST, f"{kind} is not a type of resource that has configs")
 
 
 def _loggers(call: Call, name: str) -> Configs:

@@ -87,9 +87,9 @@ def _find_record(
     partition: Partition, timestamp: int, end: int, answer: ListOffsetsPartitionResponse
 ) -> None:
     if timestamp == MAX_TIMESTAMP:
-        found = partition.log.max_timestamp_offset()
+        record = partition.log.max_timestamp_offset()
     else:
-        found = partition.log.offset_for_timestamp(timestamp)
-    if found is not None and found.offset < end:
-        answer.timestamp, answer.offset = found.timestamp, found.offset
-        answer.leader_epoch = found.leader_epoch
+        record = partition.log.offset_for_timestamp(timestamp)
+    if record is not None and record.offset < end:
+        answer.timestamp, answer.offset = record.timestamp, record.offset
+        answer.leader_epoch = record.leader_epoch

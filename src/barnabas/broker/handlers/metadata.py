@@ -97,7 +97,7 @@ def _to_create(call: Call, request: MetadataRequest) -> Work[list[str]]:
 
 def _answer(call: Call, request: MetadataRequest, refusals: dict[str, KafkaError]) -> Work[MetadataResponse]:
     image = call.broker.image
-    wants_all = request.topics is None or (call.version == 0 and not request.topics)
+    asks_for_all = request.topics is None or (call.version == 0 and not request.topics)
     low, high = CLUSTER_OPERATIONS_VERSIONS
     asks_operations = low <= call.version <= high and request.include_cluster_authorized_operations
     response = MetadataResponse(
@@ -109,7 +109,7 @@ def _answer(call: Call, request: MetadataRequest, refusals: dict[str, KafkaError
         controller_id=call.broker.controller_id,
         cluster_authorized_operations=CLUSTER_OPERATIONS if asks_operations else NOT_ASKED,
     )
-    if wants_all:
+    if asks_for_all:
         for topic in image.topics.values():
             response.topics.append((yield from _described(call, topic, request)))
             yield
@@ -125,16 +125,16 @@ def _topic(
 ) -> Work[MetadataResponseTopic]:
     image = call.broker.image
     if asked.topic_id != ZERO_UUID:
-        found = image.topic_by_id(asked.topic_id)
-        if found is None:
+        by_id = image.topic_by_id(asked.topic_id)
+        if by_id is None:
             return MetadataResponseTopic(
                 error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id
             )
-        return (yield from _described(call, found, request))
+        return (yield from _described(call, by_id, request))
     name = asked.name or ""
-    found = image.topic(name)
-    if found is not None:
-        return (yield from _described(call, found, request))
+    by_name = image.topic(name)
+    if by_name is not None:
+        return (yield from _described(call, by_name, request))
     if name in refusals:
         code = refusals[name].code
     elif topic_name_problem(name) is not None:
