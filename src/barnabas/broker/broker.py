@@ -122,6 +122,8 @@ class Broker:
             await self.cleaning.stop()
         if self._housekeeping is not None:
             await self._housekeeping.stop()
+        if hasattr(self, "replicas"):
+            self.replicas.finish()
         if hasattr(self, "logs"):
             self.logs.shutdown(self.metadata.broker_epoch)
         if hasattr(self, "followers"):
@@ -187,10 +189,12 @@ class Broker:
         self.replicas = Replicas(self.id, self.logs, self.topic_config)
         self.gate = Gate(self.replicas)
         self.replicas.follow(image, image.difference(MetadataImage()))
+        self.replicas.finish()
         self.groups = GroupCoordinator(self)
         self.transactions = TransactionCoordinator(self)
         self.groups.follow(image)
         self.transactions.follow(image)
+        self.replicas.when_settled = self._follow_partitions
         self.followers = self._metadata_followers(image)
         self.metadata.listen(self.followers.follow)
 
@@ -225,6 +229,11 @@ class Broker:
         followers.add("the transaction coordinator", lambda image, _: self.transactions.follow(image))
         followers.add("the groups", lambda _, difference: self.groups.topics_changed(difference))
         return followers
+
+    def _follow_partitions(self) -> None:
+        """Coordinators may have work in partitions that were opened some turns after the change."""
+        self.groups.follow(self.image)
+        self.transactions.follow(self.image)
 
     def _if_settings_changed(
         self, take: Callable[[Broker], None], image: MetadataImage, difference: Difference

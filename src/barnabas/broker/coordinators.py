@@ -87,7 +87,8 @@ class Coordinator(Generic[M]):
         # A cluster that is smaller than the replication factor gets as many replicas as it has brokers.
         factor = min(self._new_topic.replication_factor, max(1, len(self._broker.image.brokers)))
         topic = replace(self._new_topic, replication_factor=factor)
-        result = (await self._broker.controller.create_topics([topic]))[self.topic]
+        work = self._broker.controller.create_topics([topic])
+        result = (await self._broker.replicas.settled_after(work))[self.topic]
         if not isinstance(result, CreatedTopic) and result.code != ErrorCode.TOPIC_ALREADY_EXISTS:
             raise result
 

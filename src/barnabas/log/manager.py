@@ -23,6 +23,7 @@ from barnabas.log.flushing import FlushTask, run_together
 from barnabas.log.loading import Marks, open_log
 from barnabas.log.log import Log
 from barnabas.log.state import Identity, LogState, Services
+from barnabas.log.sync_task import SyncTask
 from barnabas.log.trash import Trash
 
 logger = logging.getLogger(__name__)
@@ -208,31 +209,25 @@ class LogManager:
 
     def sync_changes(self) -> None:
         """Sync which logs were deleted and created, and the topic ids of new ones, to stable storage."""
-        created, self._unsynced = [log for log in self._unsynced if not log.offline], []
-        for start in range(0, len(created), CLOSED_TOGETHER):
-            self._sync(created[start : start + CLOSED_TOGETHER])
-        changed, self._changed = self._changed, set()
-        for directory in changed:
-            if not directory.online:
-                continue
-            try:
-                self._disk.fsync_dir(directory.path)
-            except OSError as problem:
-                self._directory_failed(directory, problem)
+        task = self.plan_sync()
+        task.run()
+        self.finish_sync(task)
 
-    def _sync(self, logs: list[Log]) -> None:
-        planned: list[tuple[Log, FlushTask]] = []
-        for log in logs:
-            path = log.directory / names.PARTITION_METADATA
-            try:
-                files = [] if log.topic_id is None else [self._disk.open(path)]
-            except OSError as problem:
-                log.storage_error(problem, fatal=True)
-            else:
-                planned.append((log, FlushTask(self._disk, log.directory, 0, files)))
-        for (log, _), error in zip(planned, run_together([task for _, task in planned]), strict=True):
-            if error is not None:
-                log.storage_error(error, fatal=True)
+    def plan_sync(self) -> SyncTask:
+        """The same in three steps, of which only SyncTask.run() blocks; it may run in a thread."""
+        created, self._unsynced = self._unsynced, []
+        changed, self._changed = self._changed, set()
+        return SyncTask(
+            self._disk,
+            {log: log.topic_id is not None for log in created if not log.offline},
+            [directory for directory in changed if directory.online],
+        )
+
+    def finish_sync(self, task: SyncTask) -> None:
+        for log, problem in task.log_problems:
+            log.storage_error(problem, fatal=True)
+        for directory, problem in task.directory_problems:
+            self._directory_failed(directory, problem)
 
     def delete(self, partition: TopicPartition) -> None:
         """Remove the log now; its files are deleted after file.delete.delay.ms. See sync_changes."""

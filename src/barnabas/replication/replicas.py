@@ -1,7 +1,10 @@
 """All the partitions that this broker holds, by name, kept in step with the metadata image."""
 
+import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import TypeVar
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
@@ -9,10 +12,17 @@ from barnabas.ids import TopicPartition
 from barnabas.log.manager import LogManager
 from barnabas.metadata.difference import Difference
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.parts import TOPIC_RESOURCE, PartitionImage, TopicImage
+from barnabas.metadata.parts import TOPIC_RESOURCE, TopicImage
 from barnabas.replication.partition import Partition
 
 logger = logging.getLogger(__name__)
+Result = TypeVar("Result")
+
+# To open or delete a log costs a fraction of a millisecond, to sync it a few. A change of more logs than the
+# first number goes on in a task, which syncs them in a thread and serves clients in between.
+LOGS_AT_ONCE = 20
+LOGS_IN_A_TURN = 5
+LOGS_SYNCED_TOGETHER = 200
 
 
 class PartitionsFailed(Exception):
@@ -32,6 +42,13 @@ class Replicas:
         self._image: MetadataImage | None = None
         # The configs of the topics in the metadata change that is being applied.
         self._configs: dict[str, TopicConfig] = {}
+        # Logs that have to be opened or deleted, in the order of the changes.
+        self._steps: deque[tuple[Callable[[TopicImage, int], None], TopicImage, int]] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._is_settled = asyncio.Event()
+        self._is_settled.set()
+        # Called after a change that took several turns: only now all its partitions are there.
+        self.when_settled: Callable[[], None] = lambda: None
 
     def leader(self, topic: str, index: int) -> Partition:
         """The partition, if this broker leads it and can serve it."""
@@ -55,20 +72,69 @@ class Replicas:
 
         A partition that fails does not keep the others from the change: requests for it are answered with
         KAFKA_STORAGE_ERROR. If it failed because of a defect, PartitionsFailed is raised at the end, so that
-        the change is tried again. The same change may come twice."""
+        the change is tried again. The same change may come twice.
+
+        A change with very many new or deleted logs goes on in later turns of the loop: see settled_after."""
         self._image = image
         self._configs.clear()
         defects = 0
         for topic in difference.topics_deleted:
             for index in range(len(topic.partitions)):
-                defects += self._fails(self._drop, topic, index)
+                self._let_go(topic, index)
         for topic, index in _placements(difference):
-            defects += self._fails(self._place, topic, index)
-        self._logs.sync_changes()
+            if self._broker_id not in topic.partitions[index].replicas:
+                self._let_go(topic, index)
+            elif (topic.name, index) in self._partitions:
+                defects += self._fails(self._take, topic, index)
+            else:
+                self._steps.append((self._take_newest, topic, index))
+        if self._task is None:
+            defects += self._work(LOGS_AT_ONCE)
+            self._logs.sync_changes()
+            if self._steps:
+                self._is_settled.clear()
+                self._task = asyncio.get_running_loop().create_task(self._work_in_turns())
         for topic, index in self._reconfigured(image, difference):
             defects += self._fails(self._update_config, topic, index)
         if defects:
             raise PartitionsFailed(f"{defects} partition(s) could not take the change; the log says why")
+
+    async def settled_after(self, work: Awaitable[Result]) -> Result:
+        """The result of `work`, after all partitions have followed the metadata that it changed."""
+        result = await work
+        await self._is_settled.wait()
+        return result
+
+    def finish(self) -> None:
+        """Open and delete all logs that are left, in this turn: at the start and at the end of a broker."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+        while self._steps:
+            self._work(LOGS_SYNCED_TOGETHER)
+            self._logs.sync_changes()
+        self._is_settled.set()
+
+    async def _work_in_turns(self) -> None:
+        while self._steps:
+            for _ in range(LOGS_SYNCED_TOGETHER // LOGS_IN_A_TURN):
+                # A defect is logged. The partition is left out until its next change.
+                self._work(LOGS_IN_A_TURN)
+                await asyncio.sleep(0)
+            task = self._logs.plan_sync()
+            await asyncio.to_thread(task.run)
+            self._logs.finish_sync(task)
+        self._task = None
+        self._is_settled.set()
+        self.when_settled()
+
+    def _work(self, logs: int) -> int:
+        """Open or delete so many logs; returns how many failed because of a defect."""
+        defects = 0
+        for _ in range(min(logs, len(self._steps))):
+            take, topic, index = self._steps.popleft()
+            defects += self._fails(take, topic, index)
+        return defects
 
     def _fails(self, take: Callable[[TopicImage, int], None], topic: TopicImage, index: int) -> bool:
         """Run `take`; whether it failed because of a defect."""
@@ -84,22 +150,22 @@ class Replicas:
             self._forget(topic.name, index)
             return True
 
-    def _place(self, topic: TopicImage, index: int) -> None:
-        """Do with one partition what the image says of it."""
-        placed = topic.partitions[index]
-        if self._broker_id in placed.replicas:
-            self._take(topic, index, placed)
-        else:
-            self._drop(topic, index)
+    def _take_newest(self, topic: TopicImage, index: int) -> None:
+        """Take the partition as the newest image has it, unless it is not placed here any more."""
+        newest = self._image.topics.get(topic.name) if self._image is not None else None
+        if newest is None or newest.id != topic.id:
+            return
+        if self._broker_id in newest.partitions[index].replicas:
+            self._take(newest, index)
 
-    def _take(self, topic: TopicImage, index: int, placed: PartitionImage) -> None:
+    def _take(self, topic: TopicImage, index: int) -> None:
         config = self._config(topic.name)
         partition = self._partitions.get((topic.name, index))
         if partition is None:
             partition = self._open(topic, index, config)
         elif partition.log.config != config:
             partition.update_config(config)
-        partition.follow(placed)
+        partition.follow(topic.partitions[index])
 
     def _open(self, topic: TopicImage, index: int, config: TopicConfig) -> Partition:
         topic_partition = TopicPartition(topic.name, index)
@@ -136,13 +202,18 @@ class Replicas:
             config = self._configs[topic] = self._config_of(topic, self._image)
         return config
 
-    def _drop(self, topic: TopicImage, index: int) -> None:
+    def _let_go(self, topic: TopicImage, index: int) -> None:
         """The topic is deleted, or the partition has moved to other brokers."""
+        partition = self._partitions.get((topic.name, index))
+        if partition is not None and partition.topic_id == topic.id:
+            self._forget(topic.name, index)
+        self._steps.append((self._delete_log, topic, index))
+
+    def _delete_log(self, topic: TopicImage, index: int) -> None:
         topic_partition = TopicPartition(topic.name, index)
         log = self._logs.get(topic_partition)
         if log is not None and log.topic_id in (None, topic.id):
             # Otherwise the log is that of a newer topic of this name.
-            self._forget(topic.name, index)
             self._logs.delete(topic_partition)
 
     def _forget(self, topic: str, index: int) -> None:
@@ -155,7 +226,7 @@ class Replicas:
         described = self._image.topics.get(topic) if self._image is not None else None
         if described is None or not 0 <= index < len(described.partitions):
             return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if self._broker_id in described.partitions[index].replicas:
+        if self._broker_id in described.partitions[index].replicas and self._is_settled.is_set():
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 

@@ -43,7 +43,7 @@ def test_holds_what_the_image_places_here(held: Held) -> None:
 
 
 def test_only_the_partitions_that_changed_are_visited(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
-    topic_id = held.create("topic", 50)
+    topic_id = held.create("topic", 15)
     visited: list[int] = []
     follow = Partition.follow
     monkeypatch.setattr(

@@ -24,7 +24,7 @@ async def create_partitions(call: Call, request: CreatePartitionsRequest) -> Cre
     wanted = await run_in_turns(_wanted(call, request, results, absent))
     try:
         work = call.broker.controller.create_partitions(wanted, validate_only=request.validate_only)
-        results |= await within(request.timeout_ms, work)
+        results |= await within(request.timeout_ms, call.broker.replicas.settled_after(work))
     except KafkaError as error:
         results |= {topic.name: error for topic in wanted}
     return await run_in_turns(_response(results, absent))

@@ -32,7 +32,7 @@ async def create_topics(call: Call, request: CreateTopicsRequest) -> CreateTopic
     controller = call.broker.controller
     try:
         work = controller.create_topics(new_topics, validate_only=request.validate_only)
-        results |= await within(request.timeout_ms, work)
+        results |= await within(request.timeout_ms, call.broker.replicas.settled_after(work))
     except KafkaError as error:
         results |= {topic.name: error for topic in new_topics}
     return await run_in_turns(_response(call, request, results))

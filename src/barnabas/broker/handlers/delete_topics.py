@@ -84,7 +84,8 @@ async def _delete(
     call: Call, references: list[TopicReference], timeout_ms: int
 ) -> Sequence[TopicImage | KafkaError]:
     try:
-        return await within(timeout_ms, call.broker.controller.delete_topics(references))
+        work = call.broker.controller.delete_topics(references)
+        return await within(timeout_ms, call.broker.replicas.settled_after(work))
     except KafkaError as error:
         return [error] * len(references)
 

@@ -68,7 +68,8 @@ async def _create(call: Call, names: list[str]) -> dict[str, KafkaError]:
     if len(names) > PARTITIONS_PER_REQUEST_MAX:
         return dict.fromkeys(names, too_many_partitions(len(names)))
     try:
-        results = await call.broker.controller.create_topics([NewTopic(name) for name in names])
+        work = call.broker.controller.create_topics([NewTopic(name) for name in names])
+        results = await call.broker.replicas.settled_after(work)
     except KafkaError as error:
         # No controller, or a disk that takes no more. Clients come back for the topics that have an error.
         return dict.fromkeys(names, error)
