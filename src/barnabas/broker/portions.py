@@ -9,6 +9,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 from barnabas.broker.turns import Work
+from barnabas.errors import ErrorCode
+from barnabas.metadata.image import MetadataImage
 from barnabas.wire.message import Message
 
 # Committing so many offsets takes some milliseconds.
@@ -16,10 +18,12 @@ PARTITIONS_PER_PORTION = 300
 
 
 class _Topic(Protocol):
+    name: str
     partitions: list[Any]
 
 
 Topic = TypeVar("Topic", bound=_Topic)
+Answered = TypeVar("Answered", bound=_Topic)
 Item = TypeVar("Item")
 AnyMessage = TypeVar("AnyMessage", bound=Message)
 
@@ -48,6 +52,36 @@ def once_each(topics: Sequence[Topic], key: Callable[[Topic], Hashable]) -> Work
             topic.partitions = list(unique.values())
         yield
     return list(by_topic.values())
+
+
+def known_and_unknown(
+    image: MetadataImage,
+    topics: Iterable[Topic],
+    topic_answer: Callable[[str], Answered],
+    partition_answer: Callable[[int, ErrorCode], Any],
+) -> Work[tuple[list[Topic], list[Answered]]]:
+    """The topics with their partitions that exist, and the answers for the partitions that do not."""
+    known: list[Topic] = []
+    unknown: list[Answered] = []
+    for topic in topics:
+        existing = image.topic(topic.name)
+        count = 0 if existing is None else len(existing.partitions)
+        refused = topic_answer(topic.name)
+        kept = []
+        for part in topic.partitions:
+            if 0 <= part.partition_index < count:
+                kept.append(part)
+            else:
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                refused.partitions.append(partition_answer(part.partition_index, code))
+            yield
+        if kept:
+            topic.partitions = kept
+            known.append(topic)
+        if refused.partitions:
+            unknown.append(refused)
+        yield
+    return known, unknown
 
 
 def topics_in_portions(topics: Sequence[Message], partitions_name: str) -> Iterator[list[Any]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from barnabas.broker.turns import Work
@@ -25,7 +26,14 @@ class Resource(Protocol):
     def resource_name(self) -> str: ...
 
 
+class _Answer(Protocol):
+    error_code: int
+    error_message: str | None
+
+
 AnyResource = TypeVar("AnyResource", bound=Resource)
+Answer = TypeVar("Answer", bound=_Answer)
+Change = TypeVar("Change")
 
 
 def dynamic_configs(call: Call) -> tuple[Mapping[str, str], Mapping[str, str]]:
@@ -51,6 +59,20 @@ def once_each(resources: Iterable[AnyResource]) -> Work[dict[tuple[int, str], An
         by_name[key] = None if key in by_name else resource
         yield
     return by_name
+
+
+async def change_in_portions(
+    pending: Sequence[tuple[Change, Answer]],
+    change: Callable[[list[Change]], Awaitable[Sequence[KafkaError | None]]],
+) -> None:
+    """Have the changes made, some at a time, and write into the answers which were refused."""
+    for start in range(0, len(pending), RESOURCES_PER_PORTION):
+        portion = pending[start : start + RESOURCES_PER_PORTION]
+        refusals = await change([wanted for wanted, _ in portion])
+        for (_, answer), refusal in zip(portion, refusals, strict=True):
+            if refusal is not None:
+                answer.error_code, answer.error_message = refusal.code, refusal.message
+        await asyncio.sleep(0)
 
 
 def check_once(

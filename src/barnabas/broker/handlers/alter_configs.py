@@ -6,12 +6,10 @@ Not done:  client metrics subscriptions."""
 
 from __future__ import annotations
 
-import asyncio
-
 from barnabas.broker.call import Call
 from barnabas.broker.resources import (
     BROKER,
-    RESOURCES_PER_PORTION,
+    change_in_portions,
     check_once,
     check_this_broker,
     once_each,
@@ -29,13 +27,7 @@ from barnabas.wire.messages.alter_configs import (
 async def alter_configs(call: Call, request: AlterConfigsRequest) -> AlterConfigsResponse:
     response = AlterConfigsResponse()
     pending = await run_in_turns(_checked(call, request, response))
-    for start in range(0, len(pending), RESOURCES_PER_PORTION):
-        portion = pending[start : start + RESOURCES_PER_PORTION]
-        results = await _replace(call, [resource for resource, _ in portion], request.validate_only)
-        for (_, answer), refusal in zip(portion, results, strict=True):
-            if refusal is not None:
-                answer.error_code, answer.error_message = refusal.code, refusal.message
-        await asyncio.sleep(0)
+    await change_in_portions(pending, lambda portion: _replace(call, portion, request.validate_only))
     return response
 
 

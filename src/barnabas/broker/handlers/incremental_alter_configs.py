@@ -7,7 +7,6 @@ Not done:  client metrics subscriptions."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import TypeAlias
 
 from barnabas.broker.call import Call
@@ -15,7 +14,7 @@ from barnabas.broker.loggers import change_levels, check_levels
 from barnabas.broker.resources import (
     BROKER,
     BROKER_LOGGER,
-    RESOURCES_PER_PORTION,
+    change_in_portions,
     check_once,
     check_this_broker,
     once_each,
@@ -38,13 +37,7 @@ async def incremental_alter_configs(
 ) -> IncrementalAlterConfigsResponse:
     response = IncrementalAlterConfigsResponse()
     pending = await run_in_turns(_checked(call, request, response))
-    for start in range(0, len(pending), RESOURCES_PER_PORTION):
-        portion = pending[start : start + RESOURCES_PER_PORTION]
-        results = await _alter(call, [alteration for alteration, _ in portion], request.validate_only)
-        for (_, answer), refusal in zip(portion, results, strict=True):
-            if refusal is not None:
-                answer.error_code, answer.error_message = refusal.code, refusal.message
-        await asyncio.sleep(0)
+    await change_in_portions(pending, lambda portion: _alter(call, portion, request.validate_only))
     return response
 
 

@@ -8,13 +8,12 @@ from itertools import chain
 from typing import Any
 
 from barnabas.broker.call import Call
-from barnabas.broker.portions import changed, joined, once_each, topics_in_portions
+from barnabas.broker.portions import changed, joined, known_and_unknown, once_each, topics_in_portions
 from barnabas.broker.shard_calls import ShardCall, call_shards
 from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode
 from barnabas.wire.messages.offset_delete import (
     OffsetDeleteRequest,
-    OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
@@ -23,7 +22,9 @@ from barnabas.wire.messages.offset_delete import (
 
 def offset_delete(call: Call, request: OffsetDeleteRequest) -> Work[Any]:
     topics = yield from once_each(request.topics, lambda topic: topic.name)
-    known, unknown = yield from _known_and_unknown(call, topics)
+    known, unknown = yield from known_and_unknown(
+        call.broker.image, topics, lambda name: OffsetDeleteResponseTopic(name=name), _refused
+    )
     calls = (
         _shard_call(call, changed(request, topics=portion))
         for portion in topics_in_portions(known, "partitions")
@@ -39,33 +40,8 @@ def _shard_call(call: Call, request: OffsetDeleteRequest) -> ShardCall:
     )
 
 
-def _known_and_unknown(
-    call: Call, topics: list[OffsetDeleteRequestTopic]
-) -> Work[tuple[list[OffsetDeleteRequestTopic], list[OffsetDeleteResponseTopic]]]:
-    """What may have offsets, and the answers for partitions that do not exist."""
-    known = []
-    unknown = []
-    for topic in topics:
-        existing = call.broker.image.topic(topic.name)
-        count = 0 if existing is None else len(existing.partitions)
-        refused = OffsetDeleteResponseTopic(name=topic.name)
-        kept = []
-        for part in topic.partitions:
-            if 0 <= part.partition_index < count:
-                kept.append(part)
-            else:
-                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                refused.partitions.append(
-                    OffsetDeleteResponsePartition(partition_index=part.partition_index, error_code=code)
-                )
-            yield
-        if kept:
-            topic.partitions = kept
-            known.append(topic)
-        if refused.partitions:
-            unknown.append(refused)
-        yield
-    return known, unknown
+def _refused(index: int, code: ErrorCode) -> OffsetDeleteResponsePartition:
+    return OffsetDeleteResponsePartition(partition_index=index, error_code=code)
 
 
 def _joined(

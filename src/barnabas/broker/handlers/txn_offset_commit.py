@@ -10,10 +10,10 @@ import asyncio
 from itertools import chain
 
 from barnabas.broker.call import Call
-from barnabas.broker.portions import changed, joined, once_each, topics_in_portions
+from barnabas.broker.portions import changed, joined, known_and_unknown, once_each, topics_in_portions
 from barnabas.broker.shard_calls import call_shard
 from barnabas.broker.transaction_verification import ensure_in_transaction
-from barnabas.broker.turns import Work, run_in_turns
+from barnabas.broker.turns import run_in_turns
 from barnabas.coordination.step import Producer
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.groups.offset_requests import refused_commit_in_transaction
@@ -37,45 +37,25 @@ KNOWN_TO_CLIENTS = {
 
 
 async def txn_offset_commit(call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
-    request.topics = await run_in_turns(once_each(request.topics, lambda topic: topic.name))
-    unknown = await run_in_turns(_take_unknown(call, request))
+    topics = await run_in_turns(once_each(request.topics, lambda topic: topic.name))
+    request.topics, unknown = await run_in_turns(
+        known_and_unknown(
+            call.broker.image, topics, lambda name: TxnOffsetCommitResponseTopic(name=name), _refused
+        )
+    )
     if unknown and not request.topics:
         return TxnOffsetCommitResponse(topics=unknown)
     response = TxnOffsetCommitResponse()
     for portion in topics_in_portions(request.topics, "partitions"):
         response.topics += (await _commit(call, changed(request, topics=portion))).topics
         await asyncio.sleep(0)
-    topics = chain(response.topics, unknown)
-    response.topics = await run_in_turns(joined(topics, lambda topic: topic.name))
+    answered = chain(response.topics, unknown)
+    response.topics = await run_in_turns(joined(answered, lambda topic: topic.name))
     return response
 
 
-def _take_unknown(call: Call, request: TxnOffsetCommitRequest) -> Work[list[TxnOffsetCommitResponseTopic]]:
-    """Take what does not exist out of the request; the answers for it."""
-    unknown: list[TxnOffsetCommitResponseTopic] = []
-    known = []
-    for topic in request.topics:
-        existing = call.broker.image.topic(topic.name)
-        count = 0 if existing is None else len(existing.partitions)
-        refused = TxnOffsetCommitResponseTopic(name=topic.name)
-        kept = []
-        for part in topic.partitions:
-            if 0 <= part.partition_index < count:
-                kept.append(part)
-            else:
-                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                refused.partitions.append(
-                    TxnOffsetCommitResponsePartition(partition_index=part.partition_index, error_code=code)
-                )
-            yield
-        if kept:
-            topic.partitions = kept
-            known.append(topic)
-        if refused.partitions:
-            unknown.append(refused)
-        yield
-    request.topics = known
-    return unknown
+def _refused(index: int, code: ErrorCode) -> TxnOffsetCommitResponsePartition:
+    return TxnOffsetCommitResponsePartition(partition_index=index, error_code=code)
 
 
 async def _commit(call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
