@@ -165,7 +165,8 @@ class Stage:
     def create(self, name: str, partitions: int = 1, **configs: str) -> None:
         """A topic; underscores in the names of configs stand for dots."""
         overrides = {key.replace("_", "."): value for key, value in configs.items()}
-        results = self.run(self.controller.create_topics([NewTopic(name, partitions, 1, {}, overrides)]))
+        creating = self.controller.create_topics([NewTopic(name, partitions, 1, {}, overrides)])
+        results = self.run(self.replicas.settled_after(creating))
         assert not isinstance(results[name], KafkaError), results[name]
 
     def append(self, topic: str, count: int = 1, **producer: int) -> None:

@@ -20,20 +20,21 @@ from barnabas.wire.messages.create_partitions import (
 
 async def create_partitions(call: Call, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     results: PartitionsResults = {}
-    absent: list[str] = []
-    wanted = await run_in_turns(_wanted(call, request, results, absent))
+    names: list[str] = []
+    wanted = await run_in_turns(_wanted(call, request, results, names))
     try:
         work = call.broker.controller.create_partitions(wanted, validate_only=request.validate_only)
         results |= await within(request.timeout_ms, call.broker.replicas.settled_after(work))
     except KafkaError as error:
         results |= {topic.name: error for topic in wanted}
-    return await run_in_turns(_response(results, absent))
+    return await run_in_turns(_response(names, results))
 
 
 def _wanted(
-    call: Call, request: CreatePartitionsRequest, results: PartitionsResults, absent: list[str]
+    call: Call, request: CreatePartitionsRequest, results: PartitionsResults, names: list[str]
 ) -> Work[list[NewPartitions]]:
-    """What the controller is to create; results and absent topics that it need not see are added."""
+    """What the controller has to create. Adds the names of all topics, and the results of repeated ones;
+    topics that do not exist get none here."""
     topics = call.broker.image.topics
     by_name: dict[str, CreatePartitionsTopic | None] = {}
     for topic in request.topics:
@@ -42,23 +43,19 @@ def _wanted(
         yield
     wanted = []
     for name, once in by_name.items():
+        names.append(name)
         if once is None:
             results[name] = repeated_topic(name)
-        elif name not in topics:
-            absent.append(name)
-        else:
+        elif name in topics:
             wanted.append(_new_partitions(once))
         yield
     return wanted
 
 
-def _response(results: PartitionsResults, absent: list[str]) -> Work[CreatePartitionsResponse]:
+def _response(names: list[str], results: PartitionsResults) -> Work[CreatePartitionsResponse]:
     response = CreatePartitionsResponse()
-    for name in absent:
-        response.results.append(_result(name, absent_topic(name)))
-        yield
-    for name, result in results.items():
-        response.results.append(_result(name, result))
+    for name in names:
+        response.results.append(_result(name, results[name] if name in results else absent_topic(name)))
         yield
     return response
 
