@@ -10,6 +10,9 @@ _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _BITS = {Type.SHORT: 16, Type.INT: 32, Type.LONG: 64}
 
 
+SHOWN_CHARACTERS_MAX = 100
+
+
 def parse(key: ConfigKey, text: str) -> Any:
     """The typed value of `text` for `key`: bool, int, float, str, or a tuple of str for a list."""
     trimmed = text.strip()
@@ -33,7 +36,9 @@ def render(value: Any) -> str | None:
 
 
 def wrong_value(key: ConfigKey, text: str, allowed: str) -> ConfigError:
-    shown = "the given value" if key.sensitive else f"{text!r}"
+    # A long value must not push what is allowed out of the message.
+    start = text if len(text) <= SHOWN_CHARACTERS_MAX else text[:SHOWN_CHARACTERS_MAX] + "..."
+    shown = "the given value" if key.sensitive else repr(start)
     return ConfigError(f"{key.name} cannot be {shown}: it must be {allowed}.")
 
 
