@@ -13,7 +13,7 @@ from barnabas.errors import ErrorCode
 from barnabas.metadata.image import MetadataImage
 from barnabas.wire.message import Message
 
-# Committing so many offsets takes some milliseconds.
+# Committing this many offsets takes a few milliseconds.
 PARTITIONS_PER_PORTION = 300
 
 

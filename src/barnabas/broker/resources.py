@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from barnabas.broker.call import Call
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
-# The controller checks the configs of so many resources at a time, which takes some milliseconds.
+# The controller checks the configs of this many resources at a time, which takes a few milliseconds.
 RESOURCES_PER_PORTION = 20
 
 

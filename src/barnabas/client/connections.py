@@ -22,7 +22,7 @@ class Backoff:
     max_seconds: float
 
     def seconds(self, failures: int) -> float:
-        """The pause after so many failures in a row; 0 after none."""
+        """The pause after this many failures in a row; 0 after none."""
         if failures <= 0 or self.first_seconds <= 0:
             return 0.0
         # The exponent is limited: after a long outage the number would be too large for a float.

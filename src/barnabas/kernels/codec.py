@@ -133,7 +133,7 @@ class Reader:
         return _read_struct(self, plan)
 
     def struct_in_portions(self, plan: StructPlan, elements: cython.Py_ssize_t) -> object:
-        """A generator that reads the struct, yields after every so many elements, and returns it."""
+        """A generator that reads the struct, yields after each portion of elements, and returns it."""
         self.elements_to_pause = elements
         return _read_in_portions(self, plan, elements)
 
@@ -268,7 +268,7 @@ def _read_block(reader: Reader, field: FieldPlan) -> object:
 @cython.cfunc
 @cython.exceptval(-2, check=False)
 def _read_array_length(reader: Reader, field: FieldPlan) -> cython.longlong:
-    """The length of an array, -1 for null; the frame has room for so many elements."""
+    """The length of an array, -1 for null; the frame has room for that many elements."""
     length: cython.longlong = _read_length(reader, field)
     left: cython.Py_ssize_t = reader.end - reader.start
     if length > left // field.element.size_min:

@@ -78,7 +78,7 @@ class Writer:
         _write_struct(self, plan, message)
 
     def struct_in_portions(self, plan: StructPlan, message: object, elements: cython.Py_ssize_t) -> object:
-        """A generator that writes the struct and yields after each portion of so many array elements."""
+        """A generator that writes the struct and yields after each portion of array elements."""
         self.elements_to_pause = elements
         return _write_in_portions(self, plan, message, elements)
 

@@ -129,7 +129,7 @@ class Replicas:
         self.when_settled()
 
     def _work(self, logs: int) -> int:
-        """Open or delete so many logs; returns how many failed because of a defect."""
+        """Open or delete this many logs; returns how many failed because of a defect."""
         defects = 0
         for _ in range(min(logs, len(self._steps))):
             take, topic, index = self._steps.popleft()

@@ -34,7 +34,7 @@ async def alter_configs(call: Call, request: AlterConfigsRequest) -> AlterConfig
 def _checked(
     call: Call, request: AlterConfigsRequest, response: AlterConfigsResponse
 ) -> Work[list[tuple[AlterConfigsResource, AlterConfigsResourceResponse]]]:
-    """The resources that the controller is to change, each with its answer."""
+    """The resources that the controller has to change, each with its answer."""
     pending = []
     for (kind, name), once in (yield from once_each(request.resources)).items():
         answer = AlterConfigsResourceResponse(resource_type=kind, resource_name=name, error_message=None)

@@ -39,7 +39,7 @@ async def create_topics(call: Call, request: CreateTopicsRequest) -> CreateTopic
 
 
 def _new_topics(request: CreateTopicsRequest, results: CreateResults) -> Work[list[NewTopic]]:
-    """What the controller is to create; the results of what it need not see are added."""
+    """What the controller has to create. Adds the results of topics that are refused here."""
     by_name: dict[str, CreatableTopic | None] = {}
     for topic in request.topics:
         # None where a name is repeated.

@@ -54,7 +54,7 @@ def _log(call: Call, topic: str, index: int) -> Log:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
     partition = call.broker.replicas.get(topic, index)
     if partition is None:
-        # Raises what is the matter: no such partition, not here, or its directory is gone.
+        # Raises the reason: no such partition, not on this broker, or its directory is offline.
         partition = call.broker.replicas.leader(topic, index)
     if partition.log.offline:
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)

@@ -1,6 +1,6 @@
 """DescribeTopicPartitions, key 75, version 0: partitions of topics, in pages.
 
-Behaviour: topics come in the order of their names. A page ends after so many partitions, the smaller of
+Behaviour: topics come in the order of their names. A page ends after a number of partitions, the smaller of
 what the client and max.request.partition.size.limit allow, and says where the next one begins. A topic
 that does not exist is an error where it was named; as the cursor of a listing of all it is passed over.
 Not done:  eligible leader replicas, always empty."""

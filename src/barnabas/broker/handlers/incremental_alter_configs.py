@@ -44,7 +44,7 @@ async def incremental_alter_configs(
 def _checked(
     call: Call, request: IncrementalAlterConfigsRequest, response: IncrementalAlterConfigsResponse
 ) -> Work[list[tuple[Alteration, AlterConfigsResourceResponse]]]:
-    """What the controller is to change, each with its answer; levels of loggers are changed here."""
+    """What the controller has to change, each with its answer; levels of loggers are changed here."""
     pending = []
     for (kind, name), once in (yield from once_each(request.resources)).items():
         answer = AlterConfigsResourceResponse(resource_type=kind, resource_name=name, error_message=None)

@@ -32,7 +32,7 @@ from barnabas.wire.messages.metadata import (
 
 AUTO_CREATE_VERSION_MIN = 4
 CLUSTER_OPERATIONS_VERSIONS = (8, 10)
-# So many partitions take a fraction of a millisecond.
+# This many partitions take a fraction of a millisecond.
 PARTITIONS_PER_PAUSE = 100
 
 

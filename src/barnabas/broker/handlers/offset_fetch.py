@@ -74,7 +74,7 @@ def _portions(group: OffsetFetchRequestGroup) -> Iterator[OffsetFetchRequestGrou
 
 
 def _take_unknown(call: Call, group: OffsetFetchRequestGroup) -> Work[list[OffsetFetchResponseTopics]]:
-    """Give each topic asked by id its name; the answers for ids nobody knows, which are taken out."""
+    """Give each topic that has an id its name. Unknown ids are taken out; returns their answers."""
     unknown: list[OffsetFetchResponseTopics] = []
     known: list[OffsetFetchRequestTopics] = []
     for topic in group.topics or ():
@@ -102,7 +102,7 @@ def _take_unknown(call: Call, group: OffsetFetchRequestGroup) -> Work[list[Offse
 def _joined(
     answers: list[OffsetFetchResponseGroup], unknown: dict[str, list[OffsetFetchResponseTopics]]
 ) -> Work[OffsetFetchResponse]:
-    """One answer for each group from those of its portions, and for the topic ids nobody knows."""
+    """One answer for each group from those of its portions, and for unknown topic ids."""
     groups: dict[str, OffsetFetchResponseGroup] = {}
     for answer in answers:
         first = groups.setdefault(answer.group_id, answer)

@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch, key 23, versions 2-4: where an epoch ended, so that a client sees a truncation.
 
-Behaviour: only the leader answers; an epoch nobody knows is -1, one below the log start is the log start.
+Behaviour: only the leader answers; an unknown epoch is -1, one below the log start is the log start.
 Not done:  the fence on replica ids, which comes with replication."""
 
 from __future__ import annotations

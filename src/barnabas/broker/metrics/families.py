@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
 PAUSE = None
-# After so many rows a collector pauses: about half a millisecond of work.
+# A collector pauses after this many rows: about half a millisecond of work.
 ROWS_PER_STEP = 200
 
 # What is added to the family's name, the labels as `labels` gives them, and the value.

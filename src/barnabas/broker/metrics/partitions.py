@@ -49,7 +49,7 @@ class TopicTotals:
 
 
 class Health:
-    """Counts of partitions by what is the matter with them."""
+    """Counts of partitions by the problem that they have."""
 
     def __init__(self) -> None:
         self.leaders = self.under_replicated = self.under_min_isr = self.at_min_isr = self.offline = 0
