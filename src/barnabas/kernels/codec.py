@@ -57,6 +57,8 @@ TAGS_MAX = cython.declare(cython.Py_ssize_t, 1000)
 # Frames from this size on remember the strings that they have brought, one for each place in a small table.
 LONG_FRAME_BYTES = cython.declare(cython.Py_ssize_t, 1 << 16)
 STRINGS_REMEMBERED = cython.declare(cython.Py_ssize_t, 256)
+# An element of a portion that is longer than this counts as several.
+LONG_ELEMENT_BYTES = cython.declare(cython.Py_ssize_t, 256)
 
 _DOUBLE = struct.Struct(">d")
 
@@ -318,7 +320,7 @@ def _read_in_portions(reader: Reader, plan: StructPlan, elements: cython.Py_ssiz
     field: FieldPlan
     values: dict = {}
     for field in plan.fields:
-        if field.kind == ARRAY and field.element.kind == STRUCT:
+        if field.kind == ARRAY and (field.element.kind == STRUCT or field.element.kind == STRING):
             values[field.name] = yield from _read_array_in_portions(reader, field, elements)
         else:
             values[field.name] = _read_value(reader, field)
@@ -328,20 +330,23 @@ def _read_in_portions(reader: Reader, plan: StructPlan, elements: cython.Py_ssiz
 def _read_array_in_portions(reader: Reader, field: FieldPlan, elements: cython.Py_ssize_t) -> object:
     length: cython.longlong = _read_array_length(reader, field)
     left: cython.Py_ssize_t
+    start: cython.Py_ssize_t
     _index: cython.longlong
-    plan: StructPlan = field.element.struct
+    element: FieldPlan = field.element
     if length < 0:
         return None
     values: list = []
     for _index in range(length):
         left = reader.elements_left
-        if plan.has_struct_arrays:
-            message = yield from _read_in_portions(reader, plan, elements)
+        start = reader.start
+        if element.kind == STRUCT and element.struct.has_long_arrays:
+            value = yield from _read_in_portions(reader, element.struct, elements)
         else:
-            message = _read_struct(reader, plan)
-            # The elements of its arrays, of numbers or strings, count too.
+            value = _read_value(reader, element)
+            # The elements of its arrays of numbers count too, and so do long strings.
             reader.elements_to_pause -= left - reader.elements_left
-        values.append(message)
+            reader.elements_to_pause -= (reader.start - start) // LONG_ELEMENT_BYTES
+        values.append(value)
         reader.elements_to_pause -= 1
         if reader.elements_to_pause <= 0:
             yield

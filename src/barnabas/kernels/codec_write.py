@@ -274,7 +274,7 @@ def _write_array_in_portions(
     plan: StructPlan = field.element.struct
     _put_length(writer, field, len(messages))
     for message in messages:
-        if plan.has_struct_arrays:
+        if plan.has_long_arrays:
             yield from _write_in_portions(writer, plan, message, elements)
         else:
             _write_struct(writer, plan, message)

@@ -20,7 +20,7 @@ cdef class StructPlan:
     cdef dict tags
     cdef tuple absent_arrays
     cdef bint flexible
-    cdef bint has_struct_arrays
+    cdef bint has_long_arrays
     cdef Py_ssize_t size_min
 
 cdef class FieldPlan:

@@ -53,7 +53,7 @@ class StructPlan:
         self.fields = tuple([field for field in fields if field.tag < 0])
         self.tagged = tuple(sorted([field for field in fields if field.tag >= 0], key=_tag_of))
         self.tags = {field.tag: field for field in self.tagged}
-        self.has_struct_arrays = any([_is_struct_array(field) for field in self.fields])
+        self.has_long_arrays = any([_is_long_array(field) for field in self.fields])
         # An empty struct of an old version takes no bytes; counting 1 keeps the length of an array bounded.
         self.size_min = max(1, sum([field.size_min for field in self.fields]) + flexible)
 
@@ -99,6 +99,7 @@ def _tag_of(field: FieldPlan) -> int:
 
 
 @cython.cfunc
-def _is_struct_array(field: FieldPlan) -> cython.bint:
+def _is_long_array(field: FieldPlan) -> cython.bint:
+    """Whether reading the array may take long: numbers are quick, structs and strings are not."""
     element: FieldPlan = field.element
-    return element is not None and element.kind == STRUCT
+    return element is not None and (element.kind == STRUCT or element.kind == STRING)

@@ -15,14 +15,16 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from mmap import mmap
 from time import monotonic
 from typing import Any, Protocol, TypeAlias, cast
 
 # A new connection has a small buffer. When it is full for the first time, it gets one of the usual size.
 FIRST_BUFFER_BYTES = 4 * 1024
 BUFFER_BYTES = 128 * 1024
-# A buffer for a larger frame doubles, but by no more than this at once.
-GROWTH_BYTES_MAX = 4 * 1024 * 1024
+# A buffer for a larger frame doubles up to this size. Beyond it the whole buffer is mapped: the system gives
+# it memory as the bytes arrive, and nothing has to be copied.
+DOUBLED_BYTES_MAX = 4 * 1024 * 1024
 # Below the first size, pread and one send are faster than sendfile. One reply copies at most the second.
 SENDFILE_BYTES_MIN = 64 * 1024
 COPIED_BYTES_MAX = 1024 * 1024
@@ -92,7 +94,7 @@ class Connection(asyncio.Protocol):
         self._owner = owner
         self._loop = loop
         self._frame_bytes_max = frame_bytes_max
-        self._buffer = bytearray(FIRST_BUFFER_BYTES)
+        self._buffer: bytearray | mmap = bytearray(FIRST_BUFFER_BYTES)
         self._view = memoryview(self._buffer)
         self._start = 0
         self._end = 0
@@ -248,7 +250,7 @@ class Connection(asyncio.Protocol):
     def _make_room(self, needed: int) -> None:
         """Make room after `_end` for the rest of a frame of `needed` bytes that begins at `_start`.
 
-        The buffer doubles when it is full of bytes that have arrived: an announced size costs no memory."""
+        A buffer that is full of bytes that have arrived grows: an announced size costs no memory."""
         capacity = len(self._buffer)
         pending = self._end - self._start
         if self._end == capacity < BUFFER_BYTES:
@@ -260,20 +262,12 @@ class Connection(asyncio.Protocol):
                 self._view[:pending] = self._view[self._start : self._end]
                 self._start, self._end = 0, pending
         elif self._end == capacity:
-            self._grow_buffer(min(needed, capacity + min(capacity, GROWTH_BYTES_MAX)))
-
-    def _grow_buffer(self, capacity: int) -> None:
-        """Add to the buffer in place where the system can: copying a hundred megabytes takes too long."""
-        if self._start:
-            self._replace_buffer(capacity)
-            return
-        self._view.release()
-        self._buffer.extend(bytes(capacity - len(self._buffer)))
-        self._view = memoryview(self._buffer)
+            self._replace_buffer(needed if capacity >= DOUBLED_BYTES_MAX else min(needed, 2 * capacity))
 
     def _replace_buffer(self, capacity: int) -> None:
         pending = self._end - self._start
-        buffer = bytearray(max(capacity, pending + 4))
+        size = max(capacity, pending + 4)
+        buffer = bytearray(size) if size <= 2 * DOUBLED_BYTES_MAX else mmap(-1, size)
         buffer[:pending] = self._view[self._start : self._end]
         self._buffer, self._view = buffer, memoryview(buffer)
         self._start, self._end = 0, pending
@@ -302,11 +296,16 @@ class Connection(asyncio.Protocol):
 
     def _send_output(self) -> bool:
         """Send until all is sent (True) or the socket is full (False); then the loop calls `_pump` later."""
+        budget = TURN_BYTES_MAX
         try:
             while self._output and not self.is_closed:
                 chunk = self._output[0]
                 if isinstance(chunk, _BYTES):
-                    self._send_bytes(chunk)
+                    if budget <= 0:
+                        # A peer that reads as fast as we send does not keep the others waiting.
+                        self._arm_writer()
+                        return False
+                    budget -= self._send_bytes(chunk)
                 elif not self._send_range(chunk):
                     self._arm_writer()
                     return False
@@ -322,12 +321,14 @@ class Connection(asyncio.Protocol):
         self._disarm_writer()
         return True
 
-    def _send_bytes(self, chunk: Bytes) -> None:
+    def _send_bytes(self, chunk: Bytes) -> int:
+        """Send as much as the socket takes; the number of bytes."""
         sent = self._socket.send(chunk, socket.MSG_MORE if len(self._output) > 1 else 0)
         if sent == len(chunk):
             self._output.popleft()
         else:
             self._output[0] = memoryview(chunk)[sent:]
+        return sent
 
     def _send_range(self, chunk: FileRange) -> bool:
         """Send a file range; False when this connection has sent its share of this turn."""
@@ -400,8 +401,11 @@ def _coalesce(chunks: Sequence[Chunk]) -> Sequence[Chunk]:
             data = _read_range(chunk)
             chunk.release()
             chunk = data
-        if len(chunk):
-            run.append(chunk)
+        run.append(chunk)
+        if len(chunk) >= SENDFILE_BYTES_MIN:
+            # To copy a long answer would take longer than another send.
+            joined += run
+            run = []
     if run:
         joined.append(b"".join(run))
     return joined
