@@ -352,30 +352,44 @@ def data_module(schema: str) -> str:
     return module_text(f"{message.name}, versions {versions[0]}-{versions[-1]}.", constants, [message])
 
 
-def index_text(modules: dict[int, str], names: dict[int, str]) -> str:
+class KafkaApi(typing.NamedTuple):
+    name: str
+    first: int
+    last: int
+
+
+def index_text(modules: dict[int, str], apis: dict[int, KafkaApi]) -> str:
+    names = {key: f'"{api.name}"' for key, api in apis.items()}
+    versions = {key: f"({api.first}, {api.last})" for key, api in apis.items()}
     return (
         '"""Canonical messages, one module per API, imported when first used.\n\n'
         'Written by tools/generate_messages.py."""\n\n'
         "# API key: the module here that has its messages.\n"
-        f"MODULES = {rows_text(modules)}\n"
+        f"MODULES = {rows_text({key: repr(name) for key, name in modules.items()})}\n"
         "# API key: Kafka's name of the API, also for those that have no module here.\n"
         f"NAMES = {rows_text(names)}\n"
+        "# API key: its first and last version, likewise.\n"
+        f"VERSIONS = {rows_text(versions)}\n"
     )
 
 
 def rows_text(rows: dict[int, str]) -> str:
-    return "{\n" + "".join(f'    {key}: "{rows[key]}",\n' for key in sorted(rows)) + "}"
+    return "{\n" + "".join(f"    {key}: {rows[key]},\n" for key in sorted(rows)) + "}"
 
 
-def kafka_apis() -> dict[int, str]:
-    """The names of all of Kafka's APIs, by key."""
-    names: dict[int, str] = {}
+def kafka_apis() -> dict[int, KafkaApi]:
+    """All of Kafka's APIs, by key."""
+    apis: dict[int, KafkaApi] = {}
     for path in sorted(KIO.glob("*/v*/request.py")):
         module = importlib.import_module(f"kio.schema.{path.parent.parent.name}.{path.parent.name}.request")
         for name, entity in vars(module).items():
             if name.endswith("Request") and hasattr(entity, "__api_key__"):
-                names[int(entity.__api_key__)] = name.removesuffix("Request")
-    return names
+                version = int(entity.__version__)
+                known = apis.get(int(entity.__api_key__), KafkaApi(name, version, version))
+                apis[int(entity.__api_key__)] = KafkaApi(
+                    name.removesuffix("Request"), min(known.first, version), max(known.last, version)
+                )
+    return apis
 
 
 def main() -> None:

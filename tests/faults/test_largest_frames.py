@@ -116,7 +116,7 @@ def _send(stage: Stage, frame: bytes) -> Outcome:
             is_answered = False
             with contextlib.suppress(ConnectionError):
                 client.send_bytes(frame)
-                client.receive_frame()
+                client.discard_frame()
                 is_answered = True
         # What a handler leaves behind, such as freeing the memory, belongs to the frame as well.
         time.sleep(0.05)

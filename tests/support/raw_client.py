@@ -87,6 +87,17 @@ class RawClient:
         (size,) = _SIZE.unpack(self._receive_exactly(4))
         return self._receive_exactly(size)
 
+    def discard_frame(self) -> None:
+        """Receive the next frame and keep none of it. To allocate and copy a very large one would hold the
+        interpreter lock, and other threads of the test would measure that."""
+        (left,) = _SIZE.unpack(self._receive_exactly(4))
+        room = memoryview(bytearray(1 << 16))
+        while left:
+            received = self.socket.recv_into(room[:left])
+            if not received:
+                raise ConnectionError(f"the peer closed; {left} bytes are missing")
+            left -= received
+
     def is_closed_by_peer(self, within_seconds: float = TIMEOUT_SECONDS) -> bool:
         """Whether the peer closes without sending anything. False after an answer, or if nothing happens in
         time."""

@@ -9,8 +9,7 @@ from barnabas.cli.failures import print_errors, results_and_errors
 from barnabas.cli.output import print_json
 from barnabas.client.admin import ApiVersionsDescription
 from barnabas.client.types import Node
-from barnabas.wire.apis import api_of
-from barnabas.wire.messages import NAMES
+from barnabas.wire.messages import NAMES, VERSIONS
 
 DESCRIPTION = (
     "Print the APIs that each broker supports, their versions, and the version that this client uses."
@@ -75,14 +74,15 @@ def lines(versions: Mapping[int, tuple[int, int]]) -> list[Line]:
 
 
 def _line(key: int, theirs: tuple[int, int] | None) -> Line:
-    ours, name = api_of(key), NAMES.get(key, "UNKNOWN")
+    ours, name = VERSIONS.get(key), NAMES.get(key, "UNKNOWN")
     if ours is None or theirs is None:
         return Line(key, name, theirs)
-    if ours.last < theirs[0]:
+    first, last = ours
+    if last < theirs[0]:
         return Line(key, name, theirs, problem="node too new")
-    if theirs[1] < ours.first:
+    if theirs[1] < first:
         return Line(key, name, theirs, problem="node too old")
-    return Line(key, name, theirs, min(ours.last, theirs[1]))
+    return Line(key, name, theirs, min(last, theirs[1]))
 
 
 def _as_json(described: ApiVersionsDescription) -> dict[str, Any]:
