@@ -145,7 +145,7 @@ def test_directories_with_errors_and_only_some_topics() -> None:
         ({1: (0, 3)}, "Fetch(1): 0 to 3 [unusable: node too old]"),
         ({}, "Fetch(1): UNSUPPORTED"),
         ({999: (1, 2)}, "UNKNOWN(999): 1 to 2"),
-        ({52: (0, 0)}, "Vote(52): 0"),
+        ({52: (0, 0)}, "Vote(52): 0 [usable: 0]"),
     ],
 )
 def test_versions_of_an_api(versions: dict[int, tuple[int, int]], line: str) -> None:
