@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A request may have this many array elements, all its arrays together. As objects they take about 30 MB, and
+# A request may have this many array elements, all its arrays together. As objects they take about 15 MB, and
 # their answer as much again, whatever the size of the frame: an element can be as short as two bytes. A
 # consumer of tens of thousands of partitions has fewer. A frame with more is refused like a broken one.
-ELEMENTS_MAX = 100_000
+ELEMENTS_MAX = 50_000
 # Shorter frames are decoded at once: so few elements take less than the turn that they could be spread over.
 LONG_FRAME_BYTES = 32 * 1024
 PRODUCE_KEY = 0
