@@ -30,6 +30,7 @@ class Difference:
     partitions_changed: tuple[PartitionDifference, ...] = ()
     configs_changed: tuple[ConfigResource, ...] = ()
     brokers_changed: tuple[int, ...] = ()
+    controller_changed: bool = False
 
     @property
     def empty(self) -> bool:
@@ -76,6 +77,7 @@ def compare_touched(
         tuple(changed),
         tuple(sorted(key for key in configs if old.configs.get(key) != new.configs.get(key))),
         tuple(sorted(key for key in brokers if old.brokers.get(key) != new.brokers.get(key))),
+        old.controller_id != new.controller_id,
     )
 
 

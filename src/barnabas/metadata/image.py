@@ -13,8 +13,10 @@ from barnabas.metadata.difference import Difference, compare
 from barnabas.metadata.image_builder import ImageBuilder
 from barnabas.metadata.parts import TOPIC_RESOURCE, BrokerImage, ConfigResource, PartitionImage, TopicImage
 from barnabas.metadata.records import (
+    NO_CONTROLLER,
     BrokerRecord,
     ConfigRecord,
+    ControllerRecord,
     FeatureRecord,
     MetadataRecord,
     PartitionRecord,
@@ -38,6 +40,8 @@ class MetadataImage:
     configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
     features: Mapping[str, int] = field(default_factory=dict)
     next_producer_id: int = 0
+    controller_id: int = NO_CONTROLLER
+    controller_epoch: int = -1
 
     def topic(self, name: str) -> TopicImage | None:
         return self.topics.get(name)
@@ -80,11 +84,20 @@ class MetadataImage:
 
     def records(self) -> Iterator[MetadataRecord]:
         """The records that build this image from an empty one: the content of a snapshot."""
+        if self.controller_id != NO_CONTROLLER:
+            yield ControllerRecord(self.controller_id, self.controller_epoch)
         for feature, level in self.features.items():
             yield FeatureRecord(feature, level)
         for broker in self.brokers.values():
             yield BrokerRecord(
-                broker.id, broker.epoch, broker.incarnation, broker.listeners, broker.rack, broker.fenced
+                broker.id,
+                broker.epoch,
+                broker.incarnation,
+                broker.listeners,
+                broker.rack,
+                broker.fenced,
+                broker.in_controlled_shutdown,
+                broker.offline_directories,
             )
         for topic in self.topics.values():
             yield TopicRecord(topic.name, topic.id)
@@ -107,4 +120,9 @@ def _partition_record(topic_id: Uuid, index: int, partition: PartitionImage) -> 
         partition.leader_epoch,
         partition.partition_epoch,
         partition.directories,
+        partition.adding_replicas,
+        partition.removing_replicas,
+        partition.elr,
+        partition.last_known_elr,
+        partition.leader_recovery_state,
     )

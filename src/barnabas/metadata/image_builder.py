@@ -6,7 +6,7 @@ topic in a list. So the time to load a log grows linearly with its records."""
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas.ids import Uuid, uuid_to_string
 from barnabas.metadata.difference import Difference, compare_touched
@@ -21,6 +21,7 @@ from barnabas.metadata.parts import (
 from barnabas.metadata.records import (
     BrokerRecord,
     ConfigRecord,
+    ControllerRecord,
     FeatureRecord,
     MetadataRecord,
     PartitionChangeRecord,
@@ -33,6 +34,8 @@ from barnabas.metadata.records import (
 
 if TYPE_CHECKING:
     from barnabas.metadata.image import MetadataImage
+
+Value = TypeVar("Value")
 
 
 class InconsistentLog(ValueError):
@@ -113,6 +116,11 @@ class ImageBuilder:
             record.leader_epoch,
             record.partition_epoch,
             record.directories,
+            record.adding_replicas,
+            record.removing_replicas,
+            record.elr,
+            record.last_known_elr,
+            record.leader_recovery_state,
         )
         if record.partition == len(partitions):
             partitions.append(image)
@@ -126,14 +134,18 @@ class ImageBuilder:
         if not 0 <= record.partition < len(partitions):
             raise self._no_partition(record)
         old = partitions[record.partition]
-        leads = record.leader is not None
         partitions[record.partition] = PartitionImage(
-            old.replicas if record.replicas is None else record.replicas,
-            old.isr if record.isr is None else record.isr,
-            old.leader if record.leader is None else record.leader,
-            old.leader_epoch + leads,
+            _changed(record.replicas, old.replicas),
+            _changed(record.isr, old.isr),
+            _changed(record.leader, old.leader),
+            old.leader_epoch + (record.leader is not None),
             old.partition_epoch + 1,
-            old.directories,
+            _changed(record.directories, old.directories),
+            _changed(record.adding_replicas, old.adding_replicas),
+            _changed(record.removing_replicas, old.removing_replicas),
+            _changed(record.elr, old.elr),
+            _changed(record.last_known_elr, old.last_known_elr),
+            _changed(record.leader_recovery_state, old.leader_recovery_state),
         )
 
     def _no_partition(self, record: PartitionRecord | PartitionChangeRecord) -> InconsistentLog:
@@ -173,7 +185,14 @@ class ImageBuilder:
 
     def _apply_broker(self, record: BrokerRecord) -> None:
         self._own("brokers")[record.id] = BrokerImage(
-            record.id, record.epoch, record.incarnation, record.listeners, record.rack, record.fenced
+            record.id,
+            record.epoch,
+            record.incarnation,
+            record.listeners,
+            record.rack,
+            record.fenced,
+            record.in_controlled_shutdown,
+            record.offline_directories,
         )
         self._touched_brokers.add(record.id)
 
@@ -190,6 +209,14 @@ class ImageBuilder:
         else:
             self._own("features").pop(record.name, None)
 
+    def _apply_controller(self, record: ControllerRecord) -> None:
+        self._changed["controller_id"] = record.id
+        self._changed["controller_epoch"] = record.epoch
+
+
+def _changed(new: Value | None, old: Value) -> Value:
+    return old if new is None else new
+
 
 _APPLY: dict[type[MetadataRecord], Callable[[ImageBuilder, Any], None]] = {
     TopicRecord: ImageBuilder._apply_topic,
@@ -201,4 +228,5 @@ _APPLY: dict[type[MetadataRecord], Callable[[ImageBuilder, Any], None]] = {
     RemoveBrokerRecord: ImageBuilder._apply_remove_broker,
     ProducerIdsRecord: ImageBuilder._apply_producer_ids,
     FeatureRecord: ImageBuilder._apply_feature,
+    ControllerRecord: ImageBuilder._apply_controller,
 }

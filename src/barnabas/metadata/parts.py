@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from barnabas.ids import Uuid
-from barnabas.metadata.records import NO_LEADER, Listener
+from barnabas.metadata.records import NO_LEADER, RECOVERED, Listener
 
 ConfigResource: TypeAlias = tuple[int, str]
 
@@ -23,10 +23,19 @@ class PartitionImage:
     leader_epoch: int
     partition_epoch: int
     directories: tuple[Uuid, ...] = ()
+    adding_replicas: tuple[int, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+    leader_recovery_state: int = RECOVERED
 
     @property
     def has_leader(self) -> bool:
         return self.leader != NO_LEADER
+
+    @property
+    def is_reassigning(self) -> bool:
+        return bool(self.adding_replicas or self.removing_replicas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +53,8 @@ class BrokerImage:
     listeners: tuple[Listener, ...]
     rack: str | None
     fenced: bool
+    in_controlled_shutdown: bool = False
+    offline_directories: tuple[Uuid, ...] = ()
 
     def listener(self, name: str) -> Listener | None:
         return next((listener for listener in self.listeners if listener.name == name), None)

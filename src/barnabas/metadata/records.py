@@ -2,16 +2,22 @@
 
 A record is written as a JSON object with its `type` and the `version` of its fields. A reader refuses an
 unknown type or version: if it were skipped, brokers would have different images of the same log. Every change
-of the fields raises the version; a new field has a default, so that older records can be read. Pure values:
-no I/O."""
+of the fields raises the version; a new field has a default, so that older records can be read. A field that
+has its default value is not written. Pure values: no I/O."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
+from dataclasses import fields as fields_of
 from typing import Any, TypeAlias
 
 from barnabas.ids import Uuid, uuid_from_string, uuid_to_string
 
 NO_LEADER = -1
+NO_CONTROLLER = -1
+
+# Kafka's numbers of a leader's recovery state. RECOVERING: elected unclean, its log may lack records.
+RECOVERED = 0
+RECOVERING = 1
 
 
 class UnknownRecord(ValueError):
@@ -36,7 +42,11 @@ class TopicRecord:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRecord:
-    """A whole partition. The partitions of a topic are in the order of their index."""
+    """A whole partition. The partitions of a topic are in the order of their index.
+
+    `adding_replicas` and `removing_replicas` are not empty during a reassignment; `replicas` has both. `elr`
+    has the eligible leader replicas (KIP-966): out of the ISR, but with every committed record.
+    `last_known_elr` has the last leader of a partition whose ISR and ELR are empty."""
 
     topic_id: Uuid
     partition: int
@@ -46,6 +56,11 @@ class PartitionRecord:
     leader_epoch: int = 0
     partition_epoch: int = 0
     directories: tuple[Uuid, ...] = ()
+    adding_replicas: tuple[int, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+    leader_recovery_state: int = RECOVERED
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +75,12 @@ class PartitionChangeRecord:
     leader: int | None = None
     isr: tuple[int, ...] | None = None
     replicas: tuple[int, ...] | None = None
+    adding_replicas: tuple[int, ...] | None = None
+    removing_replicas: tuple[int, ...] | None = None
+    elr: tuple[int, ...] | None = None
+    last_known_elr: tuple[int, ...] | None = None
+    leader_recovery_state: int | None = None
+    directories: tuple[Uuid, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +104,9 @@ class ConfigRecord:
 class BrokerRecord:
     """A broker's registration, replacing any earlier one of the same id.
 
-    `epoch` is the offset of the record that registered this incarnation, so it rises with each start."""
+    `epoch` is the offset of the record that registered this incarnation, so it rises with each start. A
+    broker in controlled shutdown gets no new leaderships. `offline_directories` are the ids of its log
+    directories that have failed."""
 
     id: int
     epoch: int
@@ -91,6 +114,8 @@ class BrokerRecord:
     listeners: tuple[Listener, ...]
     rack: str | None = None
     fenced: bool = False
+    in_controlled_shutdown: bool = False
+    offline_directories: tuple[Uuid, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +141,14 @@ class FeatureRecord:
     level: int
 
 
+@dataclass(frozen=True, slots=True)
+class ControllerRecord:
+    """The broker that is the controller, with the epoch of its leadership."""
+
+    id: int
+    epoch: int
+
+
 MetadataRecord: TypeAlias = (
     TopicRecord
     | PartitionRecord
@@ -126,6 +159,7 @@ MetadataRecord: TypeAlias = (
     | RemoveBrokerRecord
     | ProducerIdsRecord
     | FeatureRecord
+    | ControllerRecord
 )
 Fields: TypeAlias = dict[str, Any]
 
@@ -141,21 +175,37 @@ def _partition(fields: Fields) -> MetadataRecord:
         tuple(fields["replicas"]),
         tuple(fields["isr"]),
         fields["leader"],
-        fields["leader_epoch"],
-        fields["partition_epoch"],
+        fields.get("leader_epoch", 0),
+        fields.get("partition_epoch", 0),
         tuple(map(uuid_from_string, fields.get("directories", ()))),
+        tuple(fields.get("adding_replicas", ())),
+        tuple(fields.get("removing_replicas", ())),
+        tuple(fields.get("elr", ())),
+        tuple(fields.get("last_known_elr", ())),
+        fields.get("leader_recovery_state", RECOVERED),
     )
 
 
 def _partition_change(fields: Fields) -> MetadataRecord:
-    isr, replicas = fields.get("isr"), fields.get("replicas")
+    directories = fields.get("directories")
     return PartitionChangeRecord(
         uuid_from_string(fields["topic_id"]),
         fields["partition"],
         fields.get("leader"),
-        None if isr is None else tuple(isr),
-        None if replicas is None else tuple(replicas),
+        _broker_ids(fields, "isr"),
+        _broker_ids(fields, "replicas"),
+        _broker_ids(fields, "adding_replicas"),
+        _broker_ids(fields, "removing_replicas"),
+        _broker_ids(fields, "elr"),
+        _broker_ids(fields, "last_known_elr"),
+        fields.get("leader_recovery_state"),
+        None if directories is None else tuple(map(uuid_from_string, directories)),
     )
+
+
+def _broker_ids(fields: Fields, name: str) -> tuple[int, ...] | None:
+    broker_ids = fields.get(name)
+    return None if broker_ids is None else tuple(broker_ids)
 
 
 def _remove_topic(fields: Fields) -> MetadataRecord:
@@ -169,8 +219,16 @@ def _config(fields: Fields) -> MetadataRecord:
 def _broker(fields: Fields) -> MetadataRecord:
     listeners = tuple(Listener(*listener) for listener in fields["listeners"])
     incarnation = uuid_from_string(fields["incarnation"])
-    rack, fenced = fields.get("rack"), fields.get("fenced", False)
-    return BrokerRecord(fields["id"], fields["epoch"], incarnation, listeners, rack, fenced)
+    return BrokerRecord(
+        fields["id"],
+        fields["epoch"],
+        incarnation,
+        listeners,
+        fields.get("rack"),
+        fields.get("fenced", False),
+        fields.get("in_controlled_shutdown", False),
+        tuple(map(uuid_from_string, fields.get("offline_directories", ()))),
+    )
 
 
 def _remove_broker(fields: Fields) -> MetadataRecord:
@@ -185,6 +243,10 @@ def _feature(fields: Fields) -> MetadataRecord:
     return FeatureRecord(fields["name"], fields["level"])
 
 
+def _controller(fields: Fields) -> MetadataRecord:
+    return ControllerRecord(fields["id"], fields["epoch"])
+
+
 @dataclass(frozen=True, slots=True)
 class _Shape:
     type: str
@@ -195,16 +257,19 @@ class _Shape:
 # One row per record. The type and the version are part of the format on disk.
 _SHAPES: dict[type[MetadataRecord], _Shape] = {
     TopicRecord: _Shape("topic", 0, _topic),
-    PartitionRecord: _Shape("partition", 0, _partition),
-    PartitionChangeRecord: _Shape("partition-change", 0, _partition_change),
+    PartitionRecord: _Shape("partition", 1, _partition),
+    PartitionChangeRecord: _Shape("partition-change", 1, _partition_change),
     RemoveTopicRecord: _Shape("remove-topic", 0, _remove_topic),
     ConfigRecord: _Shape("config", 0, _config),
-    BrokerRecord: _Shape("broker", 0, _broker),
+    BrokerRecord: _Shape("broker", 1, _broker),
     RemoveBrokerRecord: _Shape("remove-broker", 0, _remove_broker),
     ProducerIdsRecord: _Shape("producer-ids", 0, _producer_ids),
     FeatureRecord: _Shape("feature", 0, _feature),
+    ControllerRecord: _Shape("controller", 0, _controller),
 }
 _SHAPES_BY_TYPE = {shape.type: shape for shape in _SHAPES.values()}
+# The fields of each record with their default values; a value that is its default is not written.
+_DEFAULTS = {record: [(field.name, field.default) for field in fields_of(record)] for record in _SHAPES}
 
 
 def _json_value(value: object) -> object:
@@ -218,12 +283,12 @@ def _json_value(value: object) -> object:
 
 
 def record_to_json(record: MetadataRecord) -> Fields:
-    """The record as an object for JSON; a field that is None is left out."""
+    """The record as an object for JSON, without the fields that have their default values."""
     shape = _SHAPES[type(record)]
     fields: Fields = {"type": shape.type, "version": shape.version}
-    for name in record.__slots__:
+    for name, default in _DEFAULTS[type(record)]:
         value = getattr(record, name)
-        if value is not None:
+        if value is not None and (default is MISSING or value != default):
             fields[name] = _json_value(value)
     return fields
 

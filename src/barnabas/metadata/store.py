@@ -86,12 +86,16 @@ Cancel: TypeAlias = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class BrokerRegistration:
-    """What a broker says about itself when it starts; `incarnation` is new for each start of the process."""
+    """What a broker says about itself when it starts; `incarnation` is new for each start of the process.
+
+    `previous_epoch` is the broker epoch of the last start, if that one ended cleanly; otherwise -1. After an
+    unclean stop the log may lack records that were on it before (KIP-966)."""
 
     id: int
     incarnation: Uuid
     listeners: tuple[Listener, ...]
     rack: str | None = None
+    previous_epoch: int = -1
 
 
 SessionWatcher: TypeAlias = Callable[[Mapping[int, BrokerRegistration]], None]

@@ -9,6 +9,7 @@ from barnabas.metadata.parts import PartitionImage
 from barnabas.metadata.records import (
     BrokerRecord,
     ConfigRecord,
+    ControllerRecord,
     FeatureRecord,
     Listener,
     MetadataRecord,
@@ -89,10 +90,13 @@ def test_the_last_config_removed_leaves_no_entry() -> None:
 def test_a_snapshot_rebuilds_the_image() -> None:
     image = image_of(
         BrokerRecord(1, 0, topic_id(9), (Listener("PLAINTEXT", "h", 9092),), "rack", False),
-        BrokerRecord(2, 1, topic_id(8), (), None, True),
+        BrokerRecord(2, 1, topic_id(8), (), None, True, True, (topic_id(7),)),
         *topic("a", 1, partitions=2),
         *topic("gone", 2),
         PartitionChangeRecord(topic_id(1), 1, leader=2, isr=(2,)),
+        PartitionChangeRecord(topic_id(1), 0, adding_replicas=(3,), removing_replicas=(1,)),
+        PartitionChangeRecord(topic_id(1), 0, elr=(1,), last_known_elr=(2,), leader_recovery_state=1),
+        ControllerRecord(2, 5),
         ConfigRecord(2, "a", "k", "v"),
         ConfigRecord(4, "", "k", "v"),
         ProducerIdsRecord(1, 0, 3000),
@@ -106,11 +110,30 @@ def test_a_snapshot_rebuilds_the_image() -> None:
         image.topic_names,
         image.brokers,
     )
+    assert (rebuilt.controller_id, rebuilt.controller_epoch) == (2, 5)
     assert (rebuilt.configs, rebuilt.features, rebuilt.next_producer_id) == (
         image.configs,
         {"group.version": 1},
         3000,
     )
+
+
+def test_a_change_leaves_the_other_fields_of_a_partition() -> None:
+    change = PartitionChangeRecord(topic_id(1), 0, adding_replicas=(3,), removing_replicas=(1,))
+    image = image_of(*topic("a", 1), change, PartitionChangeRecord(topic_id(1), 0, elr=(2,), isr=(1,)))
+    partition = image.partition("a", 0)
+    assert partition == PartitionImage(
+        (1, 2), (1,), 1, 0, 2, adding_replicas=(3,), removing_replicas=(1,), elr=(2,)
+    )
+    assert partition.is_reassigning
+
+
+def test_a_new_controller_is_a_difference() -> None:
+    old = image_of(ControllerRecord(1, 1))
+    new, difference = old.apply_and_compare([ControllerRecord(2, 2)])
+    assert difference.controller_changed and not difference.empty
+    assert (new.controller_id, new.controller_epoch) == (2, 2)
+    assert not new.apply_and_compare([ControllerRecord(2, 3)])[1].controller_changed
 
 
 def test_the_difference_names_what_changed_and_nothing_else() -> None:

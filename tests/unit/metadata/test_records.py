@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from barnabas.metadata.records import (
     BrokerRecord,
     ConfigRecord,
+    ControllerRecord,
     FeatureRecord,
     Listener,
     MetadataRecord,
@@ -29,6 +30,7 @@ id_tuples = st.lists(ids, max_size=5).map(tuple)
 epochs = st.integers(-1, 2**62)
 texts = st.text(max_size=20)
 listeners = st.lists(st.builds(Listener, texts, texts, ids, texts), max_size=3).map(tuple)
+uuid_tuples = st.lists(uuids, max_size=3).map(tuple)
 
 records = st.one_of(
     st.builds(TopicRecord, texts, uuids),
@@ -41,17 +43,44 @@ records = st.one_of(
         ids,
         ids,
         ids,
-        st.lists(uuids, max_size=3).map(tuple),
+        uuid_tuples,
+        id_tuples,
+        id_tuples,
+        id_tuples,
+        id_tuples,
+        st.integers(0, 1),
     ),
     st.builds(
-        PartitionChangeRecord, uuids, ids, st.none() | ids, st.none() | id_tuples, st.none() | id_tuples
+        PartitionChangeRecord,
+        uuids,
+        ids,
+        st.none() | ids,
+        st.none() | id_tuples,
+        st.none() | id_tuples,
+        st.none() | id_tuples,
+        st.none() | id_tuples,
+        st.none() | id_tuples,
+        st.none() | id_tuples,
+        st.none() | st.integers(0, 1),
+        st.none() | uuid_tuples,
     ),
     st.builds(RemoveTopicRecord, uuids),
     st.builds(ConfigRecord, ids, texts, texts, st.none() | texts),
-    st.builds(BrokerRecord, ids, epochs, uuids, listeners, st.none() | texts, st.booleans()),
+    st.builds(
+        BrokerRecord,
+        ids,
+        epochs,
+        uuids,
+        listeners,
+        st.none() | texts,
+        st.booleans(),
+        st.booleans(),
+        uuid_tuples,
+    ),
     st.builds(RemoveBrokerRecord, ids, epochs),
     st.builds(ProducerIdsRecord, ids, epochs, epochs),
     st.builds(FeatureRecord, texts, ids),
+    st.builds(ControllerRecord, ids, ids),
 )
 
 
@@ -64,7 +93,7 @@ def test_the_written_form_is_pinned() -> None:
     record = PartitionRecord(bytes(15) + b"\x05", 3, (1, 2), (1,), 1, 7, 9)
     assert record_to_json(record) == {
         "type": "partition",
-        "version": 0,
+        "version": 1,
         "topic_id": "AAAAAAAAAAAAAAAAAAAABQ",
         "partition": 3,
         "replicas": [1, 2],
@@ -72,8 +101,20 @@ def test_the_written_form_is_pinned() -> None:
         "leader": 1,
         "leader_epoch": 7,
         "partition_epoch": 9,
-        "directories": [],
     }
+
+
+def test_records_of_version_0_can_be_read() -> None:
+    topic_id = "AAAAAAAAAAAAAAAAAAAABQ"
+    partition = {"type": "partition", "version": 0, "topic_id": topic_id, "partition": 3, "replicas": [1, 2]}
+    partition |= {"isr": [1], "leader": 1, "leader_epoch": 7, "partition_epoch": 9, "directories": []}
+    assert record_from_json(partition) == PartitionRecord(bytes(15) + b"\x05", 3, (1, 2), (1,), 1, 7, 9)
+    change = {"type": "partition-change", "version": 0, "topic_id": topic_id, "partition": 3, "isr": [2]}
+    assert record_from_json(change) == PartitionChangeRecord(bytes(15) + b"\x05", 3, isr=(2,))
+    broker = {"type": "broker", "version": 0, "id": 4, "epoch": 8, "incarnation": topic_id, "fenced": True}
+    broker |= {"listeners": [["PLAINTEXT", "localhost", 9092, "PLAINTEXT"]]}
+    listener = Listener("PLAINTEXT", "localhost", 9092)
+    assert record_from_json(broker) == BrokerRecord(4, 8, bytes(15) + b"\x05", (listener,), fenced=True)
 
 
 def test_an_unknown_type_is_refused_in_one_sentence() -> None:
