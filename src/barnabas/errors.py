@@ -254,3 +254,22 @@ class KafkaError(Exception):
     @property
     def retriable(self) -> bool:
         return self.code.retriable
+
+
+class KafkaTimeoutError(KafkaError, TimeoutError):
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(ErrorCode.REQUEST_TIMED_OUT, message)
+
+
+class DisconnectedError(KafkaError):
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(ErrorCode.NETWORK_EXCEPTION, message)
+
+
+class UnsupportedVersionError(KafkaError):
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(ErrorCode.UNSUPPORTED_VERSION, message)
+
+
+class ClosedError(RuntimeError):
+    """The client is closed and cannot be used any more."""

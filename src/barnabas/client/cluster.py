@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from barnabas.client.config import ClientConfig
-from barnabas.client.connection import BrokerConnection
-from barnabas.client.connections import Address, Backoff, Connections
 from barnabas.client.errors import ClosedError, DisconnectedError, KafkaError, error_from, raise_for
 from barnabas.client.metadata import ClusterMetadata, Leader, TopicMetadata
 from barnabas.client.types import Node, TopicPartition
 from barnabas.errors import ErrorCode
 from barnabas.ids import Uuid
+from barnabas.net.broker_connection import BrokerConnection
+from barnabas.net.connections import Address, Backoff, Connections
 from barnabas.wire.messages import find_coordinator, metadata
 
 __all__ = ["GROUP", "TRANSACTION", "Cluster", "ClusterMetadata", "Leader", "TopicMetadata"]
@@ -38,7 +38,7 @@ class Cluster:
         self.listeners: list[Listener] = []
         self.backoff = Backoff(config.seconds("retry.backoff.ms"), config.seconds("retry.backoff.max.ms"))
         self._allow_auto_create = allow_auto_create
-        self._connections = Connections(config)
+        self._connections = Connections(config.connection_settings)
         self._tracked: set[str] = set()
         self._tracks_all = False
         self._coordinators: dict[tuple[int, str], Node] = {}

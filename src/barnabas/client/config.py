@@ -13,6 +13,7 @@ from typing import Any
 from barnabas.client.keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS
 from barnabas.config.definition import ConfigError, ConfigKey, Type
 from barnabas.config.parsing import parse, wrong_value
+from barnabas.net.broker_connection import ConnectionSettings
 
 __all__ = ["ClientConfig", "admin_config", "consumer_config", "parse_servers", "producer_config"]
 
@@ -59,6 +60,20 @@ class ClientConfig:
         """The value of a key in milliseconds, in seconds."""
         milliseconds: int = self._values[name]
         return milliseconds / 1000
+
+    @property
+    def connection_settings(self) -> ConnectionSettings:
+        return ConnectionSettings(
+            client_id=self["client.id"] or None,
+            request_seconds=self.seconds("request.timeout.ms"),
+            idle_seconds=self.seconds("connections.max.idle.ms"),
+            connect_seconds=self.seconds("socket.connection.setup.timeout.ms"),
+            connect_seconds_max=self.seconds("socket.connection.setup.timeout.max.ms"),
+            reconnect_pause_seconds=self.seconds("reconnect.backoff.ms"),
+            reconnect_pause_seconds_max=self.seconds("reconnect.backoff.max.ms"),
+            send_buffer_bytes=self["send.buffer.bytes"],
+            receive_buffer_bytes=self["receive.buffer.bytes"],
+        )
 
 
 def admin_config(settings: Mapping[str, Any] | None = None, **keywords: Any) -> ClientConfig:

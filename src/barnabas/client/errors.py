@@ -22,7 +22,15 @@ ClosedError                    the client is closed"""
 from collections.abc import Callable, Mapping
 
 from barnabas.config.definition import ConfigError
-from barnabas.errors import ErrorCode, KafkaError, error_of
+from barnabas.errors import (
+    ClosedError,
+    DisconnectedError,
+    ErrorCode,
+    KafkaError,
+    KafkaTimeoutError,
+    UnsupportedVersionError,
+    error_of,
+)
 from barnabas.ids import TopicPartition
 
 __all__ = [
@@ -48,21 +56,6 @@ __all__ = [
     "error_from",
     "raise_for",
 ]
-
-
-class KafkaTimeoutError(KafkaError, TimeoutError):
-    def __init__(self, message: str | None = None) -> None:
-        super().__init__(ErrorCode.REQUEST_TIMED_OUT, message)
-
-
-class DisconnectedError(KafkaError):
-    def __init__(self, message: str | None = None) -> None:
-        super().__init__(ErrorCode.NETWORK_EXCEPTION, message)
-
-
-class UnsupportedVersionError(KafkaError):
-    def __init__(self, message: str | None = None) -> None:
-        super().__init__(ErrorCode.UNSUPPORTED_VERSION, message)
 
 
 class SerializationError(KafkaError):
@@ -148,10 +141,6 @@ class WakeupError(Exception):
 
 class ConcurrentAccessError(RuntimeError):
     """A consumer was used by two threads at the same time."""
-
-
-class ClosedError(RuntimeError):
-    """The client is closed and cannot be used any more."""
 
 
 _CLASSES: dict[ErrorCode, Callable[[str | None], KafkaError]] = {

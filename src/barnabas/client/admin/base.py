@@ -12,11 +12,11 @@ from typing import Any, Self, TypeVar
 from barnabas.client.admin.types import AdminError
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import admin_config
-from barnabas.client.connection import BrokerConnection
 from barnabas.client.errors import ErrorCode, KafkaError, KafkaTimeoutError, error_from
 from barnabas.client.metadata import ClusterMetadata
 from barnabas.client.runtime import IoThread
 from barnabas.client.types import TopicPartition
+from barnabas.net.broker_connection import BrokerConnection
 
 _T = TypeVar("_T")
 _K = TypeVar("_K")

@@ -10,8 +10,8 @@ from barnabas.client.admin.types import (
     ConfigResourceType,
     ConfigSynonym,
 )
-from barnabas.client.connection import BrokerConnection
 from barnabas.client.errors import KafkaError, raise_for
+from barnabas.net.broker_connection import BrokerConnection
 from barnabas.wire.messages import (
     alter_configs,
     describe_configs,

@@ -11,9 +11,9 @@ from typing import TypeVar
 from barnabas.client.admin.base import AdminBase, Call
 from barnabas.client.admin.types import ConsumerGroupDescription, MemberDescription
 from barnabas.client.cluster import GROUP
-from barnabas.client.connection import BrokerConnection
 from barnabas.client.errors import ErrorCode, KafkaError, error_from
 from barnabas.client.types import NO_NODE, Node, TopicPartition
+from barnabas.net.broker_connection import BrokerConnection
 from barnabas.wire.codec import WireError, decode_message
 from barnabas.wire.messages import consumer_group_describe, consumer_protocol_assignment, describe_groups
 

@@ -7,8 +7,8 @@ from functools import partial
 from barnabas.client.admin.base import AdminBase, Call, outcome_of
 from barnabas.client.admin.types import AdminError, ConsumerGroupListing
 from barnabas.client.cluster import GROUP
-from barnabas.client.connection import BrokerConnection
 from barnabas.client.errors import KafkaError, error_from, raise_for
+from barnabas.net.broker_connection import BrokerConnection
 from barnabas.wire.messages import delete_groups, describe_groups, leave_group, list_groups
 
 # Groups of other kinds (connect, share, streams) use the same coordinators.

@@ -7,9 +7,9 @@ from barnabas.client.admin.base import UNKNOWN_TOPIC_ATTEMPTS, Call, group_by_to
 from barnabas.client.admin.records import RecordAdmin
 from barnabas.client.admin.types import AdminError, OffsetSpec
 from barnabas.client.cluster import GROUP
-from barnabas.client.connection import BrokerConnection
 from barnabas.client.errors import ErrorCode, KafkaError, raise_for
 from barnabas.client.types import OffsetAndMetadata, TopicPartition
+from barnabas.net.broker_connection import BrokerConnection
 from barnabas.wire.messages import offset_commit, offset_delete, offset_fetch
 
 # Later versions identify topics by id, but groups may have offsets of topics that no longer exist.

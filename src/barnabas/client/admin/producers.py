@@ -4,9 +4,9 @@ from collections.abc import Collection
 
 from barnabas.client.admin.base import UNKNOWN_TOPIC_ATTEMPTS, AdminBase, Call, group_by_topic, outcome_of
 from barnabas.client.admin.types import ProducerState
-from barnabas.client.connection import BrokerConnection
 from barnabas.client.errors import ErrorCode, KafkaError
 from barnabas.client.types import TopicPartition
+from barnabas.net.broker_connection import BrokerConnection
 from barnabas.wire.messages import describe_producers
 
 States = tuple[ProducerState, ...]

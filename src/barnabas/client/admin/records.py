@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from barnabas.client.admin.base import UNKNOWN_TOPIC_ATTEMPTS, AdminBase, Call, group_by_topic, outcome_of
 from barnabas.client.admin.types import ListedOffset, OffsetSpec
-from barnabas.client.connection import BrokerConnection
 from barnabas.client.errors import KafkaError, UnsupportedVersionError
 from barnabas.client.types import TopicPartition
+from barnabas.net.broker_connection import BrokerConnection
 from barnabas.wire.messages import delete_records, list_offsets
 
 ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}

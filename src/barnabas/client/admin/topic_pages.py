@@ -3,9 +3,9 @@ topics, and the answer has the eligible leader replicas."""
 
 from collections.abc import Mapping
 
-from barnabas.client.connection import BrokerConnection
 from barnabas.client.errors import ErrorCode, KafkaError, error_from
 from barnabas.client.types import Node, TopicDescription, TopicPartitionInfo
+from barnabas.net.broker_connection import BrokerConnection
 from barnabas.wire.messages.describe_topic_partitions import (
     API_KEY,
     Cursor,

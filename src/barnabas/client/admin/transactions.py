@@ -7,7 +7,6 @@ from functools import partial
 from barnabas.client.admin.base import AdminBase, Call, outcome_of
 from barnabas.client.admin.types import AbortTransactionSpec, TransactionDescription, TransactionListing
 from barnabas.client.cluster import TRANSACTION
-from barnabas.client.connection import BrokerConnection
 from barnabas.client.errors import (
     ConfigError,
     ErrorCode,
@@ -17,6 +16,7 @@ from barnabas.client.errors import (
     raise_for,
 )
 from barnabas.client.types import TopicPartition
+from barnabas.net.broker_connection import BrokerConnection
 from barnabas.wire.messages import (
     describe_transactions,
     init_producer_id,

@@ -10,7 +10,6 @@ from typing import Any
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import producer_config
-from barnabas.client.connection import BrokerConnection
 from barnabas.client.errors import ClosedError, ErrorCode, KafkaError, SerializationError
 from barnabas.client.metadata import ClusterMetadata, TopicMetadata
 from barnabas.client.producer.accumulator import Accumulator, Record, TopicQueues
@@ -29,6 +28,7 @@ from barnabas.client.producer.tables import by_topic, is_table, table_of_pairs, 
 from barnabas.client.producer.transactions import State, Transactions
 from barnabas.client.runtime import IoThread
 from barnabas.client.types import RecordMetadata, TopicPartition
+from barnabas.net.broker_connection import BrokerConnection
 from barnabas.records.tables import Encoding
 
 _log = logging.getLogger(__name__)

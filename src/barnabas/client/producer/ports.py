@@ -2,11 +2,11 @@
 
 from typing import NamedTuple, Protocol
 
-from barnabas.client.connection import BrokerConnection
 from barnabas.client.errors import KafkaError
 from barnabas.client.producer.accumulator import PartitionQueue
 from barnabas.client.producer.batch import Packing
 from barnabas.client.types import TopicPartition
+from barnabas.net.broker_connection import BrokerConnection
 
 
 class ClusterView(Protocol):

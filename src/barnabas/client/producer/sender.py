@@ -9,13 +9,13 @@ from collections.abc import Callable, Coroutine, Hashable
 from functools import partial
 from typing import Any
 
-from barnabas.client.connection import BrokerConnection
 from barnabas.client.errors import ErrorCode, KafkaError, KafkaTimeoutError, error_from
 from barnabas.client.producer.accumulator import Accumulator, PartitionQueue
 from barnabas.client.producer.batch import ProducerBatch, split_batch
 from barnabas.client.producer.ports import ClusterView, SenderSettings, TransactionView
 from barnabas.client.producer.sequences import EPOCH_MAX, SequenceBook
 from barnabas.errors import error_of
+from barnabas.net.broker_connection import BrokerConnection
 from barnabas.wire.messages import init_producer_id, produce
 
 _log = logging.getLogger(__name__)

@@ -11,10 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.scripted_peer import CLOSE, SILENCE, Answer, ScriptedPeer, versions
 
-from barnabas.client.config import admin_config
-from barnabas.client.connection import BrokerConnection
-from barnabas.client.errors import DisconnectedError, KafkaError, KafkaTimeoutError, UnsupportedVersionError
-from barnabas.errors import ErrorCode
+from barnabas.errors import (
+    DisconnectedError,
+    ErrorCode,
+    KafkaError,
+    KafkaTimeoutError,
+    UnsupportedVersionError,
+)
+from barnabas.net.broker_connection import BrokerConnection, ConnectionSettings
 from barnabas.wire.codec import Request, encode_response
 from barnabas.wire.messages import api_versions, list_groups, metadata
 
@@ -32,8 +36,7 @@ def talk(
     **settings: Any,
 ) -> ScriptedPeer:
     async def run(peer: ScriptedPeer) -> None:
-        config = admin_config(bootstrap_servers=peer.bootstrap, **settings)
-        connection = await BrokerConnection.open("127.0.0.1", peer.port, config)
+        connection = await BrokerConnection.open("127.0.0.1", peer.port, ConnectionSettings(**settings))
         try:
             await story(connection)
         finally:
@@ -225,12 +228,12 @@ def test_an_idle_connection_is_closed_unless_it_waits_for_an_answer() -> None:
         assert not connection.is_closed
         pending.cancel()
 
-    talk(with_versions(lambda request: SILENCE), story, connections_max_idle_ms=20)
+    talk(with_versions(lambda request: SILENCE), story, idle_seconds=0.02)
 
     async def idle(connection: BrokerConnection) -> None:
         await closing(connection)
 
-    talk(with_versions(echo_cluster_id), idle, connections_max_idle_ms=20)
+    talk(with_versions(echo_cluster_id), idle, idle_seconds=0.02)
 
 
 def test_a_broker_that_cannot_be_reached_is_a_disconnected_error() -> None:
@@ -239,7 +242,7 @@ def test_a_broker_that_cannot_be_reached_is_a_disconnected_error() -> None:
 
     async def run() -> None:
         with pytest.raises(DisconnectedError, match="cannot connect to"):
-            await BrokerConnection.open("127.0.0.1", port, admin_config(bootstrap_servers="h:1"))
+            await BrokerConnection.open("127.0.0.1", port, ConnectionSettings())
 
     asyncio.run(run())
 
@@ -247,6 +250,6 @@ def test_a_broker_that_cannot_be_reached_is_a_disconnected_error() -> None:
 def test_an_invalid_host_name_is_a_disconnected_error() -> None:
     async def run() -> None:
         with pytest.raises(DisconnectedError, match="cannot connect to"):
-            await BrokerConnection.open("a..b", 9092, admin_config(bootstrap_servers="h:1"))
+            await BrokerConnection.open("a..b", 9092, ConnectionSettings())
 
     asyncio.run(run())

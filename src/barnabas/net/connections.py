@@ -1,14 +1,14 @@
-"""The connections of a client, one per broker and purpose, shared by all callers, and the pauses between
-attempts. If the last attempt failed, the next one waits first. Only for the event loop."""
+"""The connections of a client or broker to other brokers, one per address and purpose, shared by all callers,
+and the pauses between attempts. If the last attempt failed, the next one waits first. Only for the event
+loop."""
 
 import asyncio
 import random
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from barnabas.client.config import ClientConfig
-from barnabas.client.connection import BrokerConnection
-from barnabas.client.errors import ClosedError
+from barnabas.errors import ClosedError
+from barnabas.net.broker_connection import BrokerConnection, ConnectionSettings
 
 JITTER = 0.2
 
@@ -49,15 +49,10 @@ class _Entry:
 
 
 class Connections:
-    def __init__(self, config: ClientConfig) -> None:
-        self._config = config
-        self._backoff = Backoff(
-            config.seconds("reconnect.backoff.ms"), config.seconds("reconnect.backoff.max.ms")
-        )
-        self._setup = Backoff(
-            config.seconds("socket.connection.setup.timeout.ms"),
-            config.seconds("socket.connection.setup.timeout.max.ms"),
-        )
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self._settings = settings
+        self._backoff = Backoff(settings.reconnect_pause_seconds, settings.reconnect_pause_seconds_max)
+        self._setup = Backoff(settings.connect_seconds, settings.connect_seconds_max)
         self._entries: dict[Address, _Entry] = {}
         self._is_closed = False
 
@@ -105,7 +100,7 @@ class Connections:
             if pause > 0:
                 await asyncio.sleep(pause)
             entry.connection = await BrokerConnection.open(
-                address.host, address.port, self._config, self._setup.seconds(entry.failures + 1) or None
+                address.host, address.port, self._settings, self._setup.seconds(entry.failures + 1) or None
             )
             entry.failures = 0
             return entry.connection

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.client import frames
-from barnabas.client.frames import FrameReader
+from barnabas.net import frame_reader as frames
+from barnabas.net.frame_reader import FrameReader
 
 
 class Collector(FrameReader):

@@ -11,18 +11,18 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-from barnabas.client.config import ClientConfig
-from barnabas.client.errors import (
+from barnabas.errors import (
     DisconnectedError,
     ErrorCode,
     KafkaError,
     KafkaTimeoutError,
     UnsupportedVersionError,
-    raise_for,
+    error_of,
 )
-from barnabas.client.frames import FrameReader
+from barnabas.net.frame_reader import FrameReader
 from barnabas.wire.apis import API_VERSIONS_KEY, api_of
 from barnabas.wire.codec import RequestHeader, WireError, decode_response, encode_request
 from barnabas.wire.message import Message
@@ -33,6 +33,22 @@ SOFTWARE_VERSION = "0.1.0"
 CORRELATION_ID_MAX = 2**31 - 1
 
 _ERROR_AFTER_CORRELATION_ID = struct.Struct(">xxxxh")
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionSettings:
+    """What connections need to know of the configuration of their owner, a client or a broker. A buffer size
+    of -1 means the size that the system chooses, an idle time of -1 means that they are never closed."""
+
+    client_id: str | None = None
+    request_seconds: float = 30.0
+    idle_seconds: float = -1.0
+    connect_seconds: float = 10.0
+    connect_seconds_max: float = 30.0
+    reconnect_pause_seconds: float = 0.05
+    reconnect_pause_seconds_max: float = 1.0
+    send_buffer_bytes: int = -1
+    receive_buffer_bytes: int = -1
 
 
 class _Pending(NamedTuple):
@@ -48,17 +64,17 @@ class VersionRange(NamedTuple):
 
 
 class BrokerConnection(FrameReader):
-    """`await BrokerConnection.open(host, port, config)`. Once `is_closed`, it cannot be opened again."""
+    """`await BrokerConnection.open(host, port, settings)`. Once `is_closed`, it cannot be opened again."""
 
-    def __init__(self, host: str, port: int, config: ClientConfig) -> None:
+    def __init__(self, host: str, port: int, settings: ConnectionSettings) -> None:
         super().__init__()
         self.host = host
         self.port = port
-        self._config = config
+        self._settings = settings
         self._loop = asyncio.get_running_loop()
-        self._client_id: str | None = config["client.id"] or None
-        self._request_seconds = config.seconds("request.timeout.ms")
-        self._idle_seconds = config.seconds("connections.max.idle.ms")
+        self._client_id = settings.client_id
+        self._request_seconds = settings.request_seconds
+        self._idle_seconds = settings.idle_seconds
         self._pending: deque[_Pending] = deque()
         self._correlation_id = 0
         self._transport: asyncio.Transport | None = None
@@ -72,12 +88,12 @@ class BrokerConnection(FrameReader):
 
     @classmethod
     async def open(
-        cls, host: str, port: int, config: ClientConfig, connect_seconds: float | None = None
+        cls, host: str, port: int, settings: ConnectionSettings, connect_seconds: float | None = None
     ) -> "BrokerConnection":
         """Connect and agree on versions; DisconnectedError if that is not possible."""
         if connect_seconds is None:
-            connect_seconds = config.seconds("socket.connection.setup.timeout.ms")
-        connection = cls(host, port, config)
+            connect_seconds = settings.connect_seconds
+        connection = cls(host, port, settings)
         try:
             async with asyncio.timeout(connect_seconds):
                 await asyncio.get_running_loop().create_connection(lambda: connection, host, port)
@@ -97,7 +113,7 @@ class BrokerConnection(FrameReader):
     def __repr__(self) -> str:
         return f"<connection to {self.host}:{self.port}, {'closed' if self.is_closed else 'open'}>"
 
-    # ---- for clients
+    # ---- for the owner
 
     async def send(
         self, api_key: int, message: Message, *, version_max: int | None = None, within: float | None = None
@@ -180,12 +196,12 @@ class BrokerConnection(FrameReader):
         self._transport = cast(asyncio.Transport, transport)
         plain = transport.get_extra_info("socket")
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for option, key in (
-            (socket.SO_SNDBUF, "send.buffer.bytes"),
-            (socket.SO_RCVBUF, "receive.buffer.bytes"),
+        for option, size in (
+            (socket.SO_SNDBUF, self._settings.send_buffer_bytes),
+            (socket.SO_RCVBUF, self._settings.receive_buffer_bytes),
         ):
-            if self._config[key] >= 0:
-                plain.setsockopt(socket.SOL_SOCKET, option, self._config[key])
+            if size >= 0:
+                plain.setsockopt(socket.SOL_SOCKET, option, size)
         if self._idle_seconds >= 0:
             self._idle_timer = self._loop.call_later(self._idle_seconds, self._close_if_idle)
 
@@ -238,7 +254,7 @@ class BrokerConnection(FrameReader):
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
             theirs = {entry.api_key: entry.max_version for entry in response.api_keys}
             response = await self._ask_versions(min(api.last, max(0, theirs.get(API_VERSIONS_KEY, 0))))
-        raise_for(response.error_code)
+        _check_versions_error(response.error_code)
         self.api_versions = response
         self.finalized_features = {
             feature.name: feature.max_version_level for feature in response.finalized_features
@@ -271,6 +287,13 @@ def _decode(entry: _Pending, frame: bytes | bytearray) -> Any:
     if correlation_id != entry.correlation_id:
         raise WireError(f"expected the answer to request {entry.correlation_id}, got {correlation_id}")
     return message
+
+
+def _check_versions_error(number: int) -> None:
+    if number == ErrorCode.UNSUPPORTED_VERSION:
+        raise UnsupportedVersionError
+    if number != ErrorCode.NONE:
+        raise KafkaError(error_of(number))
 
 
 def _common_versions(response: ApiVersionsResponse) -> dict[int, VersionRange]:
