@@ -33,6 +33,7 @@ COMMANDS: dict[str, Row] = {
     "start": Row("start", "run a broker until SIGTERM or Ctrl-C", "kafka-server-start"),
     "topics": Row("topics", "create, list, describe, alter and delete topics", "kafka-topics"),
     "configs": Row("configs", "show and change settings of topics, brokers and groups", "kafka-configs"),
+    "zookeeper": Row("zookeeper", "run a ZooKeeper server for a cluster"),
     "cluster": Row("cluster", "the cluster's id and its brokers", "kafka-cluster"),
     "broker-api-versions": Row(
         "broker_api_versions", "which APIs brokers support", "kafka-broker-api-versions"

@@ -1,0 +1,113 @@
+"""The ZooKeeper of tests: real, quick, and able to be paused, killed and started again."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+
+from barnabas.testing.zookeeper import ZooKeeper, free_port, is_serving
+from barnabas.testing.zookeeper_server import ServerSettings, ZooKeeperUnavailable, server_command
+
+
+def client_of(zookeeper: ZooKeeper) -> KazooClient:
+    client = KazooClient(hosts=zookeeper.connect, timeout=5.0)
+    client.start(timeout=30)
+    return client
+
+
+def test_data_survives_a_kill_and_the_port_stays() -> None:
+    with ZooKeeper() as zookeeper:
+        port, directory = zookeeper.port, zookeeper.data_dir
+        client = client_of(zookeeper)
+        client.create("/kept", b"value")
+        client.stop()
+        client.close()
+        zookeeper.kill()
+        assert not is_serving("127.0.0.1", port)
+        zookeeper.restart()
+        assert zookeeper.port == port
+        client = client_of(zookeeper)
+        assert client.get("/kept")[0] == b"value"
+        client.stop()
+        client.close()
+    assert not is_serving("127.0.0.1", port)
+    assert not directory.exists()
+
+
+def test_a_paused_server_answers_after_it_is_resumed() -> None:
+    with ZooKeeper() as zookeeper:
+        zookeeper.pause()
+        with socket.create_connection(("127.0.0.1", zookeeper.port), timeout=0.3) as connection:
+            connection.sendall(b"srvr")
+            with pytest.raises(TimeoutError):
+                connection.recv(16)
+            zookeeper.resume()
+            connection.settimeout(30)
+            assert connection.recv(16).startswith(b"Zookeeper")
+
+
+def test_a_server_that_cannot_start_says_why() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        zookeeper = ZooKeeper(port=taken.getsockname()[1])
+        with pytest.raises(ZooKeeperUnavailable, match="did not start"), zookeeper:
+            pytest.fail("the port is taken")
+    assert not zookeeper.data_dir.exists()
+
+
+def test_missing_java_and_missing_jars_are_sentences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ZooKeeperUnavailable, match=r"there is no zookeeper\*.jar in"):
+        server_command(ServerSettings(2181, tmp_path), tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(ZooKeeperUnavailable, match="needs Java 11 or later"):
+        server_command(ServerSettings(2181, tmp_path))
+
+
+def test_three_servers_are_an_ensemble(tmp_path: Path) -> None:
+    clients = [free_port() for _ in range(3)]
+    servers = {number: f"127.0.0.1:{free_port()}:{free_port()}" for number in (1, 2, 3)}
+    members = [word for number, address in servers.items() for word in ("--server", f"{number}={address}")]
+    processes = []
+    try:
+        for number, port in enumerate(clients, 1):
+            command = [sys.executable, "-m", "barnabas.cli.main", "zookeeper", "start", "--port", str(port)]
+            command += ["--data-dir", str(tmp_path / str(number)), "--id", str(number), *members]
+            processes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        client = KazooClient(hosts=",".join(f"127.0.0.1:{port}" for port in clients), timeout=10.0)
+        client.start(timeout=60)
+        client.create("/of-all", b"1")
+        client.stop()
+        client.close()
+        for port in clients:
+            other = KazooClient(hosts=f"127.0.0.1:{port}", timeout=10.0)
+            other.start(timeout=30)
+            other.sync("/of-all")
+            assert other.get("/of-all")[0] == b"1"
+            other.stop()
+            other.close()
+    finally:
+        for process in processes:
+            os.kill(process.pid, signal.SIGTERM)
+        for process in processes:
+            process.wait(30)
+
+
+@pytest.mark.parametrize(
+    "words, sentence",
+    [
+        (["--server", "a:2888:3888"], "expected ID=HOST:PORT:PORT"),
+        (["--server", "1=a:2888:3888"], "needs --id"),
+        (["--server", "1=a:2888:3888", "--id", "2"], "--id 2 is not the number of any --server"),
+        (["--jars", "nowhere"], "there is no zookeeper*.jar in nowhere"),
+    ],
+)
+def test_wrong_options_of_the_command_are_sentences(tmp_path: Path, words: list[str], sentence: str) -> None:
+    command = [sys.executable, "-m", "barnabas.cli.main", "zookeeper", "start", "--data-dir", str(tmp_path)]
+    done = subprocess.run([*command, *words], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert sentence in done.stderr and done.stderr.count("\n") == 1
