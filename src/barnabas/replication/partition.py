@@ -1,8 +1,8 @@
 """One replica of a partition on this broker: its log, who leads it, and how far it is committed.
 
-The replica set has one member today; the fields are those of a set of three. The high watermark is
-the end of the shortest log in the ISR, and everything that waits hangs on it or on the log's end.
-Owned by the event loop."""
+A leader with followers keeps what it knows about them in `leading` (replication/leading.py), which moves the
+high watermark. A follower's log and high watermark are moved by replication/following/. Whoever waits, waits
+for the high watermark (`committed`) or for the end of the log (`appended`). Owned by the event loop."""
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
@@ -11,6 +11,8 @@ from barnabas.kernels.log_end import PartitionEnd, Permit
 from barnabas.log.log import Log
 from barnabas.metadata.parts import PartitionImage
 from barnabas.records.validation import BatchRules
+from barnabas.replication.leading import Leading
+from barnabas.replication.ports import IsrProposal, Surroundings
 from barnabas.replication.waiters import Waiters
 
 NO_EPOCH = -1
@@ -35,7 +37,9 @@ class Partition(PartitionEnd):
     committed: Waiters
     appended: Waiters
 
-    def __init__(self, topic_partition: TopicPartition, topic_id: Uuid, log: Log, broker_id: int) -> None:
+    def __init__(
+        self, topic_partition: TopicPartition, topic_id: Uuid, log: Log, surroundings: Surroundings
+    ) -> None:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.log = log
@@ -44,18 +48,23 @@ class Partition(PartitionEnd):
         self.rules = BatchRules.of(log.config)
         self.leader = NO_LEADER
         self.leader_epoch = NO_EPOCH
+        self.partition_epoch = NO_EPOCH
         self.replicas: tuple[int, ...] = ()
         self.isr: tuple[int, ...] = ()
+        self.adding: tuple[int, ...] = ()
+        self.removing: tuple[int, ...] = ()
+        # None if this broker does not lead the partition, or has the only replica.
+        self.leading: Leading | None = None
         self.committed = Waiters()
         self.appended = Waiters()
-        self._broker_id = broker_id
-        self._alone = (broker_id,)
+        self._surroundings = surroundings
+        self._alone = (surroundings.broker_id,)
         self._permit: Permit | None = None
         log.when_offline = self.withdraw_permits
 
     @property
     def is_leader(self) -> bool:
-        return self.leader == self._broker_id
+        return self.leader == self._alone[0]
 
     @property
     def last_stable_offset(self) -> int:
@@ -78,36 +87,97 @@ class Partition(PartitionEnd):
             self._permit = None
 
     def follow(self, image: PartitionImage) -> None:
-        """Take the leader, epoch and ISR of the newest metadata."""
+        """Take the leader, epochs, replicas and ISR of the newest metadata."""
+        if image.partition_epoch < self.partition_epoch and image.leader_epoch <= self.leader_epoch:
+            # The controller's answer to a proposal was here before the metadata.
+            return
         self.withdraw_permits()
         was_leader, old_epoch = self.is_leader, self.leader_epoch
         self.replicas, self.isr = image.replicas, image.isr
-        self.is_alone = image.isr == self._alone
+        self.adding, self.removing = image.adding_replicas, image.removing_replicas
         self.leader, self.leader_epoch = image.leader, image.leader_epoch
+        self.partition_epoch = image.partition_epoch
         if (was_leader, old_epoch) != (self.is_leader, self.leader_epoch):
             # Before the high watermark moves: nothing that was awaited under the old epoch counts as reached.
             self.end_waiting()
+            self.leading = None
         if self.is_leader:
-            if self.leader_epoch > old_epoch:
-                self.log.leader_epochs.assign(self.leader_epoch, self.log.log_end_offset)
+            self._lead(old_epoch)
+        else:
+            self.is_alone = False
+
+    def _lead(self, old_epoch: int) -> None:
+        if self.leader_epoch > old_epoch:
+            self.log.leader_epochs.assign(self.leader_epoch, self.log.log_end_offset)
+        if self.replicas == self._alone:
+            self.leading = None
+            self.is_alone = self.isr == self._alone
             self.wake_after_append()
+            return
+        if self.leading is None:
+            self.leading = Leading(self, self._surroundings)
+        self.leading.take_metadata()
+
+    # ---- the leader's side of replication: see leading.py
+
+    def record_fetch(self, replica_id: int, broker_epoch: int, offset: int, log_start_offset: int) -> None:
+        """A follower has fetched from `offset` under the current leader epoch: it has everything below."""
+        if self.leading is None:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self.leading.record_fetch(replica_id, broker_epoch, offset, log_start_offset)
+
+    def isr_accepted(self, proposal: IsrProposal, isr: tuple[int, ...], partition_epoch: int) -> None:
+        """The controller's answer to a proposal, unless the metadata has overtaken it."""
+        leading = self.leading
+        if leading is None or not leading.accepted(proposal) or partition_epoch < self.partition_epoch:
+            return
+        self.withdraw_permits()
+        self.isr, self.partition_epoch = isr, partition_epoch
+        leading.take_metadata()
+
+    def isr_refused(self, proposal: IsrProposal, code: ErrorCode) -> None:
+        if self.leading is not None:
+            self.leading.refused(proposal, code)
+
+    def set_alone(self, is_alone: bool) -> None:
+        """Whether what is appended is committed at once, which permits tell the short ways."""
+        if is_alone != self.is_alone:
+            self.is_alone = is_alone
+            self.withdraw_permits()
+
+    # ---- both sides
+
+    def raise_high_watermark(self, offset: int) -> None:
+        """Move the high watermark up to `offset`, but not above the end of the log, and wake those who wait
+        for it. It never moves back here: only a truncation lowers it."""
+        offset = min(offset, self.log.log_end_offset)
+        if offset > self.log.high_watermark:
+            self.log.update_high_watermark(offset)
+            self.committed.advance(offset)
 
     def update_config(self, config: TopicConfig) -> None:
         self.withdraw_permits()
         self.log.update_config(config)
         self.rules = BatchRules.of(config)
+        if self.leading is not None:
+            # min.insync.replicas may have changed.
+            self.leading.update_high_watermark(self._surroundings.clock.monotonic())
 
     def let_go(self) -> None:
         """The partition is not served here any more."""
         self.leader = NO_LEADER
+        self.is_alone = False
         self.log.when_offline = None
         self.withdraw_permits()
         self.end_waiting()
+        self.leading = None
 
     def end_waiting(self) -> None:
         """Wake all who wait for an offset and have not got it."""
         self.committed.end_all()
         self.appended.end_all()
+        if self.leading is not None:
+            self.leading.deleted.end_all()
 
     # ---- rules that the gate applies
 

@@ -12,8 +12,9 @@ from barnabas.ids import TopicPartition
 from barnabas.log.manager import LogManager
 from barnabas.metadata.difference import Difference
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.parts import TOPIC_RESOURCE, TopicImage
-from barnabas.replication.partition import Partition
+from barnabas.metadata.parts import TOPIC_RESOURCE, PartitionImage, TopicImage
+from barnabas.replication.partition import NO_LEADER, Partition
+from barnabas.replication.ports import Followers, NoFollowers, Surroundings
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -30,12 +31,21 @@ class PartitionsFailed(Exception):
 
 
 class Replicas:
-    """`config_of(topic, image)` gives a topic's settings under the image's dynamic configs."""
+    """`config_of(topic, image)` gives a topic's settings under the image's dynamic configs. `surroundings`
+    and `followers` are needed only where there are other brokers; `living_epoch` is set here."""
 
     def __init__(
-        self, broker_id: int, logs: LogManager, config_of: Callable[[str, MetadataImage], TopicConfig]
+        self,
+        broker_id: int,
+        logs: LogManager,
+        config_of: Callable[[str, MetadataImage], TopicConfig],
+        surroundings: Surroundings | None = None,
+        followers: Followers | None = None,
     ) -> None:
         self._broker_id = broker_id
+        self.surroundings = surroundings or Surroundings(broker_id)
+        self.surroundings.living_epoch = self._living_epoch
+        self._followers: Followers = followers or NoFollowers()
         self._logs = logs
         self._config_of = config_of
         self._partitions: dict[tuple[str, int], Partition] = {}
@@ -77,17 +87,10 @@ class Replicas:
         A change with very many new or deleted logs goes on in later turns of the loop: see settled_after."""
         self._image = image
         self._configs.clear()
-        defects = 0
         for topic in difference.topics_deleted:
             for index in range(len(topic.partitions)):
                 self._let_go(topic, index)
-        for topic, index in _placements(difference):
-            if self._broker_id not in topic.partitions[index].replicas:
-                self._let_go(topic, index)
-            elif (topic.name, index) in self._partitions:
-                defects += self._fails(self._take, topic, index)
-            else:
-                self._steps.append((self._take_newest, topic, index))
+        defects = self._place(difference)
         if self._task is None:
             defects += self._work(LOGS_AT_ONCE)
             self._logs.sync_changes()
@@ -96,8 +99,30 @@ class Replicas:
                 self._task = asyncio.get_running_loop().create_task(self._work_in_turns())
         for topic, index in self._reconfigured(image, difference):
             defects += self._fails(self._update_config, topic, index)
+        if difference.brokers_changed:
+            self.check_in_sync()
         if defects:
             raise PartitionsFailed(f"{defects} partition(s) could not take the change; the log says why")
+
+    def _place(self, difference: Difference) -> int:
+        """Take changed partitions, plan to open new ones and to delete those that moved away. Returns how
+        many failed because of a defect."""
+        defects = 0
+        for topic, index in _placements(difference):
+            if self._broker_id not in topic.partitions[index].replicas:
+                self._let_go(topic, index)
+            elif (topic.name, index) in self._partitions:
+                defects += self._fails(self._take, topic, index)
+            else:
+                self._steps.append((self._take_newest, topic, index))
+        return defects
+
+    def check_in_sync(self) -> None:
+        """Let the leaders here look at their followers: some may be too slow, or not live any more. Called
+        when brokers changed, and every half of replica.lag.time.max.ms."""
+        for partition in list(self._partitions.values()):
+            if partition.leading is not None:
+                partition.leading.shrink()
 
     async def settled_after(self, work: Awaitable[Result]) -> Result:
         """The result of `work`, after all partitions have followed the metadata that it changed."""
@@ -165,7 +190,23 @@ class Replicas:
             partition = self._open(topic, index, config)
         elif partition.log.config != config:
             partition.update_config(config)
-        partition.follow(topic.partitions[index])
+        self._follow(partition, topic.partitions[index])
+
+    def _follow(self, partition: Partition, image: PartitionImage) -> None:
+        """Lead the partition, or follow its leader."""
+        old = (partition.leader, partition.leader_epoch)
+        if image.leader in (self._broker_id, NO_LEADER):
+            # Before this broker leads: nothing of an older leader may come into the log any more.
+            self._followers.let_go(partition)
+            partition.follow(image)
+            return
+        partition.follow(image)
+        if old != (partition.leader, partition.leader_epoch):
+            self._followers.follow(partition)
+
+    def _living_epoch(self, broker_id: int) -> int | None:
+        broker = self._image.brokers.get(broker_id) if self._image is not None else None
+        return None if broker is None or broker.fenced else broker.epoch
 
     def _open(self, topic: TopicImage, index: int, config: TopicConfig) -> Partition:
         topic_partition = TopicPartition(topic.name, index)
@@ -174,7 +215,7 @@ class Replicas:
             # Left by a topic of this name that was deleted just before a crash.
             self._logs.delete(topic_partition)
         log = self._logs.get_or_create(topic_partition, topic.id, config)
-        partition = Partition(topic_partition, topic.id, log, self._broker_id)
+        partition = Partition(topic_partition, topic.id, log, self.surroundings)
         self._partitions[topic.name, index] = partition
         return partition
 
@@ -220,6 +261,7 @@ class Replicas:
         """Stop serving the partition; its log stays."""
         partition = self._partitions.pop((topic, index), None)
         if partition is not None:
+            self._followers.let_go(partition)
             partition.let_go()
 
     def _why_absent(self, topic: str, index: int) -> KafkaError:
