@@ -1,0 +1,153 @@
+"""A ZooKeeper and several brokers as processes on this machine, for `barnabas cluster start` and tests."""
+
+import shutil
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from barnabas.client import Admin
+from barnabas.client.errors import KafkaError
+from barnabas.testing.broker_process import BrokerProcess
+from barnabas.testing.zookeeper import ZooKeeper
+
+JOIN_SECONDS_MAX = 60.0
+POLL_SECONDS = 0.02
+DESCRIBE_SECONDS_MAX = 5.0
+
+
+def replication_settings(brokers: int) -> dict[str, str]:
+    """Three copies of everything if there are three brokers, and writes to two of them before an
+    acknowledgement, so that the loss of one broker is neither a loss of records nor the end of writing."""
+    factor, in_sync_min = str(min(brokers, 3)), str(min(brokers - 1, 2) or 1)
+    return {
+        "default.replication.factor": factor,
+        "min.insync.replicas": in_sync_min,
+        "offsets.topic.replication.factor": factor,
+        "transaction.state.log.replication.factor": factor,
+        "transaction.state.log.min.isr": in_sync_min,
+    }
+
+
+class LocalCluster:
+    """Brokers 1 to `brokers` below `data_dir`. With a `port`, they take it and the ports after it; with 0,
+    free ports. `broker_overrides` has settings that only one broker has. Without the address of a
+    `zookeeper`, one is started, and stopped with the brokers."""
+
+    def __init__(
+        self,
+        brokers: int,
+        data_dir: Path,
+        port: int = 0,
+        zookeeper: str | None = None,
+        overrides: Mapping[str, str] | None = None,
+        *,
+        broker_overrides: Mapping[int, Mapping[str, str]] | None = None,
+    ) -> None:
+        if brokers < 1:
+            raise ValueError(f"a cluster needs at least one broker, not {brokers}")
+        self.data_dir = data_dir
+        self.zookeeper = None if zookeeper is not None else ZooKeeper(data_dir=data_dir / "zookeeper")
+        self._given_zookeeper = zookeeper
+        self._overrides = {**replication_settings(brokers), **(overrides or {})}
+        self._broker_overrides = dict(broker_overrides or {})
+        self._ports = {id_: port and port + id_ - 1 for id_ in range(1, brokers + 1)}
+        self.brokers: dict[int, BrokerProcess] = {}
+
+    @property
+    def zookeeper_connect(self) -> str:
+        """The value of zookeeper.connect of all brokers."""
+        if self._given_zookeeper is not None:
+            return self._given_zookeeper
+        assert self.zookeeper is not None
+        return self.zookeeper.connect
+
+    @property
+    def bootstrap(self) -> str:
+        """The addresses of all brokers, for `bootstrap.servers`."""
+        return ",".join(broker.address for broker in self.brokers.values())
+
+    def start(self) -> None:
+        """Return when every broker knows all others. After a failure nothing is left running."""
+        with ExitStack() as undo:
+            undo.callback(self.kill_all)
+            self.data_dir.mkdir(parents=True, exist_ok=True)
+            if self.zookeeper is not None:
+                self.zookeeper.start()
+            for id_, port in self._ports.items():
+                self.brokers[id_] = self._broker_process(id_, port)
+            # Side by side: start all of them before waiting for any.
+            for broker in self.brokers.values():
+                broker.start()
+            for broker in self.brokers.values():
+                broker.wait_until_ready()
+            for broker in self.brokers.values():
+                self.wait_until_joined(broker)
+            undo.pop_all()
+
+    def _broker_process(self, id_: int, port: int) -> BrokerProcess:
+        own = self._broker_overrides.get(id_, {})
+        settings = {"zookeeper.connect": self.zookeeper_connect, **self._overrides, **own}
+        data_dir = self.data_dir / f"broker-{id_}"
+        return BrokerProcess(id_, data_dir, settings, self.data_dir / f"broker-{id_}.log", port)
+
+    def wait_until_joined(self, broker: BrokerProcess) -> None:
+        """Return when this broker knows all running brokers."""
+        expected = {each.id for each in self.brokers.values() if each.is_running}
+        deadline = time.monotonic() + JOIN_SECONDS_MAX
+        while not expected <= _brokers_known_at(broker.address):
+            if time.monotonic() > deadline:
+                raise RuntimeError(
+                    f"broker {broker.id} does not know all brokers {sorted(expected)} after "
+                    f"{JOIN_SECONDS_MAX:.0f} s:\n{broker.output_tail()}"
+                )
+            time.sleep(POLL_SECONDS)
+
+    def stop(self) -> None:
+        """Shut the brokers down cleanly, one after the other, then ZooKeeper. Each broker moves its
+        leaderships to those that are left."""
+        with ExitStack() as steps:
+            # The last step runs first, and a failure of one does not skip the others.
+            if self.zookeeper is not None:
+                steps.callback(self.zookeeper.stop)
+            for broker in reversed(self.brokers.values()):
+                steps.callback(broker.stop)
+
+    def kill_all(self) -> None:
+        """End all processes at once."""
+        with ExitStack() as steps:
+            if self.zookeeper is not None:
+                steps.callback(self.zookeeper.stop)
+            for broker in self.brokers.values():
+                steps.callback(broker.kill)
+
+    def remove_data(self) -> None:
+        shutil.rmtree(self.data_dir, ignore_errors=True)
+
+    def description(self) -> dict[str, object]:
+        """How to reach and restart each process, for the ready file of `barnabas cluster start`."""
+        pid = None if self.zookeeper is None else self.zookeeper.pid
+        return {
+            "bootstrap": self.bootstrap,
+            "zookeeper": {"connect": self.zookeeper_connect, "pid": pid},
+            "brokers": [
+                {
+                    "id": broker.id,
+                    "port": broker.port,
+                    "pid": broker.pid,
+                    "data_dir": str(broker.data_dir),
+                    "command": broker.command,
+                }
+                for broker in self.brokers.values()
+            ],
+        }
+
+
+def _brokers_known_at(address: str) -> set[int]:
+    """The brokers that the broker at this address knows; none while it knows no controller."""
+    # A new client each time: after its first answer a client may ask another broker.
+    with suppress(KafkaError), Admin(bootstrap_servers=address) as admin:
+        cluster = admin.describe_cluster(timeout=DESCRIBE_SECONDS_MAX)
+        if cluster.controller is not None:
+            return {node.id for node in cluster.nodes}
+    return set()
