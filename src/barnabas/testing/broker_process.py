@@ -116,6 +116,8 @@ class BrokerProcess:
     def pause(self) -> None:
         """Stop the process in the middle of whatever it does (SIGSTOP), until resume()."""
         os.kill(self.pid, signal.SIGSTOP)
+        # The signal works a moment later. The result is left for Popen to collect (WNOWAIT).
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         self._is_paused = True
 
     def resume(self) -> None:

@@ -57,7 +57,8 @@ class ZooKeeper:
         settings = ServerSettings(port, self.data_dir, tick_ms=self._tick_ms, sync_writes=False)
         command = server_command(settings, self._jars)
         with (self.data_dir / "server.log").open("ab") as output:
-            self._process = subprocess.Popen(command, stdout=output, stderr=output)
+            # A process group of its own: Ctrl-C on a terminal stops brokers first, then ZooKeeper.
+            self._process = subprocess.Popen(command, stdout=output, stderr=output, process_group=0)
         self.port = port
         self._wait_until_ready(self._process)
         return self

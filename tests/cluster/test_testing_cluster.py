@@ -1,0 +1,85 @@
+"""barnabas.testing.Cluster: what it starts, what it ends, and what it shows when a test fails."""
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.client.admin import NewTopic
+from barnabas.testing import Cluster
+
+pytest_plugins = ["pytester"]
+
+
+def is_alive(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+def test_a_broker_is_stopped_killed_paused_and_restarted_with_its_port_and_data() -> None:
+    with Cluster(brokers=1) as cluster:
+        broker = cluster.brokers[1]
+        first_pid, port, directory = broker.pid, broker.port, broker.data_dir
+        assert cluster.bootstrap == f"127.0.0.1:{port}"
+        assert cluster.controller() == 1
+        with cluster.admin() as admin:
+            admin.create_topics([NewTopic("orders", 1)])
+        cluster.wait_until_in_sync("orders")
+        cluster.kill(1)
+        assert not is_alive(first_pid)
+        cluster.restart(1)
+        cluster.pause(1)
+        assert "T" in Path(f"/proc/{broker.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        cluster.resume(1)
+        cluster.stop(1)
+        cluster.restart(1)
+        assert (broker.port, cluster.leader_of(("orders", 0))) == (port, 1)
+        last_pid = broker.pid
+    assert not is_alive(last_pid)
+    assert not directory.exists()
+
+
+def test_data_in_a_given_directory_stays_and_the_brokers_are_shut_down_cleanly(tmp_path: Path) -> None:
+    with Cluster(brokers=1, data_dir=tmp_path) as cluster:
+        data_dir = cluster.brokers[1].data_dir
+    assert (data_dir / ".kafka_cleanshutdown").exists()
+
+
+def test_a_paused_cluster_is_ended_too() -> None:
+    with Cluster(brokers=1) as cluster:
+        pid = cluster.brokers[1].pid
+        cluster.pause(1)
+    assert not is_alive(pid)
+
+
+def test_a_broker_that_does_not_start_is_shown_with_its_output_and_nothing_stays() -> None:
+    cluster = Cluster(brokers=1, overrides={"num.partitions": "none"})
+    with pytest.raises(RuntimeError, match=r"broker 1 did not start \(exit 1\):\n(.*\n)*.*num\.partitions"):
+        cluster.__enter__()
+    assert not cluster.brokers[1].data_dir.exists()
+    with pytest.raises(RuntimeError, match="not running"):
+        _ = cluster.brokers[1].pid
+
+
+def test_racks_and_brokers_must_be_as_many() -> None:
+    with pytest.raises(ValueError, match="each of the 3 brokers, not 2"):
+        Cluster(brokers=3, racks=["a", "b"])
+    with pytest.raises(ValueError, match="at least one broker"):
+        Cluster(brokers=0)
+
+
+def test_the_report_of_a_failed_test_has_the_output_of_the_brokers(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        from barnabas.testing import Cluster
+
+        @pytest.fixture(scope="module")
+        def cluster():
+            with Cluster(brokers=1) as cluster:
+                yield cluster
+
+        def test_that_fails(cluster):
+            assert cluster.controller() == 7
+        """
+    )
+    result = pytester.runpytest_subprocess("-p", "no:randomly")
+    result.stdout.fnmatch_lines(["*Output of broker 1*", "*ready on*"])
