@@ -27,7 +27,8 @@ cdef class SegmentEnd:
     cdef public long long index_interval
     cdef public long long _bytes_since_index
     cpdef long long append(self, object data, long long last_offset, long long max_timestamp)
-    cdef object _add_entry(self, long long last_offset, long long position)
+    cpdef object write_at_end(self, object data)
+    cpdef object add_entry(self, long long last_offset, long long position)
     cpdef object add_time_entry(self)
     cdef bint _has_room(self, long long size, long long last_offset, long long max_timestamp) noexcept
 

@@ -61,6 +61,24 @@ class SegmentEnd:
         """Write one batch at the end, index it and return its position. If it fails, nothing has changed."""
         position: cython.longlong = self.size
         size: cython.longlong = len(data)
+        self.write_at_end(data)
+        self.size = position + size
+        self.next_offset = last_offset + 1
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
+            self.max_timestamp_offset = last_offset
+        if self._bytes_since_index > self.index_interval:
+            self.add_entry(last_offset, position)
+        self._bytes_since_index += size
+        if position == 0:
+            self._start_roll_timer(max_timestamp)
+        return position
+
+    @cython.ccall
+    def write_at_end(self, data: object) -> object:
+        """Write bytes at the end of the file; the caller counts them. If it fails, nothing has changed."""
+        position: cython.longlong = self.size
+        size: cython.longlong = len(data)
         if self._fd < 0:
             self._open_file()
         try:
@@ -73,20 +91,10 @@ class SegmentEnd:
             raise OSError(
                 errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: {written} of {size} bytes were written"
             )
-        self.size = position + size
-        self.next_offset = last_offset + 1
-        if max_timestamp > self.max_timestamp:
-            self.max_timestamp = max_timestamp
-            self.max_timestamp_offset = last_offset
-        if self._bytes_since_index > self.index_interval:
-            self._add_entry(last_offset, position)
-        self._bytes_since_index += size
-        if position == 0:
-            self._start_roll_timer(max_timestamp)
-        return position
 
-    @cython.cfunc
-    def _add_entry(self, last_offset: cython.longlong, position: cython.longlong) -> object:
+    @cython.ccall
+    def add_entry(self, last_offset: cython.longlong, position: cython.longlong) -> object:
+        """Add the batch at `position` to the indexes; it has the highest timestamp so far or a lower one."""
         if self.index.append(last_offset - self.base_offset, position) >= self.index.entries_max:
             self.size_limit = 0
         self.add_time_entry()
@@ -162,7 +170,7 @@ class LogEnd:
                 )
         segment = self.write_next(batch.data, last, batch.max_timestamp, leader_epoch)
         if is_marker:
-            self._record_marker(batch, marker, first, segment)
+            self.record_marker(batch, marker, first, segment)
         elif has_producer:
             self.producers.record_batch(batch, first)
         if last >= self.flush_at:

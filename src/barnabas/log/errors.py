@@ -10,11 +10,14 @@ class LogDirError(Exception):
 class UnexpectedOffsetError(Exception):
     """A follower was given batches that begin below the end of its log."""
 
-    def __init__(self, first_offset: int, log_end_offset: int) -> None:
+    def __init__(self, first_offset: int, last_offset: int, log_end_offset: int) -> None:
         super().__init__(
-            f"batches from offset {first_offset} do not follow a log that ends at {log_end_offset}"
+            f"a batch with offsets {first_offset} to {last_offset} does not follow a log that ends at "
+            f"{log_end_offset}"
         )
+        # Of the first batch that does not follow.
         self.first_offset = first_offset
+        self.last_offset = last_offset
 
 
 class DamagedIndexError(Exception):

@@ -7,10 +7,8 @@ from pathlib import Path
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.kernels.batches import CheckedBatch
 from barnabas.kernels.log_end import AppendResult
-from barnabas.log import names, reading, retention, timestamps, transactions, truncation
-from barnabas.log.errors import UnexpectedOffsetError
+from barnabas.log import names, reading, replica_append, retention, timestamps, transactions, truncation
 from barnabas.log.flushing import FlushTask
-from barnabas.log.producer_state import aborted_transaction
 from barnabas.log.reading import LogSlice
 from barnabas.log.rebuild import verify
 from barnabas.log.scan import CorruptRange
@@ -18,14 +16,9 @@ from barnabas.log.segment import Segment
 from barnabas.log.state import LogState
 from barnabas.log.timestamps import TimestampOffset
 from barnabas.log.txn_index import AbortedTransaction
-from barnabas.records.batch import (
-    BatchHeader,
-    crc_is_valid,
-    iter_headers,
-)
 from barnabas.records.builder import Marker, read_marker
 
-NO_TIMESTAMP = -1
+LATEST_EPOCH = 2**31 - 1
 
 
 class Log(LogState):
@@ -33,41 +26,10 @@ class Log(LogState):
 
     # -- appending; append_as_leader is in kernels/log_end.py
 
-    def append_as_follower(self, data: memoryview) -> AppendResult:
-        """Write batches with the offsets that the leader gave them; an incomplete batch at the end is
-        skipped."""
-        first = last = -1
-        for position, header in iter_headers(data):
-            if not crc_is_valid(data, position, header.size):
-                raise KafkaError(
-                    ErrorCode.CORRUPT_MESSAGE, f"the batch at offset {header.base_offset} is corrupt"
-                )
-            if header.base_offset < self.log_end_offset:
-                raise UnexpectedOffsetError(header.base_offset, self.log_end_offset)
-            self._append_replica(data[position : position + header.size], header)
-            first = header.base_offset if first < 0 else first
-            last = header.last_offset
-        return AppendResult(first, last, NO_TIMESTAMP, self.log_start_offset, False)
-
-    def _append_replica(self, data: memoryview, header: BatchHeader) -> None:
-        first, last = header.base_offset, header.last_offset
-        try:
-            if header.leader_epoch > self.leader_epochs.latest:
-                self.leader_epochs.assign(header.leader_epoch, first)
-            segment = self.segments[-1]
-            if self.offline or segment.roll_due(header.size, last, header.max_timestamp, self.clock.now_ms()):
-                segment = self._make_room(header.size, first, last, header.max_timestamp)
-            segment.append(data, last, header.max_timestamp)
-        except OSError as problem:
-            raise self.storage_error(problem) from problem
-        self.log_end_offset = last + 1
-        if header.producer_id >= 0:
-            if header.is_control:
-                self._record_marker(header, read_marker(data) if header.count else None, first, segment)
-            else:
-                self.producers.record_batch(header, first)
-        if last >= self.flush_at:
-            self.flush()
+    def append_as_follower(self, data: memoryview, leader_epoch: int = LATEST_EPOCH) -> AppendResult:
+        """Write batches of a Fetch answer with the offsets and epochs that the leader gave them. Skips an
+        incomplete batch at the end, and batches of epochs after `leader_epoch`, the leader's."""
+        return replica_append.append_as_follower(self, data, leader_epoch)
 
     def _make_room(self, size: int, first: int, last: int, max_timestamp: int) -> Segment:
         """The segment to append to: a new one if the active one is full or too old."""
@@ -89,13 +51,6 @@ class Log(LogState):
         if marker is not None:
             self.producers.check_marker(batch, marker)
         return marker
-
-    def _record_marker(
-        self, batch: CheckedBatch | BatchHeader, marker: Marker | None, offset: int, segment: Segment
-    ) -> None:
-        completed = self.producers.record_marker(batch, marker, offset) if marker else None
-        if completed is not None and completed[0].aborted:
-            segment.txn_index.append(aborted_transaction(*completed))
 
     # -- reading
 

@@ -8,11 +8,13 @@ from pathlib import Path
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import KafkaError
+from barnabas.kernels.replica_batches import fitting_run
 from barnabas.log import names
 from barnabas.log.disk import Disk, Readers, replace_by_prefix
 from barnabas.log.errors import DamagedIndexError, TornWriteError
 from barnabas.log.scan import CorruptRange
 from barnabas.log.stored_segment import LONG_MAX, StoredSegment
+from barnabas.records.batch import read_header
 
 RELATIVE_OFFSET_MAX = 2**31 - 1
 # A limit below every timestamp: each append then makes the exact check of roll_due().
@@ -116,7 +118,40 @@ class Segment(StoredSegment):
         self.time_index.write_pending()
         self.txn_index.write_pending()
 
-    # -- appending: kernels/log_end.py calls these
+    # -- appending
+
+    def append_run(self, data: memoryview, start: int, end: int) -> tuple[int, int]:
+        """Write the checked batches in data[start:end] that fit, in one write; the first must fit. Returns
+        where they end in `data`, and their last offset. If it fails, nothing has changed."""
+        if self.size == 0:
+            self._start_roll_timer(read_header(data, start).max_timestamp)
+        stop, last_offset, max_timestamp, max_timestamp_offset, since_index, entries = fitting_run(
+            data,
+            start,
+            end,
+            self.size,
+            self.size_limit,
+            self.offset_limit,
+            self.timestamp_limit,
+            self.index_interval,
+            self._bytes_since_index,
+            min(
+                self.index.entries_max - len(self.index),
+                self.time_index.entries_max - 1 - len(self.time_index),
+            ),
+            self.max_timestamp,
+            self.max_timestamp_offset,
+        )
+        self.write_at_end(data[start:stop])
+        self.size += stop - start
+        self.next_offset = last_offset + 1
+        for entry_offset, position, self.max_timestamp, self.max_timestamp_offset in entries:
+            self.add_entry(entry_offset, position)
+        self.max_timestamp, self.max_timestamp_offset = max_timestamp, max_timestamp_offset
+        self._bytes_since_index = since_index
+        return stop, last_offset
+
+    # -- kernels/log_end.py calls these
 
     def _cut_back(self, size: int) -> None:
         try:

@@ -23,11 +23,13 @@ from barnabas.log.checkpoints import write_checkpoint
 from barnabas.log.disk import Disk
 from barnabas.log.flushing import FlushTask, NotBegunError
 from barnabas.log.leader_epochs import EpochEntry, LeaderEpochs
-from barnabas.log.producer_state import ProducerState
+from barnabas.log.producer_state import ProducerState, aborted_transaction
+from barnabas.log.producers import ProducerFields
 from barnabas.log.scan import CorruptRange
 from barnabas.log.segment import Segment
 from barnabas.log.stored_segment import LONG_MAX
 from barnabas.log.trash import Trash
+from barnabas.records.builder import Marker
 
 logger = logging.getLogger(__name__)
 
@@ -130,6 +132,16 @@ class LogState(LogEnd):
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEntry:
         return self.leader_epochs.end_offset_for(epoch, self.log_end_offset)
+
+    # -- transactions
+
+    def record_marker(
+        self, batch: ProducerFields, marker: Marker | None, offset: int, segment: Segment
+    ) -> None:
+        """A control batch was appended; `marker` is None if it ends no transaction."""
+        completed = self.producers.record_marker(batch, marker, offset) if marker else None
+        if completed is not None and completed[0].aborted:
+            segment.txn_index.append(aborted_transaction(*completed))
 
     # -- settings
 

@@ -140,7 +140,7 @@ def new_log(kernel: Any) -> Any:
         def _checked_marker(self, batch: CheckedBatch) -> str:
             return "a marker"
 
-        def _record_marker(self, batch: CheckedBatch, marker: str, offset: int, segment: Any) -> None:
+        def record_marker(self, batch: CheckedBatch, marker: str, offset: int, segment: Any) -> None:
             self.markers.append((marker, offset))
 
     return Log()
