@@ -10,6 +10,7 @@ with ScriptedPeer(answer) as peer:
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self, TypeAlias, cast
@@ -20,6 +21,7 @@ from barnabas.wire.message import Message
 from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 
 _SIZE = struct.Struct(">i")
+WAIT_SECONDS_MAX = 20.0
 
 # A message is the answer; bytes are sent as they are; CLOSE closes the connection, SILENCE leaves it open.
 CLOSE = "close"
@@ -71,6 +73,13 @@ class ScriptedPeer:
         self.disconnect_all()
         for thread in self._threads:
             thread.join(5)
+
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        """Wait until the condition is true; for asyncio: `await asyncio.to_thread(peer.wait_until, ...)`."""
+        end = time.monotonic() + WAIT_SECONDS_MAX
+        while not condition():
+            assert time.monotonic() < end, "the peer waited in vain"
+            time.sleep(0.005)
 
     def disconnect_all(self) -> None:
         """Close every connection, as a broker that goes away does."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from barnabas.broker.apis import ROWS
 from barnabas.broker.call import Api
 from barnabas.broker.cleaning import CleanerDriver
+from barnabas.broker.controller_channel import ControllerChannel
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.dynamic_settings import TAKERS
 from barnabas.broker.fetch_sessions import FetchSessions
@@ -21,6 +22,7 @@ from barnabas.broker.group_coordinator import GroupCoordinator
 from barnabas.broker.housekeeping import Housekeeping
 from barnabas.broker.metadata_followers import MetadataFollowers
 from barnabas.broker.metrics.server import MetricsServer
+from barnabas.broker.peers import Peers, peer_settings
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.server import Server
 from barnabas.broker.strays import adopt_strays, set_strays_aside
@@ -57,6 +59,7 @@ class Broker:
     rows: Mapping[int, Api] = ROWS
     # Created by `start`.
     metadata: MetadataNode
+    peers: Peers
     logs: LogManager
     replicas: Replicas
     gate: Gate
@@ -79,6 +82,7 @@ class Broker:
             self.clock, config["max.incremental.fetch.session.cache.slots"], FETCH_SESSION_SECONDS_MIN
         )
         self.endpoints: list[Listener] = []
+        self.controller_channel = ControllerChannel(self)
         self.metrics_port: int | None = None
         self._metrics = MetricsServer(self)
         self._housekeeping: Housekeeping | None = None
@@ -128,6 +132,8 @@ class Broker:
             self.logs.shutdown(self.metadata.broker_epoch)
         if hasattr(self, "followers"):
             self.followers.close()
+        if hasattr(self, "peers"):
+            await self.peers.close()
         if hasattr(self, "metadata"):
             await self.metadata.close()
         logger.info("stopped")
@@ -169,6 +175,8 @@ class Broker:
         except BaseException:
             await store.close()
             raise
+        listener_name = self.config.inter_broker_listener.name
+        self.peers = Peers(lambda: self.image, listener_name, peer_settings(self.config))
         self._take_settings()
         self.server.reconfigure(self.config)
         await self.server.listen_on(self.config.listeners)
@@ -223,6 +231,7 @@ class Broker:
         followers.add("the broker's settings", partial(self._if_settings_changed, Broker._take_settings))
         for component, take in TAKERS.items():
             followers.add(component.value, partial(self._if_settings_changed, take))
+        followers.add("the peers", lambda image, _: self.peers.follow(image))
         followers.add("the cleaned offsets", self._follow_deleted_topics)
         followers.add("the partitions", self.replicas.follow)
         followers.add("the group coordinator", lambda image, _: self.groups.follow(image))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
 from time import monotonic
-from types import CoroutineType
+from types import CoroutineType, GeneratorType
 from typing import Any, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -72,6 +72,13 @@ async def run_in_turns(work: Work[Result]) -> Result:
     if isinstance(result, CoroutineType):
         result = await result
     return result  # type: ignore[no-any-return]
+
+
+async def completed(answer: Any) -> Any:
+    """What a handler answers in the end, whatever form its answer has."""
+    if isinstance(answer, GeneratorType):
+        answer = in_turns(answer)
+    return await answer if hasattr(answer, "__await__") else answer
 
 
 def in_slices(function: Callable[[int, int], None], count: int) -> Work[None]:

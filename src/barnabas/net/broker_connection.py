@@ -41,6 +41,7 @@ class ConnectionSettings:
     of -1 means the size that the system chooses, an idle time of -1 means that they are never closed."""
 
     client_id: str | None = None
+    software_name: str = SOFTWARE_NAME
     request_seconds: float = 30.0
     idle_seconds: float = -1.0
     connect_seconds: float = 10.0
@@ -264,7 +265,7 @@ class BrokerConnection(FrameReader):
     async def _ask_versions(self, version: int) -> ApiVersionsResponse:
         self.versions = {API_VERSIONS_KEY: VersionRange(version, version)}
         request = ApiVersionsRequest(
-            client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION
+            client_software_name=self._settings.software_name, client_software_version=SOFTWARE_VERSION
         )
         return cast(ApiVersionsResponse, await self.send(API_VERSIONS_KEY, request))
 

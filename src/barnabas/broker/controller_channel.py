@@ -1,0 +1,120 @@
+"""Requests of this broker to the controller, whichever broker that is.
+
+    answer = await broker.controller_channel.send(ALTER_PARTITION, request, within_seconds=30)
+
+If this broker is the controller, its own handler answers. Otherwise the request goes to the controller that
+the image names, over the control connection of that peer. An attempt is repeated when there is no controller,
+when it is not the controller any more, and when the connection breaks; the change may have been made in that
+case, so callers must accept the answer to a repeated request (TOPIC_ALREADY_EXISTS). An attempt also ends
+when the image names a new controller, so that a controller that hangs delays nobody longer than its session.
+Only for the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, cast
+
+from barnabas.broker.call import Call
+from barnabas.broker.peers import CONTROL
+from barnabas.broker.turns import completed
+from barnabas.errors import DisconnectedError, ErrorCode, KafkaError, KafkaTimeoutError
+from barnabas.net.connections import Backoff
+from barnabas.wire.codec import RequestHeader
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.metadata.image import MetadataImage
+    from barnabas.net.connection import Connection
+    from barnabas.wire.message import Message
+
+RETRY_SECONDS = 0.05
+RETRY_SECONDS_MAX = 1.0
+NO_CONTROLLER = -1
+# Errors after which another controller, or the same one a little later, may answer.
+_RETRIED = (
+    ErrorCode.NOT_CONTROLLER,
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.BROKER_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT,
+)
+
+
+class _ControllerChanged(Exception):
+    """The image names another controller than the one that was asked."""
+
+
+class _NoConnection:
+    """Takes the place of the connection in a call that this broker makes itself."""
+
+    peer_host = ""
+    peer_port = 0
+
+
+class ControllerChannel:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._backoff = Backoff(RETRY_SECONDS, RETRY_SECONDS_MAX)
+
+    async def send(self, api_key: int, message: Message, *, within_seconds: float) -> Any:
+        """The controller's answer. REQUEST_TIMED_OUT (a KafkaTimeoutError that says why) if there is none in
+        time. An error_code in the answer other than NOT_CONTROLLER is left to the caller."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + within_seconds
+        failures = 0
+        reason = "there is no controller"
+        while (left := deadline - loop.time()) > 0:
+            asked = self._controller(self._broker.image)
+            try:
+                answer = await self._attempt(api_key, message, left)
+                if getattr(answer, "error_code", ErrorCode.NONE) != ErrorCode.NOT_CONTROLLER:
+                    return answer
+                reason = f"broker {asked[0]} is not the controller any more"
+            except KafkaError as error:
+                if error.code not in _RETRIED:
+                    raise
+                reason = error.message
+            except _ControllerChanged:
+                continue
+            failures += 1
+            await self._pause(min(self._backoff.seconds(failures), deadline - loop.time()), asked)
+        raise KafkaTimeoutError(f"got no answer from the controller within {within_seconds:g} s: {reason}")
+
+    async def _attempt(self, api_key: int, message: Message, seconds: float) -> Any:
+        if self._broker.controller.active:
+            return await self._answer_here(api_key, message)
+        asked = self._controller(self._broker.image)
+        if asked[0] in (NO_CONTROLLER, self._broker.id):
+            raise DisconnectedError("there is no controller")
+        sending = asyncio.ensure_future(
+            self._broker.peers.send(asked[0], api_key, message, purpose=CONTROL, within_seconds=seconds)
+        )
+        changed = asyncio.ensure_future(self._changed(asked))
+        try:
+            await asyncio.wait((sending, changed), return_when=asyncio.FIRST_COMPLETED)
+            if not sending.done():
+                raise _ControllerChanged
+            return sending.result()
+        finally:
+            sending.cancel()
+            changed.cancel()
+
+    async def _answer_here(self, api_key: int, message: Message) -> Any:
+        row = self._broker.rows[api_key]
+        header = RequestHeader(api_key, row.versions[1], 0, f"broker-{self._broker.id}")
+        connection = cast("Connection", _NoConnection())
+        call = Call(self._broker, connection, self._broker.config.inter_broker_listener, header)
+        return await completed(row.handler(call, message))
+
+    async def _pause(self, seconds: float, asked: tuple[int, int]) -> None:
+        """Wait a little, or until the image names another controller."""
+        try:
+            async with asyncio.timeout(max(seconds, 0.0)):
+                await self._changed(asked)
+        except TimeoutError:
+            pass
+
+    async def _changed(self, asked: tuple[int, int]) -> None:
+        await self._broker.metadata.follower.until(lambda image: self._controller(image) != asked)
+
+    def _controller(self, image: MetadataImage) -> tuple[int, int]:
+        return image.controller_id, image.controller_epoch
