@@ -26,13 +26,13 @@ USUAL = (*BROKER_ROWS, *CLIENT_ROWS)
 
 def chosen_rows(text: str) -> list[Row]:
     """Names of rows and groups, separated by commas, in the order of the table."""
-    wanted = [name.strip() for name in text.split(",") if name.strip()]
+    names = [name.strip() for name in text.split(",") if name.strip()]
     groups = {row.group for row in ROWS.values()}
-    for name in wanted:
+    for name in names:
         if name not in ROWS and name not in groups:
             known = f"rows {', '.join(ROWS)}; groups {', '.join(sorted(groups))}"
             raise argparse.ArgumentTypeError(f"there is no row {name}; {known}")
-    return [row for row in ROWS.values() if row.name in wanted or row.group in wanted]
+    return [row for row in ROWS.values() if row.name in names or row.group in names]
 
 
 def arguments() -> argparse.Namespace:
@@ -60,13 +60,13 @@ def arguments() -> argparse.Namespace:
 
 
 def measure(stage: Stage, rows: list[Row], console: Console) -> list[RowResult]:
-    found = []
+    row_results = []
     with progress(console, len(rows)) as (notify, done):
         for row in rows:
-            found.append(run_row(row, stage, notify))
-            failures = [result.failure for result in found[-1].results if result.failure]
+            row_results.append(run_row(row, stage, notify))
+            failures = [result.failure for result in row_results[-1].results if result.failure]
             done(f"{row.name}: {'; '.join(failures) if failures else 'done'}")
-    return found
+    return row_results
 
 
 def main() -> None:

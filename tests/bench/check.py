@@ -1,6 +1,6 @@
 """`python -m tests.bench.check`: what changed between the last two runs by more than their spread.
 
-Where both runs have the peer, the ratio to it is compared, since changes of the machine are in both."""
+If both runs measured the peer, the ratios to the peer are compared: changes of the machine affect both."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from tests.bench.figures import METRICS, Summary
 from tests.bench.goals import KAFKA, OURS
 from tests.bench.results import RowResult, Run, last_two
 
-# One round has no spread, and two may agree by chance: a smaller change than this is not reported.
+# A single round has no spread, and two rounds may agree by chance: smaller changes are not reported.
 SPREAD_MIN = 0.05
 
 
@@ -45,19 +45,22 @@ def moves(before: Run, after: Run) -> Iterator[Move]:
 
 
 def _row_moves(before: RowResult, after: RowResult) -> Iterator[Move]:
-    old, new = before.found, after.found
+    old, new = before.summaries, after.summaries
     for contestant in new:
         for metric in new[contestant]:
             if contestant == KAFKA or metric not in old.get(contestant, {}):
                 continue
-            pairs = [(found[contestant][metric], _peer(found, contestant, metric)) for found in (old, new)]
+            pairs = [
+                (summaries[contestant][metric], _peer(summaries, contestant, metric))
+                for summaries in (old, new)
+            ]
             move = _compared(after.name, contestant, metric, pairs)
             if move and abs(move.change) > move.spread:
                 yield move
 
 
-def _peer(found: dict[str, dict[str, Summary]], contestant: str, metric: str) -> Summary | None:
-    return found.get(KAFKA, {}).get(metric) if contestant == OURS else None
+def _peer(summaries: dict[str, dict[str, Summary]], contestant: str, metric: str) -> Summary | None:
+    return summaries.get(KAFKA, {}).get(metric) if contestant == OURS else None
 
 
 def _compared(

@@ -51,7 +51,7 @@ def _consuming(stage: Stage) -> Iterator[Rounds]:
 
 
 # Clients that return records one by one are compared with each other, and so are clients that return many.
-WANTED = {
+RATIO_GOALS = {
     "ours send": {"kafka-python send": 5.0, "aiokafka send": 5.0, "confluent-kafka produce": 0.5},
     "ours send_batch": {"confluent-kafka produce": 5.0},
     "ours iterate": {"kafka-python iterate": 5.0, "aiokafka iterate": 5.0, "confluent-kafka poll": 1.0},
@@ -67,7 +67,7 @@ WANTED = {
 def _goals(works: Mapping[str, Work]) -> tuple[Goal, ...]:
     return tuple(
         Goal(RATE, factor, other, ours)
-        for ours, others in WANTED.items()
+        for ours, others in RATIO_GOALS.items()
         for other, factor in others.items()
         if ours in works
     )

@@ -1,9 +1,9 @@
 """One Python client at work, in a process of its own.
 
 `python -m tests.bench.clients WORK BOOTSTRAP TOPIC SECONDS` prints the number of records, the seconds they
-took, and those of CPU, all threads of the process included. Producers send values of 100 bytes to one
-partition with acks=all, and batches of up to 1 MB that wait for 5 ms, as librdkafka has it by default; the
-time ends when all is confirmed. Consumers read from the beginning; the time begins with the first record."""
+took, and the CPU seconds of all threads of the process. Producers send values of 100 bytes to one partition
+with acks=all, in batches of up to 1 MB that wait for 5 ms, as librdkafka does by default; the time ends when
+all records are confirmed. Consumers read from the beginning; the time begins with the first record."""
 
 import asyncio
 import contextlib
@@ -38,10 +38,10 @@ class Clock:
 
 
 class Tally:
-    """Counts from the first records on, which start the clock and are not counted themselves.
+    """Counts records. The first ones start the clock and are not counted.
 
-    The CPU is looked at once, when it is enough: the clock of a process with threads is slow, and those who
-    come with a few records at a time would pay for it more than others."""
+    The CPU time is read only once, at the end: reading it is slow in a process with threads, and clients that
+    return few records at a time would pay more for it than others."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -50,7 +50,7 @@ class Tally:
         self._count, self._last_seconds, self._cpu_seconds = 0, 0.0, 0.0
 
     def add(self, count: int) -> bool:
-        """True when it is enough."""
+        """Returns True when the measurement is complete."""
         if count and not self._has_begun:
             self._has_begun, self._clock = True, Clock()
         elif count:
@@ -159,9 +159,9 @@ def kafka_python_send(bootstrap: str, topic: str, seconds: float) -> Outcome:
             producer.send(topic, VALUE)
         return STEP
 
-    found = _produced(some, producer.flush, seconds)
+    outcome = _produced(some, producer.flush, seconds)
     producer.close()
-    return found
+    return outcome
 
 
 def aiokafka_send(bootstrap: str, topic: str, seconds: float) -> Outcome:
@@ -234,7 +234,7 @@ def own_poll_arrow(bootstrap: str, topic: str, seconds: float) -> Outcome:
 
 
 def _by_steps(records: Any) -> Iterator[int]:
-    """One by one, counted in steps: the clock must not cost more than the record."""
+    """Read records one by one and count them in steps: reading the clock must not cost more than a record."""
     count = 0
     for record in records:
         count += record.value is not None
@@ -264,9 +264,9 @@ def confluent_poll(bootstrap: str, topic: str, seconds: float) -> Outcome:
             yield count
 
     consumer = _confluent_consumer(bootstrap, topic)
-    found = _consumed(counts(), seconds)
+    outcome = _consumed(counts(), seconds)
     consumer.close()
-    return found
+    return outcome
 
 
 def confluent_consume(bootstrap: str, topic: str, seconds: float) -> Outcome:
@@ -275,9 +275,9 @@ def confluent_consume(bootstrap: str, topic: str, seconds: float) -> Outcome:
             yield sum(message.value() is not None for message in consumer.consume(10_000, 1.0))
 
     consumer = _confluent_consumer(bootstrap, topic)
-    found = _consumed(counts(), seconds)
+    outcome = _consumed(counts(), seconds)
     consumer.close()
-    return found
+    return outcome
 
 
 def kafka_python_iterate(bootstrap: str, topic: str, seconds: float) -> Outcome:
@@ -287,9 +287,9 @@ def kafka_python_iterate(bootstrap: str, topic: str, seconds: float) -> Outcome:
     partition = TopicPartition(topic, 0)
     consumer.assign([partition])
     consumer.seek_to_beginning(partition)
-    found = _consumed(_by_steps(consumer), seconds)
+    outcome = _consumed(_by_steps(consumer), seconds)
     consumer.close()
-    return found
+    return outcome
 
 
 def _aiokafka(bootstrap: str, topic: str, seconds: float, *, by_many: bool) -> Outcome:
@@ -297,8 +297,8 @@ def _aiokafka(bootstrap: str, topic: str, seconds: float, *, by_many: bool) -> O
 
     async def counts(consumer: AIOKafkaConsumer) -> AsyncIterator[int]:
         while by_many:
-            found = await consumer.getmany(timeout_ms=1000)
-            yield sum(record.value is not None for records in found.values() for record in records)
+            batches = await consumer.getmany(timeout_ms=1000)
+            yield sum(record.value is not None for records in batches.values() for record in records)
         count = 0
         async for record in consumer:
             count += record.value is not None

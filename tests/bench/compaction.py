@@ -1,8 +1,8 @@
-"""A compaction by itself, and one beside the acknowledgements of another topic; run in the driver's process.
+"""Compaction alone, and compaction while another topic gets acknowledgements; run in the driver's process.
 
-A topic is filled with keyed records, each key many times over, under the policy `delete`; then the policy
-becomes `compact`. Beside acknowledgements that come as fast as they can, a cleaner with a low priority gets
-what the processors have left, so its speed is that of the one by itself."""
+A topic with the policy `delete` is filled with keyed records, each key many times. Then the policy becomes
+`compact`. While another connection sends as fast as it can, a cleaner with a low priority gets only the
+remaining processor time: the speed of compaction is measured alone."""
 
 import threading
 import time
@@ -20,7 +20,7 @@ COPIES = 10
 ALONE_COUNT = 3000
 PATIENCE_SECONDS = 300.0
 LOOK_EVERY_SECONDS = 0.1
-# If no file has shrunk for this long, the cleaner, which looks for work every half second, is done.
+# The cleaner looks for work every half second: if no file has shrunk for this long, it is done.
 STILL_SECONDS = 2.0
 
 
@@ -86,7 +86,7 @@ def _fill(target: Target, topic: str, bytes_dirty: int) -> None:
 
 def _await_policy(connection: Connection, dirty: str, directory: Path, bytes_dirty: int) -> float:
     """Seconds from the change of the policy until all is compacted."""
-    # What stays: one copy of each key, and the active segment as it is.
+    # One copy of each key and the whole active segment stay.
     near = bytes_dirty / COPIES * 2 + 2 * segment_bytes(bytes_dirty)
     connection.ask(frames.set_topic_config_request(dirty, "cleanup.policy", "compact"))
     return _await_compacted(directory, near)
@@ -114,5 +114,5 @@ def _size_below(directory: Path) -> int:
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
-    except FileNotFoundError:  # deleted between the listing and the look
+    except FileNotFoundError:  # deleted after it was listed
         return 0

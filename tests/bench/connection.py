@@ -10,7 +10,7 @@ from tests.bench import frames
 
 ANSWER_SECONDS_MAX = 120
 LEADER_SECONDS_MAX = 300.0
-# UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER: it will come.
+# UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER: try again.
 NO_LEADER_YET = (3, 5, 6)
 
 
@@ -55,7 +55,7 @@ class Connection:
         view = memoryview(self.buffer)[:size]
         self._fill(view)
         if int.from_bytes(view[:4], "big") + 4 != size:
-            raise RuntimeError("an answer is of another size than those before: the broker refused")
+            raise RuntimeError("the size of an answer differs from the size before: the broker refused")
         return view
 
     def _fill(self, target: memoryview) -> None:

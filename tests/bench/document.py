@@ -45,9 +45,9 @@ def _markdown(table: Lines) -> str:
 def place(page: str, group: str, content: str) -> str:
     """The page with the group's part replaced."""
     begin, end = f"<!-- begin {group} -->", f"<!-- end {group} -->"
-    before, found, rest = page.partition(begin)
+    before, opened, rest = page.partition(begin)
     _, closed, after = rest.partition(end)
-    if not found or not closed:
+    if not opened or not closed:
         raise ValueError(
             f"docs/performance.md has no place for {group}: write {begin} and {end} where it goes"
         )
@@ -73,7 +73,7 @@ def main() -> None:
     for file in parser.parse_args().files:
         run = load_run(file)
         for number, table in enumerate(tables(run)):
-            # All groups of a run share its pictures; they stand where its first group does.
+            # All groups of a run share its pictures, which are shown with the first group.
             pictures = _copied_pictures(file, table.group) if number == 0 else []
             page = place(page, table.group, section(run, table, pictures))
     PAGE.write_text(page)

@@ -18,7 +18,7 @@ def raise_file_limit() -> None:
 
 class Driver:
     def __init__(self) -> None:
-        # Not forked: a copy of this process would have the locks of its threads and its memory.
+        # Spawned, not forked: a fork would copy the locks of this process's threads and its memory.
         spawning = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(1, mp_context=spawning, initializer=raise_file_limit)
 

@@ -91,7 +91,7 @@ class Summary:
 
     @property
     def spread(self) -> float:
-        """As a part of the middle: 0.1 when the rounds lie within 10 %."""
+        """As a share of the median: 0.1 when the largest and the smallest round differ by 10 %."""
         return (self.most - self.least) / self.middle if self.middle else 0.0
 
 
@@ -101,9 +101,9 @@ def agree(first: float, second: float, within: float = AGREE_WITHIN) -> bool:
 
 
 def percentile(ordered: Sequence[float], part: float) -> float:
-    """The value below which the part of an ordered sequence lies, between neighbours in proportion."""
+    """The value below which this part of an ordered sequence is; interpolated between neighbours."""
     if not ordered:
-        raise ValueError("there is no percentile of nothing")
+        raise ValueError("an empty sequence has no percentile")
     position = part * (len(ordered) - 1)
     below = int(position)
     above = min(below + 1, len(ordered) - 1)
@@ -122,5 +122,5 @@ def latency_sample(seconds: Sequence[float], **others: float) -> Sample:
 
 
 def middle_curve(curves: Sequence[Sequence[float]]) -> list[float]:
-    """Of several rounds' curves, the middle at every part."""
+    """The median of several rounds' curves at every part."""
     return [statistics.median(points) for points in zip(*curves, strict=True)]

@@ -125,7 +125,7 @@ def produce_request(topic: str, partition: int, batch: bytes) -> bytes:
 
 
 def produce_error_position(topic: str) -> int:
-    """Where the error code stands in an answer to produce_request: size, id, tags, topic, partition."""
+    """Where the error code is in an answer to produce_request: after size, id, tags, topic, partition."""
     return 4 + 4 + 1 + 1 + len(compact_string(topic)) + 1 + 4
 
 
@@ -158,14 +158,17 @@ class FetchRequest:
         return size - 1, position
 
 
-def offset_after(records: memoryview, batch_bytes: int, batch_records: int, asked: int) -> int:
-    """The offset after the last whole batch of a fetched slice. All batches are alike, so two looks check it:
-    the first must begin where it was asked for, and the last where the number of those before it says."""
+def offset_after(records: memoryview, batch_bytes: int, batch_records: int, fetch_offset: int) -> int:
+    """The offset after the last whole batch of a fetched slice. All batches have the same size and number of
+    records, so checking two is enough: the first must have the fetched offset, and the last the offset that
+    follows from the number of batches before it."""
     whole = len(records) // batch_bytes
     if not whole:
-        raise RuntimeError(f"a fetch at offset {asked} brought {len(records)} bytes, less than a batch")
+        raise RuntimeError(
+            f"a fetch at offset {fetch_offset} brought {len(records)} bytes, less than a batch"
+        )
     for number in (0, whole - 1):
         (base,) = struct.unpack_from(">q", records, number * batch_bytes)
-        if base != asked + number * batch_records:
-            raise RuntimeError(f"a fetch at offset {asked} has offset {base} in batch {number}")
-    return asked + whole * batch_records
+        if base != fetch_offset + number * batch_records:
+            raise RuntimeError(f"a fetch at offset {fetch_offset} has offset {base} in batch {number}")
+    return fetch_offset + whole * batch_records

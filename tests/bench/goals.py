@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from tests.bench.figures import LOWER, METRICS, Summary
 
 OURS, KAFKA = "barnabas", "kafka"
-Found = Mapping[str, Mapping[str, Summary]]  # contestant, metric
+Summaries = Mapping[str, Mapping[str, Summary]]  # contestant, metric
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """The metric of `contestant` is to be at least (or, where less is better, at most) `factor` times that of
-    `against`; without `against` the figure itself is compared."""
+    """The metric of `contestant` must be at least (or, where less is better, at most) `factor` times that of
+    `against`. Without `against` the goal is a fixed value: `factor` itself."""
 
     metric: str
     factor: float
@@ -51,16 +51,16 @@ class Judgement:
         return f"{self.goal}: {shown}, {'met' if self.met else 'missed'}"
 
 
-def ratio(found: Found, metric: str, contestant: str, against: str) -> float | None:
+def ratio(summaries: Summaries, metric: str, contestant: str, against: str) -> float | None:
     """The figure of `contestant` divided by that of `against`."""
-    mine, other = found.get(contestant, {}).get(metric), found.get(against, {}).get(metric)
+    mine, other = summaries.get(contestant, {}).get(metric), summaries.get(against, {}).get(metric)
     if mine is None or other is None or not other.middle:
         return None
     return mine.middle / other.middle
 
 
-def judge(goal: Goal, found: Found) -> Judgement:
+def judge(goal: Goal, summaries: Summaries) -> Judgement:
     if goal.against is not None:
-        return Judgement(goal, ratio(found, goal.metric, goal.contestant, goal.against))
-    mine = found.get(goal.contestant, {}).get(goal.metric)
+        return Judgement(goal, ratio(summaries, goal.metric, goal.contestant, goal.against))
+    mine = summaries.get(goal.contestant, {}).get(goal.metric)
     return Judgement(goal, None if mine is None else mine.middle / METRICS[goal.metric].scale)

@@ -62,13 +62,13 @@ def _connections(stage: Stage, idle: Peer) -> Iterator[Round]:
 
         def measure() -> Sample:
             counts = _points(stage.size.connections_max)
-            # Several on one connection are read and answered together, which several connections cannot be:
-            # with more than one under way, this and the number of connections change at once. Both are told.
-            found = _grown("connections", [(count, cost(count, 1)) for count in counts])
+            # Several requests on one connection are read and answered together; requests on several
+            # connections cannot be. So the cost is measured with one and with several requests in flight.
+            single = _grown("connections", [(count, cost(count, 1)) for count in counts])
             several = [(count, cost(count, loads.IN_FLIGHT)) for count in counts]
             pipelined = _grown("connections, several under way", several)
-            values = {**found.values, "pipelined_growth": pipelined.values["growth"]}
-            return Sample(values, series={**found.series, **pipelined.series})
+            values = {**single.values, "pipelined_growth": pipelined.values["growth"]}
+            return Sample(values, series={**single.series, **pipelined.series})
 
         yield measure
 
@@ -106,12 +106,12 @@ def _sessions(stage: Stage, idle: Peer) -> Iterator[Round]:
 
     def measure() -> Sample:
         with topic_on(peer, "bench-session", count) as topic:
-            found = stage.driver.run(fetch_changes, peer.target, topic, count, CHANGING, rounds)
+            times = stage.driver.run(fetch_changes, peer.target, topic, count, CHANGING, rounds)
         return Sample(
             {
-                "session_p50_us": _us(found.session_seconds, 0.5),
-                "session_p99_us": _us(found.session_seconds, 0.99),
-                "sessionless_p50_us": _us(found.sessionless_seconds, 0.5),
+                "session_p50_us": _us(times.session_seconds, 0.5),
+                "session_p99_us": _us(times.session_seconds, 0.99),
+                "sessionless_p50_us": _us(times.sessionless_seconds, 0.5),
             }
         )
 
@@ -129,15 +129,15 @@ def _compaction(stage: Stage, idle: Peer) -> Iterator[Round]:
             load = stage.driver.run(compact, peer.target, dirty, peer.partition_directory(dirty), size)
         with topic_on(peer, "bench-dirty", configs=configs) as dirty, topic_on(peer, "bench-clean") as clean:
             directory = peer.partition_directory(dirty)
-            found = stage.driver.run(compact_beside, peer.target, dirty, clean, directory, size)
+            beside = stage.driver.run(compact_beside, peer.target, dirty, clean, directory, size)
         return Sample(
             {
                 "megabytes_per_second": load.megabytes_per_second,
                 "cpu_seconds_per_gigabyte": load.cpu_seconds / (load.bytes / 1e9),
-                "beside_megabytes_per_second": found.bytes_before / 1e6 / max(found.seconds, 0.001),
-                "alone_p99_us": _us(found.alone_seconds, 0.99),
-                "beside_p50_us": _us(found.beside_seconds, 0.5),
-                "beside_p99_us": _us(found.beside_seconds, 0.99),
+                "beside_megabytes_per_second": beside.bytes_before / 1e6 / max(beside.seconds, 0.001),
+                "alone_p99_us": _us(beside.alone_seconds, 0.99),
+                "beside_p50_us": _us(beside.beside_seconds, 0.5),
+                "beside_p99_us": _us(beside.beside_seconds, 0.99),
             }
         )
 
@@ -146,7 +146,7 @@ def _compaction(stage: Stage, idle: Peer) -> Iterator[Round]:
 
 @contextlib.contextmanager
 def _silent(stage: Stage, like: Peer) -> Iterator[Round]:
-    """On a broker of its own: what another one had and gave back would hide what these connections hold."""
+    """On a new broker: memory that a used broker has already freed would hide what these connections hold."""
     count = stage.size.silent_connections
 
     def measure() -> Sample:
@@ -155,15 +155,15 @@ def _silent(stage: Stage, like: Peer) -> Iterator[Round]:
             filled_topic(stage, peer, 4 << 20) as full,
             topic_on(peer, "bench-beside") as other,
         ):
-            found = stage.driver.run(hold_silent, peer.target, full, other, count)
-        held = max(0, found.resident_after - found.resident_before)
+            outcome = stage.driver.run(hold_silent, peer.target, full, other, count)
+        held = max(0, outcome.resident_after - outcome.resident_before)
         return Sample(
             {
                 "held_kilobytes_per_connection": held / 1e3 / count,
-                "resident_megabytes": found.resident_after / 1e6,
-                "alone_p99_us": _us(found.alone_seconds, 0.99),
-                "beside_p50_us": _us(found.beside_seconds, 0.5),
-                "beside_p99_us": _us(found.beside_seconds, 0.99),
+                "resident_megabytes": outcome.resident_after / 1e6,
+                "alone_p99_us": _us(outcome.alone_seconds, 0.99),
+                "beside_p50_us": _us(outcome.beside_seconds, 0.5),
+                "beside_p99_us": _us(outcome.beside_seconds, 0.99),
             }
         )
 

@@ -28,7 +28,7 @@ def _started(peer: Peer, topics: Sequence[str], partitions: int) -> float:
 
 @contextlib.contextmanager
 def _many_partitions(stage: Stage, like: Peer) -> Iterator[Round]:
-    """A record in every partition; clean and killed starts find all of them."""
+    """Every partition has a record, and every partition must answer after a clean start and after a kill."""
     count = stage.size.partitions_on_disk
     share = min(count, TOPIC_PARTITIONS_MAX)
     with stage.disk_peer(like.name) as peer, contextlib.ExitStack() as topics:
@@ -57,8 +57,8 @@ def _many_partitions(stage: Stage, like: Peer) -> Iterator[Round]:
 
 @contextlib.contextmanager
 def _recovery(stage: Stage, like: Peer) -> Iterator[Round]:
-    """One segment that was never flushed has to be read and checked after a kill. What a kill costs besides,
-    as when a controller waits for the session of the dead to end, is taken from a broker that was empty."""
+    """One segment that was never flushed has to be read and checked after a kill. Other costs of a kill, such
+    as a controller that waits for the old session to end, are measured on an empty broker and subtracted."""
     size = stage.size.recovered_bytes
     configs = {"segment.bytes": str(max(1 << 20, size + size // 10))}
     with contextlib.ExitStack() as opened:

@@ -1,7 +1,7 @@
 """The lines of the tables, the same on a terminal and in docs/performance.md.
 
-Where brokers compete they stand side by side, a line for each figure; clients and connectors are too many for
-that and stand below each other, a line for each of them."""
+Brokers are shown side by side, with a line for each figure. There are too many clients and connectors for
+that: each has its own line."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ PEERS = (OURS, KAFKA)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Cells by column; `met` is that of its goals, None when none was compared; `opens` a row."""
+    """Cells by column. `met` says whether its goals are met (None: not compared); `opens` begins a row."""
 
     cells: Sequence[str]
     met: bool | None = None
@@ -57,14 +57,14 @@ def _side_by_side(row: RowResult, contestants: Sequence[str]) -> Iterator[Line]:
     by_name = {each.contestant: each for each in row.results}
     judged = {judgement.goal.metric: judgement for judgement in row.judgements}
     metrics = list(dict.fromkeys(metric for each in row.results for metric in each.summaries))
-    found = row.found
+    by_contestant = row.summaries
     for number, metric in enumerate(metrics):
         cells = [row.name if number == 0 else "", METRICS[metric].unit]
         cells += [
             figure(by_name[name], metric, with_unit=False) if name in by_name else "" for name in contestants
         ]
         if KAFKA in contestants:
-            times = ratio(found, metric, OURS, KAFKA)
+            times = ratio(by_contestant, metric, OURS, KAFKA)
             cells.append("" if times is None else f"{times:.2f}x")
         judgement = judged.get(metric)
         cells.append(_goal(judgement) if judgement else "")

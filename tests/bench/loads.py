@@ -17,7 +17,7 @@ FETCH_EXTRA_BYTES = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The broker that is loaded: where it listens, and the process whose costs are counted."""
+    """The broker under load: where it listens, and the process whose costs are counted."""
 
     bootstrap: str
     pid: int
@@ -52,7 +52,7 @@ def produce(target: Target, topic: str, records: int, limits: Limits, partitions
 
 
 class Pump:
-    """One connection that keeps so many requests in flight; the partition has no other producer."""
+    """One connection that keeps IN_FLIGHT requests in flight; the partition has no other producer."""
 
     def __init__(self, connection: Connection, topic: str, request: bytes, records: int) -> None:
         self._connection, self._request, self._records = connection, request, records
@@ -80,7 +80,7 @@ class Pump:
 
 
 def fill(target: Target, topic: str, total_bytes: int) -> tuple[int, int]:
-    """Batches of 16 KB, each a millisecond younger than the one before; gives their number and first time."""
+    """Batches of 16 KB, each a millisecond newer than the one before; returns their number and first time."""
     batch = bytearray(frames.value_batch(frames.RECORDS_IN_16K))
     request = bytearray(frames.produce_request(topic, 0, bytes(batch)))
     place = memoryview(request)[-len(batch) - 3 : -3]
@@ -127,41 +127,41 @@ def fetch(target: Target, topic: str, bytes_max: int, limits: Limits) -> Load:
 
 
 def acknowledged(target: Target, topic: str, count: int, seconds_max: float = 60.0) -> Load:
-    """One record in flight: from sending it to having its acknowledgement."""
+    """One record in flight: from sending it to receiving its acknowledgement."""
     with Connection(target.bootstrap) as connection, Meter(target.pid) as meter:
         start = time.perf_counter()
-        found = time_acknowledgements(connection, topic, count, seconds_max)
+        latencies = time_acknowledgements(connection, topic, count, seconds_max)
         seconds = time.perf_counter() - start
-    return meter.load(len(found), len(found) * frames.RECORD_BYTES, seconds, tuple(found))
+    return meter.load(len(latencies), len(latencies) * frames.RECORD_BYTES, seconds, tuple(latencies))
 
 
 def time_acknowledgements(
     connection: Connection, topic: str, count: int, seconds_max: float, stop: threading.Event | None = None
 ) -> list[float]:
-    """The seconds of each, until there are so many, the time is over, or `stop` is set."""
+    """The seconds of each acknowledgement, until there are `count`, the time is over, or `stop` is set."""
     request = frames.produce_request(topic, 0, frames.value_batch(1))
     error_position = frames.produce_error_position(topic)
     expected: int | None = None
-    found: list[float] = []
+    latencies: list[float] = []
     end = time.perf_counter() + seconds_max
-    while len(found) < count and not (stop and stop.is_set()):
+    while len(latencies) < count and not (stop and stop.is_set()):
         start = time.perf_counter()
         answer = connection.ask(request)
         now = time.perf_counter()
         expected = check_produced(answer, error_position, expected) + 1
-        found.append(now - start)
+        latencies.append(now - start)
         if now > end:
             break
-    return found
+    return latencies
 
 
 def end_to_end(target: Target, topic: str, count: int) -> Load:
-    """From sending a record to having it from a fetch that was waiting for it."""
+    """From sending a record to receiving it from a fetch that was waiting for it."""
     produced = frames.produce_request(topic, 0, frames.value_batch(1))
     error_position = frames.produce_error_position(topic)
     batch_bytes = len(frames.value_batch(1))
     request = frames.FetchRequest(topic, 0, 65_536, wait_ms=30_000)
-    found: list[float] = []
+    latencies: list[float] = []
     with (
         Connection(target.bootstrap) as writer,
         Connection(target.bootstrap) as reader,
@@ -175,13 +175,13 @@ def end_to_end(target: Target, topic: str, count: int) -> Load:
             start = time.perf_counter()
             writer.send(produced)
             answer = reader.receive()
-            found.append(time.perf_counter() - start)
+            latencies.append(time.perf_counter() - start)
             size, position = request.records_size(answer)
             frames.offset_after(answer[position : position + size], batch_bytes, 1, offset)
             check_produced(writer.receive(), error_position, offset)
             offset += 1
         seconds = time.perf_counter() - begin
-    return meter.load(2 * count, count * frames.RECORD_BYTES, seconds, tuple(found))
+    return meter.load(2 * count, count * frames.RECORD_BYTES, seconds, tuple(latencies))
 
 
 @dataclass(frozen=True, slots=True)

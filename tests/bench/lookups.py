@@ -23,35 +23,35 @@ def look_up_offsets(target: Target, topic: str, batches: int, count: int) -> lis
     chance = random.Random(1)
     request = frames.FetchRequest(topic, 0, 1, wait_ms=0)
     batch_bytes = len(frames.value_batch(frames.RECORDS_IN_16K))
-    found = []
+    latencies = []
     with Connection(target.bootstrap) as connection:
         for _ in range(count):
             offset = chance.randrange(batches) * frames.RECORDS_IN_16K
-            asked = request.at(offset)
+            frame = request.at(offset)
             start = time.perf_counter()
-            answer = connection.ask(asked)
-            found.append(time.perf_counter() - start)
+            answer = connection.ask(frame)
+            latencies.append(time.perf_counter() - start)
             size, position = request.records_size(answer)
             records = answer[position : position + size]
             frames.offset_after(records, batch_bytes, frames.RECORDS_IN_16K, offset)
-    return found
+    return latencies
 
 
 def look_up_times(target: Target, topic: str, batches: int, first_ms: int, count: int) -> list[float]:
     """ListOffsets by times all over the log; batches are a millisecond apart, so the answer is known."""
     chance = random.Random(2)
-    found = []
+    latencies = []
     with Connection(target.bootstrap) as connection:
         for _ in range(count):
             number = chance.randrange(batches)
             request = frames.list_offsets_request(topic, 0, first_ms + number)
             start = time.perf_counter()
             answer = connection.ask(request)
-            found.append(time.perf_counter() - start)
+            latencies.append(time.perf_counter() - start)
             error, offset = frames.listed_offset(topic, answer)
             if error or offset != number * frames.RECORDS_IN_16K:
                 raise RuntimeError(f"time {number} was found at offset {offset}, error {error}")
-    return found
+    return latencies
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ NAMESPACE = "{http://maven.apache.org/POM/4.0.0}"
 
 
 def machine() -> dict[str, str]:
-    """What moves the figures; nothing that names the machine."""
+    """What influences the figures; nothing that identifies the machine."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "processor": _processor(),
@@ -33,16 +33,16 @@ def _processor() -> str:
 
 
 def versions(*, with_kafka: bool = False) -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    found |= {name: importlib.metadata.version(name) for name in PACKAGES}
+    names = {"python": platform.python_version()}
+    names |= {name: importlib.metadata.version(name) for name in PACKAGES}
     commit = subprocess.run(
         ["git", "describe", "--always", "--dirty"], cwd=Path(__file__).parent, capture_output=True, text=True
     )
     if commit.returncode == 0:
-        found["commit"] = commit.stdout.strip()
+        names["commit"] = commit.stdout.strip()
     if with_kafka:
         version = ElementTree.parse(POM).find(f".//{NAMESPACE}kafka.version")
         java = subprocess.run(["java", "-version"], capture_output=True, text=True)
-        found["kafka"] = (version.text or "") if version is not None else ""
-        found["java"] = java.stderr.splitlines()[0]
-    return found
+        names["kafka"] = (version.text or "") if version is not None else ""
+        names["java"] = java.stderr.splitlines()[0]
+    return names

@@ -1,5 +1,5 @@
-"""The brokers that can be measured: Barnabas, and Apache Kafka from Maven's jars beside it. Each is a process
-of its own; what is below its directory is its own."""
+"""The brokers that can be measured: Barnabas, and Apache Kafka from Maven's jars. Each has its own process
+and its own directory."""
 
 import contextlib
 import signal
@@ -15,7 +15,7 @@ from tests.bench.loads import Target
 from tests.clients.broker_process import BrokerProcess
 from tests.java.kafka_server import KafkaServer
 
-# On both: the cleaner looks for work every half second, and what is deleted soon makes room.
+# For both brokers: the cleaner looks for work every half second, and deleted segments are removed soon.
 OVERRIDES = {"log.cleaner.backoff.ms": "500", "log.segment.delete.delay.ms": "100"}
 # With thousands of partitions after a kill, on a busy disk.
 START_SECONDS_MAX = 900.0
@@ -43,7 +43,7 @@ class Peer(Protocol):
     def partition_directory(self, topic: str) -> Path: ...
 
     def keeps(self, topic: str) -> bool:
-        """Whether there are files of the topic on the disk, perhaps to be deleted soon."""
+        """Whether there are files of the topic on the disk, also if they will be deleted soon."""
 
 
 def _await_metadata(bootstrap: str) -> None:
@@ -84,8 +84,8 @@ class BarnabasPeer:
         self._broker.stop(signal.SIGKILL)
 
     def partition_directory(self, topic: str) -> Path:
-        (found,) = self._broker.data_dir.rglob(f"{topic}-0")
-        return found
+        (directory,) = self._broker.data_dir.rglob(f"{topic}-0")
+        return directory
 
     def keeps(self, topic: str) -> bool:
         return any(self._broker.data_dir.rglob(f"{topic}*"))
@@ -107,7 +107,7 @@ class KafkaPeer:
         return self._server.process is not None
 
     def start(self) -> float:
-        self._server.format_once()  # a step of its own that Kafka's users take once, so not counted
+        self._server.format_once()  # Kafka's users do this once, in a separate step: it is not counted
         begin = time.perf_counter()
         self._server.start()
         _await_metadata(self.target.bootstrap)

@@ -36,7 +36,7 @@ def ratio_bars(run: Run) -> str:
     bars = list(_bars(run.rows))
     if not bars:
         return ""
-    gains = [gain for _, gain, wanted, _ in bars] + [wanted for _, _, wanted, _ in bars]
+    gains = [gain for _, gain, goal, _ in bars] + [goal for _, _, goal, _ in bars]
     height = 70 + BAR_STEP * len(bars)
     axis = Axis(min(0.5, *gains) / 1.1, max(2.0, *gains) * 1.1, LABEL_WIDTH, WIDTH - 60, logarithmic=True)
     parts = [text(16, 24, "Times better, and the goal (dashed)", size=14)]
@@ -46,14 +46,14 @@ def ratio_bars(run: Run) -> str:
             line((place, 36), (place, height - 26)),
             text(place, height - 10, f"{value:g}x", "middle", 11),
         ]
-    for row, (label, gain, wanted, met) in enumerate(bars):
+    for row, (label, gain, goal, met) in enumerate(bars):
         top = 44 + BAR_STEP * row
         places = sorted((axis.place(1.0), axis.place(gain)))
         colour = COLOURS[0] if met else MISSED
         parts += [
             text(LABEL_WIDTH - 10, top + 13, label, "end"),
             box(places[0], top, max(1.0, places[1] - places[0]), BAR_HEIGHT, colour),
-            line((axis.place(wanted), top - 3), (axis.place(wanted), top + BAR_HEIGHT + 3), INK, 2, "4 2"),
+            line((axis.place(goal), top - 3), (axis.place(goal), top + BAR_HEIGHT + 3), INK, 2, "4 2"),
             text(places[1] + 6, top + 13, f"{gain:.2f}x", size=11),
         ]
     parts.append(line((axis.place(1.0), 36), (axis.place(1.0), height - 26), INK))
@@ -75,7 +75,7 @@ def _label(row: RowResult, judgement: Judgement) -> str:
 
 
 def _gain(judgement: Judgement) -> tuple[float, float]:
-    """Reached and wanted, both so that more is better."""
+    """The reached value and the goal, both so that more is better."""
     assert judgement.reached
     if judgement.goal.wants_less:
         return 1 / judgement.reached, 1 / judgement.goal.factor
@@ -83,7 +83,7 @@ def _gain(judgement: Judgement) -> tuple[float, float]:
 
 
 def latency_curves(run: Run) -> str:
-    """The part of all that took no longer, over microseconds."""
+    """The part of all requests that took no longer than so many microseconds."""
     panels: list[Panel] = []
     for row in run.rows:
         curves = {each.contestant: each.curve_us for each in row.results if each.curve_us}
@@ -110,7 +110,7 @@ def growth_lines(run: Run) -> str:
 
 
 def _panels(panels: Sequence[Panel], *, log_x: bool, log_y: bool) -> str:
-    """Two beside each other, as many below each other as it takes."""
+    """Panels in two columns and as many rows as necessary."""
     if not panels:
         return ""
     parts = []

@@ -17,11 +17,11 @@ DRAWN_PER_SECOND = 2
 
 
 def print_run(console: Console, run: Run) -> None:
-    for found in tables(run):
-        table = Table(title=found.group, title_justify="left")
-        for column in found.columns:
+    for lines_of_group in tables(run):
+        table = Table(title=lines_of_group.group, title_justify="left")
+        for column in lines_of_group.columns:
             table.add_column(column, overflow="fold")
-        for line in found.lines:
+        for line in lines_of_group.lines:
             if line.opens:
                 table.add_section()
             *cells, goal = (escape(cell) for cell in line.cells)
@@ -31,7 +31,7 @@ def print_run(console: Console, run: Run) -> None:
 
 @contextlib.contextmanager
 def progress(console: Console, rows: int) -> Iterator[tuple[Notify, Notify]]:
-    """Two calls: one says what is being done, one that a row is done and what it found."""
+    """Two functions: one shows what is being done, the other that a row is done, with its result."""
     if not console.is_terminal:
         yield console.print, console.print
         return

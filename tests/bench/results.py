@@ -45,7 +45,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class RowResult:
-    """All contestants of a row; `metric` is the one that the row is about."""
+    """All contestants of a row; `metric` is the main metric of the row."""
 
     name: str
     group: str
@@ -55,13 +55,13 @@ class RowResult:
     results: Sequence[Result]
 
     @property
-    def found(self) -> dict[str, dict[str, Summary]]:
+    def summaries(self) -> dict[str, dict[str, Summary]]:
         return {result.contestant: result.summaries for result in self.results}
 
     @property
     def judgements(self) -> list[Judgement]:
-        found = self.found
-        return [judge(goal, found) for goal in self.goals]
+        summaries = self.summaries
+        return [judge(goal, summaries) for goal in self.goals]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,8 @@ MEGABYTE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`metric` is what the row is about: by it rounds agree, and pictures show it. A row that does not warm
-    is one whose first round is as good as any; `rounds` is given where the run's size does not say it."""
+    """`metric` is the main metric: it decides whether rounds agree, and pictures show it. A row with
+    `warms=False` needs no warm-up; `rounds` overrides the number of rounds in the run's size."""
 
     name: str
     group: str
@@ -108,7 +108,7 @@ def _start(stage: Stage, peer: Peer) -> Iterator[Round]:
 
 @contextlib.contextmanager
 def _memory(stage: Stage, peer: Peer) -> Iterator[Round]:
-    """Idle after a start of its own, then after every kind of load."""
+    """Idle after a new start, then after every kind of load."""
 
     def measure() -> Sample:
         if peer.is_running:
@@ -146,7 +146,7 @@ def _disk_fetch(stage: Stage, like: Peer) -> Iterator[Round]:
 
         def measure() -> Sample:
             _forget_pages(peer, topic)
-            # One time through, less the last portion: a second time would come from memory.
+            # Once through the topic, without the last portion: a second time would come from memory.
             limits = Limits(60, size - 2 * MEGABYTE)
             return stage.driver.run(loads.fetch, peer.target, topic, MEGABYTE, limits).sample()
 
@@ -161,32 +161,32 @@ def _forget_pages(peer: Peer, topic: str) -> None:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def _wants(*pairs: tuple[str, float]) -> tuple[Goal, ...]:
+def _goals(*pairs: tuple[str, float]) -> tuple[Goal, ...]:
     return tuple(Goal(metric, factor) for metric, factor in pairs)
 
 
 RATE = "megabytes_per_second"
 BROKER_ROWS = (
     Row("start", "broker", "process start to the first answered Metadata", "start_seconds",
-        beside(_start), _wants(("start_seconds", 0.12)), warms=False, rounds=1),
+        beside(_start), _goals(("start_seconds", 0.12)), warms=False, rounds=1),
     Row("memory", "broker", "resident after a start, and after loads of every kind", "loaded_megabytes",
-        beside(_memory), _wants(("idle_megabytes", 0.18), ("loaded_megabytes", 0.1)), warms=False, rounds=1),
+        beside(_memory), _goals(("idle_megabytes", 0.18), ("loaded_megabytes", 0.1)), warms=False, rounds=1),
     Row("p16k", "broker", "1 connection, 5 in flight, 16 KB batches, acks=all, 1 partition", RATE,
-        _produce(frames.RECORDS_IN_16K), _wants((RATE, 4.0))),
+        _produce(frames.RECORDS_IN_16K), _goals((RATE, 4.0))),
     Row("p1m", "broker", "the same with 1 MB batches", RATE,
-        _produce(frames.RECORDS_IN_1M), _wants((RATE, 3.0))),
+        _produce(frames.RECORDS_IN_1M), _goals((RATE, 3.0))),
     Row("p8x16k", "broker", "8 connections, 8 partitions, 16 KB batches", RATE,
-        _produce(frames.RECORDS_IN_16K, 8), _wants((RATE, 2.0))),
+        _produce(frames.RECORDS_IN_16K, 8), _goals((RATE, 2.0))),
     Row("small", "broker", "1 connection, 5 in flight, 1 record a batch", "requests_per_second",
-        _produce(1), _wants(("requests_per_second", 4.0))),
+        _produce(1), _goals(("requests_per_second", 4.0))),
     Row("fetch", "broker", "1 connection, 1 MB a fetch, from memory", RATE,
-        _fetch(MEGABYTE), _wants((RATE, 1.5))),
+        _fetch(MEGABYTE), _goals((RATE, 1.5))),
     Row("fetch4", "broker", "the same with 4 MB a fetch", RATE,
-        _fetch(4 * MEGABYTE), _wants((RATE, 1.0))),
+        _fetch(4 * MEGABYTE), _goals((RATE, 1.0))),
     Row("ack", "broker", "one record in flight, acks=all: sent to acknowledged", "p50_us",
-        beside(_acknowledged), _wants(("p50_us", 0.8), ("p99_us", 1.0))),
+        beside(_acknowledged), _goals(("p50_us", 0.8), ("p99_us", 1.0))),
     Row("e2e", "broker", "record sent to record in the hands of a fetch that waits", "p50_us",
-        beside(_end_to_end), _wants(("p50_us", 0.5), ("p99_us", 0.4))),
+        beside(_end_to_end), _goals(("p50_us", 0.5), ("p99_us", 0.4))),
     Row("p16k-disk", "broker", "p16k with the data on a disk", RATE, beside(_disk_produce)),
     Row("fetch-disk", "broker", "fetch from a disk, nothing of it in memory", RATE, beside(_disk_fetch)),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from tests.bench.rows import Round, Row
 from tests.bench.stage import Stage
 
 WARM_ROUNDS_MAX = 3
-Notify = Callable[[str], None]  # told what is being done
+Notify = Callable[[str], None]  # called with a text that says what is being done
 
 
 class Contestant:

@@ -33,15 +33,15 @@ def read_fetched(answer: memoryview) -> tuple[int, dict[int, int]]:
     if error:
         raise RuntimeError(f"fetch was answered with error {error}")
     topics, position = frames.read_uvarint(answer, 4 + 4 + 1 + 4 + 2 + 4)
-    found: dict[int, int] = {}
+    first_offsets: dict[int, int] = {}
     for _ in range(topics - 1):
         length, position = frames.read_uvarint(answer, position)
         count, position = frames.read_uvarint(answer, position + length - 1)
         for _ in range(count - 1):
             partition, first, position = _read_partition(answer, position)
-            found[partition] = first
+            first_offsets[partition] = first
         position += 1
-    return session, found
+    return session, first_offsets
 
 
 def _read_partition(answer: memoryview, position: int) -> tuple[int, int, int]:
@@ -54,7 +54,7 @@ def _read_partition(answer: memoryview, position: int) -> tuple[int, int, int]:
     first = int(struct.unpack_from(">q", answer, position)[0]) if size > 1 else -1
     position += max(0, size - 1)
     if answer[position]:
-        raise RuntimeError(f"partition {partition} has tagged fields, which nobody asked for")
+        raise RuntimeError(f"partition {partition} has tagged fields, which were not requested")
     return partition, first, position + 1
 
 
@@ -88,7 +88,7 @@ def fetch_changes(target: Target, topic: str, partitions: int, changing: int, ro
 
 
 class Changes:
-    """Records for some partitions, others each time, and the offsets from which they are to be fetched."""
+    """Writes records to some partitions, different ones each time, and keeps the offsets to fetch next."""
 
     def __init__(self, writer: Connection, topic: str, offsets: dict[int, int], changing: int) -> None:
         self._writer, self._topic, self._offsets, self._changing = writer, topic, offsets, changing
@@ -108,8 +108,8 @@ class Changes:
         start = time.perf_counter()
         answer = reader.ask(request)
         seconds = time.perf_counter() - start
-        _, found = read_fetched(answer)
-        arrived = {partition: first for partition, first in found.items() if first >= 0}
+        _, first_offsets = read_fetched(answer)
+        arrived = {partition: first for partition, first in first_offsets.items() if first >= 0}
         if arrived != {partition: self._offsets[partition] for partition in changed}:
             raise RuntimeError(f"a fetch brought partitions {sorted(arrived)}, not {list(changed)}")
         for partition in changed:

@@ -63,9 +63,9 @@ def open_session(jars: list[str]) -> "SparkSession":
     builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)
-    found = builder.getOrCreate()
-    found.sparkContext.setLogLevel("ERROR")
-    return found
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
 
 
 def read_all(
@@ -76,10 +76,10 @@ def read_all(
     if schema is not None:
         reader = reader.schema(schema)
     started = time.perf_counter()
-    found = reader.load().selectExpr("sum(length(value))").first()
+    total = reader.load().selectExpr("sum(length(value))").first()
     seconds = time.perf_counter() - started
-    if found is None or found[0] != rows * frames.RECORD_BYTES:
-        raise RuntimeError(f"{form} read {found and found[0]} bytes, not {rows * frames.RECORD_BYTES}")
+    if total is None or total[0] != rows * frames.RECORD_BYTES:
+        raise RuntimeError(f"{form} read {total and total[0]} bytes, not {rows * frames.RECORD_BYTES}")
     return Sample({RATE: rows / seconds})
 
 
@@ -110,7 +110,7 @@ def records_in(bootstrap: str, topic: str) -> int:
 
 
 def fill(driver: Driver, target: Target, topic: str, rows: int) -> int:
-    """About so many records in batches of 16 KB; gives how many there are."""
+    """Write about so many records in batches of 16 KB; returns how many there are."""
     batch_bytes = len(frames.value_batch(frames.RECORDS_IN_16K))
     limits = Limits(600, rows // frames.RECORDS_IN_16K * batch_bytes)
     load = driver.run(loads.produce, target, topic, frames.RECORDS_IN_16K, limits, PARTITIONS)
@@ -147,8 +147,8 @@ def spark_rows(spark: "SparkSession", peer: Peer, rows: int) -> list[Row]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.spark", description=__doc__)
-    parser.add_argument("--records", type=int, default=5_000_000, help="as many are read and written a round")
-    parser.add_argument("--rounds", type=int, default=3, help="that count, after those that warm up")
+    parser.add_argument("--records", type=int, default=5_000_000, help="records read and written per round")
+    parser.add_argument("--rounds", type=int, default=3, help="measured rounds, after the warm-up")
     options = parser.parse_args()
     try:
         jars = connector_jars()
@@ -160,11 +160,11 @@ def main() -> None:
         spark = open_session(jars)
         rows = spark_rows(spark, stage.peer(OURS), options.records)
         with progress(console, len(rows)) as (notify, _):
-            found = [run_row(row, stage, notify) for row in rows]
+            results = [run_row(row, stage, notify) for row in rows]
         spark.stop()
     connector = {"stock connector": Path(next(jar for jar in jars if "spark-sql-kafka" in jar)).stem}
     settings = {"records": options.records, "rounds": options.rounds}
-    run = Run(date, about, versions() | connector, settings, found)
+    run = Run(date, about, versions() | connector, settings, results)
     print_run(console, run)
     path = run.save()
     console.print("Written:", path, *draw(run, path))

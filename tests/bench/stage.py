@@ -1,4 +1,4 @@
-"""The surroundings of a run: the peers, the driver, the directories, and how much is to be done."""
+"""The environment of a run: the peers, the driver, the directories, and the amount of work."""
 
 import contextlib
 import os
@@ -25,12 +25,12 @@ REMOVAL_SECONDS_MAX = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much of everything: by default all of it in about ten minutes beside the peer."""
+    """The amount of work. With the default, all rows take about ten minutes, Kafka's included."""
 
     seconds: float = 1.5
     rounds: int = 3
-    # No more than the slower broker writes too: memory that a virtual machine has to be given first costs
-    # more than all else, and that which was just freed does not.
+    # Not more than the slower broker writes, too: memory that a virtual machine uses for the first time costs
+    # more than everything else; memory that was freed recently does not.
     bytes_max: int = 500_000_000
     fetched_bytes: int = 500_000_000
     latency_count: int = 4000
@@ -64,20 +64,20 @@ TINY = Size(seconds=0.1, rounds=2, bytes_max=4_000_000, fetched_bytes=4_000_000,
 
 
 def changed_size(size: Size, changes: Sequence[str]) -> Size:
-    """The size with some of it given as name=number."""
+    """The size with changes that are given as name=number."""
     known = {each.name: each.type for each in fields(Size)}
-    wanted: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for change in changes:
         name, _, number = change.partition("=")
         if name not in known:
             raise ValueError(f"there is no size {name}; there are {', '.join(known)}")
-        wanted[name] = float(number) if known[name] is float else int(number)
-    return replace(size, **wanted)
+        values[name] = float(number) if known[name] is float else int(number)
+    return replace(size, **values)
 
 
 @dataclass(slots=True)
 class Stage:
-    """Peers are started when they are first asked for, and stopped with all their data at the end."""
+    """Peers are started when they are first used; at the end they are stopped and their data is deleted."""
 
     names: Sequence[str]
     size: Size
@@ -89,11 +89,11 @@ class Stage:
     @classmethod
     def open(cls, names: Sequence[str], size: Size, data_directory: Path | None = None) -> "Stage":
         memory = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else None
-        wanted = data_directory or memory
-        for folder in (FOLDER, wanted):
+        directory = data_directory or memory
+        for folder in (FOLDER, directory):
             if folder is not None:
                 folder.mkdir(parents=True, exist_ok=True)
-        in_memory = Path(tempfile.mkdtemp(prefix="barnabas-bench-", dir=wanted))
+        in_memory = Path(tempfile.mkdtemp(prefix="barnabas-bench-", dir=directory))
         return cls(names, size, in_memory, Path(tempfile.mkdtemp(prefix="data-", dir=FOLDER)))
 
     def __enter__(self) -> "Stage":
@@ -112,10 +112,10 @@ class Stage:
 
     def peer(self, name: str) -> Peer:
         """The peer, running."""
-        found = self.idle_peer(name)
-        if not found.is_running:
-            found.start()
-        return found
+        running = self.idle_peer(name)
+        if not running.is_running:
+            running.start()
+        return running
 
     def idle_peer(self, name: str) -> Peer:
         """The peer as it is, perhaps not running: for rows that start it themselves."""
@@ -125,7 +125,7 @@ class Stage:
 
     @contextlib.contextmanager
     def disk_peer(self, name: str, overrides: Mapping[str, str] | None = None) -> Iterator[Peer]:
-        """A second one of its kind for a row, with its data on a disk; running."""
+        """Another running broker of the same kind, with its data on a disk."""
         directory = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.disk_directory))
         peer = PEERS[name](directory / "broker", overrides)
         try:
@@ -145,8 +145,8 @@ class Stage:
 def topic_on(
     peer: Peer, topic: str, partitions: int = 1, configs: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """A topic for as long as it is needed. What it left is gone before anything else is measured: to remove
-    gigabytes takes a processor for a good part of a round."""
+    """A topic that is deleted at the end. Its files are gone before anything else is measured: removing
+    gigabytes keeps a processor busy for a good part of a round."""
     name = f"{topic}-{time.monotonic_ns()}"
     create_topic(peer.target.bootstrap, name, partitions, configs)
     try:

@@ -60,14 +60,14 @@ class Axis:
         """Round values: 1, 2 and 5 of every power of ten, or about five equal steps."""
         if self.logarithmic:
             powers = range(math.floor(math.log10(self.least)), math.ceil(math.log10(self.most)) + 1)
-            found = [step * 10.0**power for power in powers for step in (1, 2, 5)]
+            values = [step * 10.0**power for power in powers for step in (1, 2, 5)]
         else:
             rough = (self.most - self.least) / 5
             power = 10.0 ** math.floor(math.log10(rough))
             step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
             first = math.ceil(self.least / step)
-            found = [number * step for number in range(first, math.floor(self.most / step) + 1)]
-        return [value for value in found if self.least * 0.999 <= value <= self.most * 1.001]
+            values = [number * step for number in range(first, math.floor(self.most / step) + 1)]
+        return [value for value in values if self.least * 0.999 <= value <= self.most * 1.001]
 
 
 def axis_for(values: Sequence[float], begin: float, end: float, *, logarithmic: bool) -> Axis:
@@ -86,7 +86,7 @@ def number(value: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Lines over two axes, drawn in a rectangle; names of the lines stand below them, at the right."""
+    """Lines over two axes, drawn in a rectangle; the names of the lines are at the bottom right."""
 
     x: float
     y: float

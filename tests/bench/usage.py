@@ -17,7 +17,7 @@ def _stat(pid: int) -> list[str]:
 
 
 def process_family(pid: int) -> list[int]:
-    """The process and all that descend from it and still run."""
+    """The process and all its descendants that still run."""
     parents = dict(_parents())
     family = [pid]
     for member in family:
@@ -45,11 +45,11 @@ def cpu_seconds(pid: int) -> float:
 
 
 def resident_bytes(pid: int) -> int:
-    """Of the process and its children."""
-    found = sum(_resident(member) for member in process_family(pid))
-    if not found:
+    """Resident memory of the process and its children."""
+    total = sum(_resident(member) for member in process_family(pid))
+    if not total:
         raise ProcessLookupError(f"process {pid} has no resident memory: it has ended")
-    return found
+    return total
 
 
 def descriptors(pid: int) -> int:
@@ -67,7 +67,7 @@ def _resident(pid: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What one run moved, how long it took, what it cost the broker, and the size of that afterwards."""
+    """What one run moved, how long it took, what it cost the broker, and the broker's memory afterwards."""
 
     requests: int
     bytes: int

@@ -43,7 +43,7 @@ def clean_brokers(configs: Configs) -> Iterator[None]:
 
 @pytest.mark.usefixtures("clean_brokers")
 def test_settings_of_all_brokers_and_of_one(configs: Configs) -> None:
-    """A value of one broker stands before that of all, which stands before the default."""
+    """A value for one broker comes before the value for all brokers, and that before the default."""
     everyone = ("--entity-type", "brokers", "--entity-default")
     one = ("--entity-type", "brokers", "--entity-name", "1")
     changed_all = Ran(0, "Completed updating default config for brokers in the cluster.\n", "")

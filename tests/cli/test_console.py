@@ -40,12 +40,12 @@ def produce(run: Run, bootstrap: str, topic: str) -> Tool:
 
 @pytest.fixture
 def consume(run: Run, bootstrap: str, topic: str) -> Tool:
-    """All there is, or the first `count`, without a group."""
+    """Reads all records, or the first `count`, without a group."""
 
     def consume(*arguments: str, count: int | None = None) -> Ran:
-        wanted = end_of(bootstrap, TopicPartition(topic, 0)) if count is None else count
+        count_max = end_of(bootstrap, TopicPartition(topic, 0)) if count is None else count
         where = ("--bootstrap-server", bootstrap, "--topic", topic, "--partition", "0", "--from-beginning")
-        return run("console-consumer", *where, "--max-messages", str(wanted), *arguments)
+        return run("console-consumer", *where, "--max-messages", str(count_max), *arguments)
 
     return consume
 
@@ -78,8 +78,8 @@ def test_binary_values_are_not_changed(produce: Tool, consume: Tool) -> None:
 def test_keys_headers_and_nulls(produce: Tool, consume: Tool) -> None:
     given = properties(parse_key="true", parse_headers="true", key_separator="|", null_marker="NULL")
     assert produce(*given, stdin="a:1,b:NULL\tkey|value\nNULL\tNULL|NULL\n").code == 0
-    wanted = properties(print_key="true", print_headers="true", print_offset="true", print_partition="true")
-    assert consume(*wanted).lines == [
+    options = properties(print_key="true", print_headers="true", print_offset="true", print_partition="true")
+    assert consume(*options).lines == [
         "Partition:0\tOffset:0\ta:1,b:null\tkey\tvalue",
         "Partition:0\tOffset:1\tNO_HEADERS\tnull\tnull",
     ]

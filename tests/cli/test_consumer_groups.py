@@ -189,8 +189,8 @@ def test_a_group_that_does_not_exist(tool: Tool, group: str) -> None:
 
 def test_all_groups(tool: Tool, group: str, topic: str) -> None:
     assert [group, topic, "0", "3"] in [line.split()[:4] for line in tool("--describe", "--all-groups").lines]
-    found = json.loads(tool("--describe", "--all-groups", "--state", "--json").out)
-    mine = next(each for each in found if each["group"] == group)
+    states = json.loads(tool("--describe", "--all-groups", "--state", "--json").out)
+    mine = next(each for each in states if each["group"] == group)
     assert (mine["state"], mine["members"], mine["type"]) == ("Empty", 0, "Classic")
 
 

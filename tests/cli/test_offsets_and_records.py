@@ -79,7 +79,7 @@ def test_all_topics_without_a_filter(run: Run, server: tuple[str, str], filled: 
 
 
 def test_scripts_may_use_the_java_class(run_process: Run, bootstrap: str, filled: str) -> None:
-    """The records of a topic, counted as scripts have done for years."""
+    """Scripts count the records of a topic in this way."""
     where = ("kafka.tools.GetOffsetShell", "--broker-list", bootstrap, "--topic", filled)
     first = run_process(*where, "--time", "-2", program=RUN_CLASS)
     last = run_process(*where, "--time", "-1", program=RUN_CLASS)
@@ -92,13 +92,13 @@ def test_scripts_may_use_the_java_class(run_process: Run, bootstrap: str, filled
 def test_records_are_deleted_up_to_an_offset(
     run: Run, server: tuple[str, str], filled: str, tmp_path: Path
 ) -> None:
-    wish = tmp_path / "before.json"
+    request = tmp_path / "before.json"
     entries = [
         {"topic": filled, "partition": 0, "offset": 4},
         {"topic": filled, "partition": 1, "offset": -1},
     ]
-    wish.write_text(json.dumps({"partitions": entries, "version": 1}))
-    ran = run("delete-records", *server, "--offset-json-file", str(wish))
+    request.write_text(json.dumps({"partitions": entries, "version": 1}))
+    ran = run("delete-records", *server, "--offset-json-file", str(request))
     assert (ran.code, ran.err) == (0, "")
     assert ran.lines == [
         "Executing records delete operation",
@@ -116,18 +116,18 @@ def test_records_are_deleted_up_to_an_offset(
 def test_the_error_of_one_partition_does_not_affect_the_others(
     run: Run, server: tuple[str, str], filled: str, tmp_path: Path
 ) -> None:
-    wish = tmp_path / "before.json"
+    request = tmp_path / "before.json"
     entries = [
         {"topic": filled, "partition": 0, "offset": 99},
         {"topic": filled, "partition": 1, "offset": 2},
     ]
-    wish.write_text(json.dumps({"partitions": entries}))
-    ran = run("delete-records", *server, "--offset-json-file", str(wish))
+    request.write_text(json.dumps({"partitions": entries}))
+    ran = run("delete-records", *server, "--offset-json-file", str(request))
     assert ran.code == 1
     assert ran.lines[2].startswith(f"partition: {filled}-0\terror: ")
     assert ran.lines[3] == f"partition: {filled}-1\tlow_watermark: 2"
     failed, deleted = json.loads(
-        run("delete-records", *server, "--offset-json-file", str(wish), "--json").out
+        run("delete-records", *server, "--offset-json-file", str(request), "--json").out
     )
     assert "no such offset" in failed["error"]
     assert deleted == {"topic": filled, "partition": 1, "lowWatermark": 2}

@@ -33,8 +33,8 @@ def send(run: Run, topic: str, *more: str, count: int = 1000) -> str:
 
 def test_every_record_is_sent_and_counted(run: Run, bootstrap: str, topic_name: str) -> None:
     out = send(run, topic_name, "--record-size", "100", "--bootstrap-server", bootstrap)
-    found = TOTAL.fullmatch(out.splitlines()[-1])
-    assert found and found[1] == "1000"
+    total = TOTAL.fullmatch(out.splitlines()[-1])
+    assert total and total[1] == "1000"
     assert end_of(bootstrap, topic_name) == 1000
 
 

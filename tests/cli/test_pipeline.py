@@ -1,5 +1,5 @@
-"""`barnabas pipeline` where no Spark is needed: mistakes with their lines, a status of what has not run,
-tables that are looked after."""
+"""The commands of `barnabas pipeline` that need no Spark: mistakes with their lines, the status of a pipeline
+that has not run, maintenance of tables."""
 
 import json
 import sys

@@ -28,7 +28,7 @@ def topics(run: Run, bootstrap: str) -> Topics:
 
 @pytest.fixture
 def topic_name(topic_name: str) -> str:
-    """Without the dots and underscores of tests' names, which are warned of."""
+    """Without the dots and underscores of the test's name, because the tool warns about them."""
     return re.sub("[._]", "-", topic_name)
 
 

@@ -34,7 +34,7 @@ def tool(run: Run, bootstrap: str) -> Tool:
 
 @pytest.fixture
 def producer(bootstrap: str, topic: str) -> Iterator[barnabas.Producer]:
-    """One with an open transaction in both partitions; its id is the topic's name."""
+    """A producer with an open transaction in both partitions; its transactional id is the topic's name."""
     with barnabas.Producer(bootstrap_servers=bootstrap, transactional_id=topic) as producer:
         producer.init_transactions()
         producer.begin_transaction()
@@ -90,7 +90,7 @@ def test_producers_are_described(tool: Tool, producer: barnabas.Producer, topic:
 
 
 def test_a_transaction_is_aborted(tool: Tool, producer: barnabas.Producer, topic: str) -> None:
-    """Aborted in one partition behind the coordinator's back, it is over there and goes on in the other."""
+    """The tool writes a marker without the coordinator: the transaction ends in that partition only."""
     where = ("--topic", topic, "--partition", "0")
     wrong = tool("abort", *where, "--start-offset", "9")
     assert wrong.code == 1
@@ -106,9 +106,9 @@ def test_a_transaction_is_aborted(tool: Tool, producer: barnabas.Producer, topic
 
 
 def test_a_healthy_transaction_does_not_hang(tool: Tool, producer: barnabas.Producer, topic: str) -> None:
-    found = tool("find-hanging", "--topic", topic, "--max-transaction-timeout", "-1")
-    assert (found.code, len(found.lines)) == (0, 1)
-    assert cells(found.lines[0])[-1] == "Duration(min)"
+    result = tool("find-hanging", "--topic", topic, "--max-transaction-timeout", "-1")
+    assert (result.code, len(result.lines)) == (0, 1)
+    assert cells(result.lines[0])[-1] == "Duration(min)"
     assert tool("find-hanging", "--broker-id", "1", "--json").code == 0
     assert "requires either --topic or --broker-id" in tool("find-hanging").err
     assert "requires --topic" in tool("find-hanging", "--broker-id", "1", "--partition", "0").err
@@ -149,7 +149,7 @@ def test_a_wrong_verb_is_one_sentence(tool: Tool) -> None:
 
 
 def test_a_hanging_transaction_is_found_and_repaired(run: Run, tmp_path: Path) -> None:
-    """A broker that does not verify lets a record begin a transaction its coordinator knows nothing of."""
+    """Without verification, a record can begin a transaction that the coordinator does not know."""
     careless = {"transaction.partition.verification.enable": "false"}
     with running_broker(tmp_path, careless) as broker:
         host, _, port = broker.bootstrap.rpartition(":")
@@ -163,9 +163,13 @@ def test_a_hanging_transaction_is_found_and_repaired(run: Run, tmp_path: Path) -
             return run("transactions", "--bootstrap-server", broker.bootstrap, *arguments)
 
         search = ("find-hanging", "--broker-id", "1", "--max-transaction-timeout", "-1")
-        (found,) = json.loads(tool(*search, "--json").out)
-        assert (found["topic"], found["partition"], found["startOffset"]) == (topic.name, 0, 0)
+        (transaction,) = json.loads(tool(*search, "--json").out)
+        assert (transaction["topic"], transaction["partition"], transaction["startOffset"]) == (
+            topic.name,
+            0,
+            0,
+        )
         assert cells(tool(*search).lines[1])[:2] == [topic.name, "0"]
         where = ("--topic", topic.name, "--partition", "0")
-        assert tool("abort", *where, "--start-offset", str(found["startOffset"])).code == 0
+        assert tool("abort", *where, "--start-offset", str(transaction["startOffset"])).code == 0
         assert json.loads(tool(*search, "--json").out) == []

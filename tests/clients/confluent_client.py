@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, Ne
 from tests.clients.client import CODECS, READING, SENDING, BrokerError, ClusterView, Message, Reading, Sending
 
 
-def _said(error: confluent_kafka.KafkaError) -> BrokerError:
+def _broker_error(error: confluent_kafka.KafkaError) -> BrokerError:
     return BrokerError(error.code(), error.str())
 
 
@@ -21,7 +21,7 @@ def answered(future: Any) -> Any:
     try:
         return future.result(30)
     except KafkaException as raised:
-        raise _said(raised.args[0]) from raised
+        raise _broker_error(raised.args[0]) from raised
 
 
 class ConfluentClient:
@@ -58,7 +58,7 @@ class ConfluentClient:
                 message.key,
                 partition=message.partition,
                 headers=list(message.headers),
-                on_delivery=_note(outcomes, number, sending.acks),
+                on_delivery=_outcome_callback(outcomes, number, sending.acks),
                 timestamp=message.timestamp_ms or 0,  # 0: the library uses the current time
             )
             producer.poll(0)
@@ -115,10 +115,10 @@ class ConfluentClient:
             consumer.close()
 
 
-def _note(outcomes: dict[int, Any], number: int, acks: str) -> Callable[[Any, Any], None]:
+def _outcome_callback(outcomes: dict[int, Any], number: int, acks: str) -> Callable[[Any, Any], None]:
     def delivered(error: confluent_kafka.KafkaError | None, record: confluent_kafka.Message) -> None:
         known = None if acks == "0" else record.offset()
-        outcomes[number] = known if error is None else _said(error)
+        outcomes[number] = known if error is None else _broker_error(error)
 
     return delivered
 
@@ -136,7 +136,7 @@ def _reset_error(error: confluent_kafka.KafkaError) -> BrokerError:
     # librdkafka reports the failed reset; the cause it gives is the broker's OFFSET_OUT_OF_RANGE.
     if error.code() == confluent_kafka.KafkaError._AUTO_OFFSET_RESET:
         return BrokerError(confluent_kafka.KafkaError.OFFSET_OUT_OF_RANGE, error.str())
-    return _said(error)
+    return _broker_error(error)
 
 
 def _received(record: Any) -> Message:

@@ -1,8 +1,8 @@
 """The broker that is tested, and the clients that test it.
 
 BARNABAS_TEST_BOOTSTRAP=host:port points the same tests at any other broker, for example at Apache Kafka,
-to see that the tests themselves are right; tests that must kill the broker are then skipped, unless
-BARNABAS_TEST_PEER=kafka has those of our own clients start a Kafka (`make test-kafka` sets both)."""
+to see that the tests themselves are right. Tests that kill their broker are then skipped, except those of our
+own clients if BARNABAS_TEST_PEER=kafka: they start a Kafka of their own (`make test-kafka` sets both)."""
 
 import gc
 import os
@@ -94,7 +94,7 @@ def _running_alone(
     if PEER != "kafka":
         pytest.skip("BARNABAS_TEST_BOOTSTRAP names a broker that this test must not kill")
     if not request.path.name.startswith("test_own_"):
-        pytest.skip("how foreign clients bear the end of a Kafka is not ours to judge, and takes long")
+        pytest.skip("how other clients behave when a Kafka ends is not tested here, and would take long")
     from tests.java.kafka_server import running_kafka
 
     return running_kafka(directory, overrides)

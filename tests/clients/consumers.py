@@ -15,7 +15,7 @@ from aiokafka import TopicPartition as AioPartition
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor as AioRange
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor as AioRoundRobin
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor as AioSticky
-from aiokafka.errors import BrokerResponseError as AioSaid
+from aiokafka.errors import BrokerResponseError as AioBrokerError
 from aiokafka.structs import OffsetAndMetadata as AioOffset
 from tests.clients import kafka_python_library as kafka_python
 from tests.clients.client import BrokerError
@@ -307,7 +307,7 @@ class AiokafkaConsumer:
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         try:
             return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
-        except AioSaid as raised:
+        except AioBrokerError as raised:
             raise BrokerError(raised.errno, str(raised)) from raised
 
     def poll(self, timeout_s: float) -> list[Seen]:

@@ -1,6 +1,6 @@
 """Administration of groups: one interface for four admin clients.
 
-What a library has no call for is not in its `calls`."""
+The `calls` of a library name what it can do."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -131,9 +131,9 @@ class KafkaPythonGroupAdmin:
         return Described(described["group_state"].lower(), described["protocol_data"], members)
 
     def delete(self, group: str) -> None:
-        said = self.library.delete_groups([group])[group]
-        if said != "OK":
-            raise BrokerError(getattr(kafka_python.errors, said).errno)
+        outcome = self.library.delete_groups([group])[group]
+        if outcome != "OK":
+            raise BrokerError(getattr(kafka_python.errors, outcome).errno)
 
     def offsets(self, group: str) -> dict[Place, int]:
         described = self.library.list_group_offsets({group: None})[group]
@@ -148,17 +148,17 @@ class KafkaPythonGroupAdmin:
 
     def delete_offsets(self, group: str, places: Collection[Place]) -> None:
         requested = [kafka_python.TopicPartition(*place) for place in places]
-        _raise_first(_said(lambda: self.library.delete_group_offsets(group, requested)))
+        _raise_first(_with_broker_errors(lambda: self.library.delete_group_offsets(group, requested)))
 
     def remove_members(self, group: str, instance_ids: Collection[str]) -> None:
         members = [kafka_python.MemberToRemove(group_instance_id=name) for name in instance_ids]
-        _raise_first(_said(lambda: self.library.remove_group_members(group, members)))
+        _raise_first(_with_broker_errors(lambda: self.library.remove_group_members(group, members)))
 
     def close(self) -> None:
         self.library.close()
 
 
-def _said(call: Callable[[], T]) -> T:
+def _with_broker_errors(call: Callable[[], T]) -> T:
     try:
         return call()
     except kafka_python.BrokerResponseError as error:

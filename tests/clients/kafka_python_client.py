@@ -26,7 +26,7 @@ _CODECS = {
 }
 
 
-def _said(raised: KafkaError) -> Exception:
+def _broker_error(raised: KafkaError) -> Exception:
     return BrokerError(raised.errno, str(raised)) if isinstance(raised, BrokerResponseError) else raised
 
 
@@ -67,7 +67,7 @@ class KafkaPythonClient:
             producer.flush(60)
             return [None if sending.acks == "0" else future.get(30).offset for future in futures]
         except KafkaError as raised:
-            raise _said(raised) from raised
+            raise _broker_error(raised) from raised
         finally:
             producer.close(timeout=5)
 
@@ -107,7 +107,7 @@ class KafkaPythonClient:
                     received.extend(_received(record) for record in records)
             return received
         except BrokerResponseError as raised:
-            raise _said(raised) from raised
+            raise _broker_error(raised) from raised
         finally:
             consumer.close()
 
@@ -190,4 +190,4 @@ class KafkaPythonAdmin:
         try:
             return method(*arguments, **options)
         except KafkaError as raised:
-            raise _said(raised) from raised
+            raise _broker_error(raised) from raised

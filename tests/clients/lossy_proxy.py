@@ -1,8 +1,9 @@
 """A TCP proxy in front of a broker that loses acknowledgements, and counts connections and requests by key.
 
-It hands each Produce to the broker, and for the first few answers cuts the connection instead of passing
-them on: the broker has applied what the client must believe lost. Addresses the broker advertises are
-rewritten to the proxy's, so that clients stay behind it. Runs on threads of its own, loopback only."""
+It passes each Produce to the broker, but instead of passing on the first few answers it closes the
+connection: the broker has written the records, and the client must assume that they are lost. The proxy
+replaces the addresses that the broker advertises by its own, so that clients stay connected to the proxy. It
+runs on its own threads and listens on loopback only."""
 
 import contextlib
 import socket

@@ -13,7 +13,7 @@ from tests.clients.consumers import CONSUMERS, Changes, ConsumerSetup, GroupCons
 
 T = TypeVar("T")
 PATIENCE_SECONDS = 45.0
-# kafka-python 3.0.12 may forget a round of setup that outlives one poll, with any broker.
+# kafka-python 3.0.12 may lose a setup step that takes longer than one poll; this happens with any broker.
 POLL_SECONDS = {"kafka-python": 1.0}
 
 
@@ -83,7 +83,8 @@ class Member:
         return future.result()
 
     def stop_polling(self) -> None:
-        """A consumer that is busy with what it has. A poll in which it might still join is over."""
+        """Stop polling, like a consumer that is busy with its records. Returns when the current poll is over:
+        then the consumer does not join again."""
         self._polling.clear()
         self.ask(lambda consumer: None)
 
@@ -129,9 +130,9 @@ def settle(members: Sequence[Member], places: Collection[Place]) -> None:
 
 
 def wait_for_values(members: Sequence[Member], values: Collection[bytes]) -> None:
-    wanted = set(values)
+    expected = set(values)
     wait_until(
-        lambda: wanted <= {value for member in members for value in member.values},
+        lambda: expected <= {value for member in members for value in member.values},
         "all records are consumed",
         PATIENCE_SECONDS,
     )

@@ -153,5 +153,5 @@ def test_maximum_timestamp_offset(kafka_python_admin: KafkaPythonAdmin, topic: s
     times = (1_700_000_000_000, 1_700_000_009_000, 1_700_000_001_000)
     ConfluentClient(bootstrap).produce(topic, [Message(b"v", timestamp_ms=at) for at in times])
     where = TopicPartition(topic, 0)
-    found = kafka_python_admin.library.list_partition_offsets({where: OffsetSpec.MAX_TIMESTAMP})[where]
-    assert (found.offset, found.timestamp) == (1, 1_700_000_009_000)
+    listed = kafka_python_admin.library.list_partition_offsets({where: OffsetSpec.MAX_TIMESTAMP})[where]
+    assert (listed.offset, listed.timestamp) == (1, 1_700_000_009_000)

@@ -73,7 +73,7 @@ def alone(join: Join, quick_bootstrap: str, shared: str) -> Callable[..., Member
 
 
 def refused(code: ErrorCode) -> "pytest.RaisesExc[BrokerError]":
-    return pytest.raises(BrokerError, check=lambda said: said.code == code)
+    return pytest.raises(BrokerError, check=lambda error: error.code == code)
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

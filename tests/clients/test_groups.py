@@ -64,8 +64,8 @@ def test_members_come_and_go(
     client.produce(topic, sent)
     wait_for_values(members[1:], values_of(sent))
     if assignor == "cooperative-sticky":
-        kept = [place for kind, gone in members[1].changes.calls if kind == "revoked" for place in gone]
-        assert len(kept) <= 2, "a cooperative member gives up only what moves"
+        revoked = [place for kind, gone in members[1].changes.calls if kind == "revoked" for place in gone]
+        assert len(revoked) <= 2, "a cooperative member gives up only what moves"
 
 
 @pytest.mark.parametrize("library", ASSIGNORS)

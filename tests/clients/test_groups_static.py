@@ -33,13 +33,13 @@ def test_a_static_member_restarts_without_a_rebalance(
     again = join(
         library, quick_bootstrap, topics=(topic,), instance_id="instance a", session_timeout_ms=30_000
     )
-    wait_until(lambda: again.owned == owned, "the member has back what it had")
+    wait_until(lambda: again.owned == owned, "the member has its partitions again")
     time.sleep(0.6)  # three heartbeats, in which the other member would learn of a rebalance
     assert len(members[1].changes.calls) == changes
     settle([again, members[1]], places_of(topic, 4))
 
 
-# kafka-python takes a fenced instance for a reason to join again: both would fence each other forever.
+# When an instance of kafka-python is fenced, it joins again: both would fence each other forever.
 @pytest.mark.parametrize("library", ["confluent-kafka"])
 def test_the_older_of_two_members_with_the_same_name_is_fenced(
     quick_bootstrap: str, make_quick_topic: MakeTopic, join: Join, library: str
@@ -51,10 +51,10 @@ def test_the_older_of_two_members_with_the_same_name_is_fenced(
     newer = join(
         library, quick_bootstrap, topics=(topic,), instance_id="instance a", session_timeout_ms=30_000
     )
-    wait_until(lambda: newer.owned == owned, "the newer one has what the older had")
+    wait_until(lambda: newer.owned == owned, "the newer member has the partitions of the older one")
     with pytest.raises(BrokerError) as raised:
         older.ask(lambda consumer: consumer.commit({(topic, 0): (1, "")}))
-    # librdkafka that learned of it by a heartbeat calls every later error fatal.
+    # If librdkafka learned of the fencing from a heartbeat, it reports every later error as fatal.
     assert raised.value.code in (FENCED_INSTANCE_ID, KafkaError._FATAL), raised.value
     assert newer.ask(lambda consumer: consumer.committed((topic, 0))) is None
     older.leave()
@@ -78,5 +78,5 @@ def test_static_members_survive_a_restart_of_the_broker(
         instance_id="instance a",
         session_timeout_ms=30_000,
     )
-    wait_until(lambda: [again.owned, members[1].owned] == owned, "all is as it was")
+    wait_until(lambda: [again.owned, members[1].owned] == owned, "both members have their partitions again")
     assert len(members[1].changes.calls) == changes

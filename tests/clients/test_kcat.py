@@ -57,9 +57,9 @@ def test_json_envelope_shows_headers_and_offsets(bootstrap: str, topic: str) -> 
 def test_metadata_list(bootstrap: str, topic: str) -> None:
     listing = json.loads(kcat(bootstrap, "-L", "-t", topic, "-J"))
     assert [broker["name"] for broker in listing["brokers"]] == [bootstrap]
-    (found,) = listing["topics"]
-    assert found["topic"] == topic
-    assert len(found["partitions"]) == 1
+    (listed,) = listing["topics"]
+    assert listed["topic"] == topic
+    assert len(listed["partitions"]) == 1
 
 
 @pytest.mark.parametrize(("start", "first"), [("beginning", 0), ("7", 7), ("-3", 7)])

@@ -13,8 +13,8 @@ from tests.clients.members import Member, places_of, settle, wait_for_values
 
 ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS = 22, 25, 27
 OFFSET_METADATA_TOO_LARGE = 12
-# The error of each library when its member was removed from the group.
-SAYS_METADATA = ("confluent-kafka", "kafka-python")
+# Libraries whose committed() returns the metadata of a commit.
+RETURNS_METADATA = ("confluent-kafka", "kafka-python")
 
 
 def values(count: int) -> list[bytes]:
@@ -43,7 +43,7 @@ def test_a_restarted_consumer_continues_where_it_committed(
     assert [seen.offset for seen in second.received] == list(range(12, 20))
 
 
-@pytest.mark.parametrize("library", SAYS_METADATA)
+@pytest.mark.parametrize("library", RETURNS_METADATA)
 def test_the_metadata_of_a_commit_is_returned(
     quick_bootstrap: str, make_quick_topic: MakeTopic, join: Join, library: str
 ) -> None:
@@ -161,8 +161,8 @@ def test_commits_survive_a_restart_of_the_broker(
             commit_of(members[0], last, f"number {last}")
         own_quick_broker.restart(with_signal)
         (place,) = members[0].owned
-        found = members[0].ask(lambda consumer: consumer.committed(place))  # noqa: B023
-        assert found == (last, f"number {last}")
+        offset_now = members[0].ask(lambda consumer: consumer.committed(place))  # noqa: B023
+        assert offset_now == (last, f"number {last}")
     settle(members, places_of(topic_name, 2))
-    time.sleep(0.5)
+    time.sleep(0.5)  # some heartbeats: a member that the broker has forgotten would lose its partitions
     settle(members, places_of(topic_name, 2))

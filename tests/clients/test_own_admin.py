@@ -43,20 +43,20 @@ def failure(caught: pytest.ExceptionInfo[AdminError]) -> ErrorCode:
 
 
 def test_topics_are_created_enlarged_and_deleted(own_admin: barnabas.Admin, topic_name: str) -> None:
-    wanted = NewTopic(topic_name, 3, 1, configs={"retention.ms": "60000"})
-    own_admin.create_topics([wanted], validate_only=True)
+    new_topic = NewTopic(topic_name, 3, 1, configs={"retention.ms": "60000"})
+    own_admin.create_topics([new_topic], validate_only=True)
     assert topic_name not in own_admin.list_topics()
-    made = own_admin.create_topics([wanted])[topic_name]
+    made = own_admin.create_topics([new_topic])[topic_name]
     assert (made.partitions, made.replication_factor) == (3, 1)
     assert made.configs["retention.ms"] == "60000"
     with pytest.raises(AdminError) as caught:
-        own_admin.create_topics([wanted])
+        own_admin.create_topics([new_topic])
     assert failure(caught) is ErrorCode.TOPIC_ALREADY_EXISTS
     own_admin.create_partitions({topic_name: 4})
 
     def partitions() -> list[int]:
-        found = own_admin.describe_topics([topic_name])[topic_name]
-        return [info.partition for info in found.partitions if info.leader is not None]
+        description = own_admin.describe_topics([topic_name])[topic_name]
+        return [info.partition for info in description.partitions if info.leader is not None]
 
     wait_until(lambda: partitions() == [0, 1, 2, 3], "the new partition")
     described = own_admin.describe_topics([topic_name])[topic_name]

@@ -29,11 +29,11 @@ PATIENCE_SECONDS = 30.0
 
 
 async def read(consumer: AsyncConsumer, count: int) -> list[ConsumerRecord]:
-    found: list[ConsumerRecord] = []
+    records: list[ConsumerRecord] = []
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while len(found) < count:
-            found += await consumer.poll(1.0)
-    return found
+        while len(records) < count:
+            records += await consumer.poll(1.0)
+    return records
 
 
 async def until(condition: Callable[[], Awaitable[object]]) -> None:
@@ -71,8 +71,8 @@ def test_what_was_sent_is_read(quick_bootstrap: str, make_quick_topic: MakeTopic
         assert {(error, ident) for _, error, ident in outcomes} == {(None, thread)}
         async with AsyncConsumer(bootstrap_servers=quick_bootstrap, auto_offset_reset="earliest") as consumer:
             consumer.assign([TopicPartition(topic, 0), TopicPartition(topic, 1)])
-            found = await read(consumer, 101)
-            assert {each.value for each in found} == {b"%d" % number for number in range(100)} | {b"last"}
+            records = await read(consumer, 101)
+            assert {each.value for each in records} == {b"%d" % number for number in range(100)} | {b"last"}
             ends = await consumer.end_offsets(consumer.assignment())
             assert sum(ends.values()) == 101
             consumer.seek(TopicPartition(topic, 0), 40)
@@ -193,10 +193,10 @@ def test_a_cancelled_poll_loses_no_records(quick_bootstrap: str, make_quick_topi
             asyncio.timeout(PATIENCE_SECONDS),
         ):
             consumer.subscribe([topic])
-            found: list[int] = []
+            values: list[int] = []
             cancelled = 0
             sent = 0
-            while len(found) < 200:
+            while len(values) < 200:
                 polling = asyncio.create_task(consumer.poll(5.0))
                 if sent < 200:
                     await producer.send(topic, b"%d" % sent)
@@ -205,10 +205,10 @@ def test_a_cancelled_poll_loses_no_records(quick_bootstrap: str, make_quick_topi
                 await asyncio.sleep(0.001 * (sent % 7))
                 polling.cancel()
                 try:
-                    found += [int(each.value) for each in await polling]
+                    values += [int(each.value) for each in await polling]
                 except asyncio.CancelledError:
                     cancelled += 1
-            assert found == list(range(200))
+            assert values == list(range(200))
             assert cancelled > 10
 
     asyncio.run(scene())
@@ -224,16 +224,16 @@ class Listener:
 
     async def on_partitions_assigned(self, partitions: list[TopicPartition]) -> None:
         await asyncio.sleep(0.01)
-        self._tell("assigned", partitions)
+        self._record("assigned", partitions)
 
     async def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:
         await self._consumer.commit_sync()
-        self._tell("revoked", partitions)
+        self._record("revoked", partitions)
 
     def on_partitions_lost(self, partitions: list[TopicPartition]) -> None:
-        self._tell("lost", partitions)
+        self._record("lost", partitions)
 
-    def _tell(self, what: str, partitions: list[TopicPartition]) -> None:
+    def _record(self, what: str, partitions: list[TopicPartition]) -> None:
         assert threading.get_ident() == self._thread
         self.calls.append((what, len(partitions)))
 
@@ -384,8 +384,8 @@ def test_transactions(quick_bootstrap: str, make_quick_topic: MakeTopic) -> None
             )
             await new.commit_transaction()
             committed = await consumer.committed([TopicPartition(topic, 0)])
-            found = committed[TopicPartition(topic, 0)]
-            assert found is not None and found.offset == place.offset
+            stored = committed[TopicPartition(topic, 0)]
+            assert stored is not None and stored.offset == place.offset
             old.begin_transaction()
             with pytest.raises(ProducerFencedError):
                 await old.send(topic, b"too late")

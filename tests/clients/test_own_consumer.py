@@ -54,12 +54,12 @@ def fill(bootstrap: str, topic: str, count: int, partition: int = 0, first: int 
 
 
 def read(consumer: Consumer, count: int) -> list[ConsumerRecord]:
-    found: list[ConsumerRecord] = []
+    records: list[ConsumerRecord] = []
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while len(found) < count:
-        assert time.monotonic() < deadline, f"{len(found)} of {count} records came"
-        found += consumer.poll(0.2)
-    return found
+    while len(records) < count:
+        assert time.monotonic() < deadline, f"{len(records)} of {count} records came"
+        records += consumer.poll(0.2)
+    return records
 
 
 def numbers(records: list[ConsumerRecord]) -> list[int]:
@@ -82,9 +82,9 @@ def test_records_are_complete_and_in_order(
     consumer = consumer_of(max_poll_records=100)
     partition = TopicPartition(topic, 0)
     consumer.assign([partition])
-    found = consumer.poll(PATIENCE_SECONDS)
-    assert 0 < len(found) <= 100
-    records = [*found, *read(consumer, 1200 - len(found))]
+    polled = consumer.poll(PATIENCE_SECONDS)
+    assert 0 < len(polled) <= 100
+    records = [*polled, *read(consumer, 1200 - len(polled))]
     assert numbers(records) == [record.offset for record in records] == list(range(1200))
     assert records[7].headers == (("n", b"7"),)
     assert (records[7].topic, records[7].partition, records[7].serialized_value_size) == (topic, 0, 1)
@@ -113,9 +113,9 @@ def test_seeking_and_looking_up_offsets(
     consumer, partition = consumer_of(), TopicPartition(topic, 0)
     assert consumer.beginning_offsets([partition]) == {partition: 0}
     assert consumer.end_offsets([partition]) == {partition: 50}
-    found = consumer.offsets_for_times({partition: before_ms})[partition]
-    assert found is not None
-    assert found.offset == 0
+    by_time = consumer.offsets_for_times({partition: before_ms})[partition]
+    assert by_time is not None
+    assert by_time.offset == 0
     assert consumer.offsets_for_times({partition: before_ms + 10**9}) == {partition: None}
     consumer.assign([partition])
     consumer.seek(partition, 45)
@@ -189,8 +189,8 @@ def test_a_group_shares_partitions_and_continues_from_its_commits(
     assert not first.assignment() & second.assignment()
     for partition in range(4):
         fill(quick_bootstrap, topic, 25, partition)
-    found = [read(consumer, 50) for consumer in (first, second)]
-    assert len({(record.partition, record.offset) for each in found for record in each}) == 100
+    records = [read(consumer, 50) for consumer in (first, second)]
+    assert len({(record.partition, record.offset) for each in records for record in each}) == 100
     first.commit_sync()
     second.close()
     poll_until(lambda: len(first.assignment()) == 4, first)
@@ -263,43 +263,43 @@ def test_iterating_continues_over_several_polls(
     assert numbers(list(islice(consumer, 50))) == list(range(50))
 
 
-class Diary(RebalanceListener):
+class RecordingListener(RebalanceListener):
     def __init__(self) -> None:
-        self.entries: list[tuple[str, list[int]]] = []
+        self.calls: list[tuple[str, list[int]]] = []
         self.threads: set[int] = set()
 
-    def _write(self, what: str, partitions: list[TopicPartition]) -> None:
-        self.entries.append((what, [each.partition for each in partitions]))
+    def _record(self, what: str, partitions: list[TopicPartition]) -> None:
+        self.calls.append((what, [each.partition for each in partitions]))
         self.threads.add(threading.get_ident())
 
     def on_partitions_assigned(self, partitions: list[TopicPartition]) -> None:
-        self._write("assigned", partitions)
+        self._record("assigned", partitions)
 
     def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:
-        self._write("revoked", partitions)
+        self._record("revoked", partitions)
 
     def on_partitions_lost(self, partitions: list[TopicPartition]) -> None:
-        self._write("lost", partitions)
+        self._record("lost", partitions)
 
 
 @PROTOCOLS
 def test_listeners_are_called_by_the_polling_thread(
     protocol: str, make_quick_topic: MakeTopic, consumer_of: MakeConsumer
 ) -> None:
-    topic, diary = make_quick_topic(partitions=2), Diary()
+    topic, listener = make_quick_topic(partitions=2), RecordingListener()
     consumer = consumer_of(group_protocol=protocol)
-    consumer.subscribe([topic], diary)
+    consumer.subscribe([topic], listener)
     poll_until(lambda: len(consumer.assignment()) == 2, consumer)
     consumer.close()
-    assert [entry for entry in diary.entries if entry[1]] == [("assigned", [0, 1]), ("revoked", [0, 1])]
-    assert diary.threads == {threading.get_ident()}
+    assert [call for call in listener.calls if call[1]] == [("assigned", [0, 1]), ("revoked", [0, 1])]
+    assert listener.threads == {threading.get_ident()}
 
 
 @PROTOCOLS
 def test_a_consumer_that_does_not_poll_loses_its_partitions_and_cannot_commit(
     protocol: str, quick_bootstrap: str, make_quick_topic: MakeTopic, consumer_of: MakeConsumer
 ) -> None:
-    topic, diary = make_quick_topic(), Diary()
+    topic, listener = make_quick_topic(), RecordingListener()
     fill(quick_bootstrap, topic, 3)
     slow = consumer_of(
         group_protocol=protocol,
@@ -307,16 +307,16 @@ def test_a_consumer_that_does_not_poll_loses_its_partitions_and_cannot_commit(
         heartbeat_interval_ms=200,
         enable_auto_commit=False,
     )
-    slow.subscribe([topic], diary)
+    slow.subscribe([topic], listener)
     read(slow, 3)
     other = consumer_of(group_protocol=protocol)
     other.subscribe([topic])
     poll_until(lambda: len(other.assignment()) == 1, other)
     with pytest.raises(CommitFailedError):
         slow.commit_sync()
-    assert ("lost", [0]) not in diary.entries
+    assert ("lost", [0]) not in listener.calls
     slow.poll(0.1)
-    assert ("lost", [0]) in diary.entries
+    assert ("lost", [0]) in listener.calls
 
 
 def test_a_consumer_outside_the_group_cannot_commit(
@@ -348,11 +348,11 @@ def test_commits_of_all_kinds(
     poll_until(lambda: bool(answers), consumer)
     assert answers == [(10, None)]
     consumer.close()
-    itself = consumer_of()
-    itself.assign([partition])
-    itself.seek(partition, 7)
-    read(itself, 3)
-    itself.close()
+    auto_committing = consumer_of()
+    auto_committing.assign([partition])
+    auto_committing.seek(partition, 7)
+    read(auto_committing, 3)
+    auto_committing.close()
     after = consumer_of()
     after.assign([partition])
     assert after.position(partition) == 10
@@ -366,8 +366,8 @@ def test_a_pattern_finds_topics_that_are_created_later(
     consumer.poll(0.1)
     for suffix in ("a", "b"):
         ConfluentAdmin(quick_bootstrap).create_topic(f"{topic_name}-{suffix}", 1)
-        wanted = TopicPartition(f"{topic_name}-{suffix}", 0)
-        poll_until(lambda wanted=wanted: wanted in consumer.assignment(), consumer)
+        expected = TopicPartition(f"{topic_name}-{suffix}", 0)
+        poll_until(lambda expected=expected: expected in consumer.assignment(), consumer)
     assert consumer.subscription() == {f"{topic_name}-a", f"{topic_name}-b"}
 
 

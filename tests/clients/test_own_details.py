@@ -83,14 +83,14 @@ def test_partitioners(quick_bootstrap: str, make_quick_topic: MakeTopic) -> None
     ):
         with Producer(bootstrap_servers=quick_bootstrap, partitioner_class=partitioner) as producer:
             futures = [producer.send(topic, b"x" * size, key=b"same") for size in range(60)]
-            found = [future.result(PATIENCE_SECONDS).partition for future in futures]
+            chosen = [future.result(PATIENCE_SECONDS).partition for future in futures]
             assert producer.send(topic, b"", partition=2).result(PATIENCE_SECONDS).partition == 2
         if expected is not None:
-            assert found[:4] == expected
+            assert chosen[:4] == expected
         elif partitioner == "random":
-            assert set(found) == {0, 1, 2}
+            assert set(chosen) == {0, 1, 2}
         else:
-            assert Counter(found) == {0: 20, 1: 20, 2: 20}
+            assert Counter(chosen) == {0: 20, 1: 20, 2: 20}
 
 
 def test_an_idle_connection_is_closed_and_opened_again(
@@ -161,7 +161,7 @@ def test_a_pattern_that_the_brokers_match(
     assert consumer.subscription() == {topic}
     consumer.commit_sync()
     # Another pattern, then topics by name: both are sent to the brokers.
-    consumer.subscribe(SubscriptionPattern("nothing-is-called-so"))
+    consumer.subscribe(SubscriptionPattern("no-topic-has-this-name"))
     wait_until(lambda: poll_all(consumer) or not consumer.assignment(), "nothing is assigned")
     consumer.unsubscribe()
     consumer.subscribe([topic])
@@ -212,7 +212,7 @@ def test_a_commit_during_a_rebalance_may_be_tried_again(
     third = consumer_of(enable_auto_commit=False)
     third.subscribe([topic])
 
-    def is_in_a_round() -> bool:
+    def commit_meets_the_rebalance() -> bool:
         # `idle` does not poll, so the rebalance that `third` has begun does not end.
         poll_all(first, third)
         try:
@@ -221,13 +221,13 @@ def test_a_commit_during_a_rebalance_may_be_tried_again(
             return True
         return False
 
-    wait_until(is_in_a_round, "a commit meets the round")
+    wait_until(commit_meets_the_rebalance, "a commit meets the rebalance")
 
     def all_have_one() -> bool:
         poll_all(first, idle, third)
         return all(len(consumer.assignment()) == 1 for consumer in (first, idle, third))
 
-    wait_until(all_have_one, "the end of the round")
+    wait_until(all_have_one, "the rebalance has ended")
     first.commit_sync(offsets)
 
 
@@ -244,7 +244,7 @@ def test_a_static_member_that_does_not_poll_keeps_its_partitions_for_a_session(
     consumer.subscribe([topic])
     wait_until(lambda: poll_all(consumer) or bool(consumer.assignment()), "the partition")
     member_id = consumer.group_metadata().member_id
-    wait_until(lambda: not consumer.group_metadata().member_id, "it has stepped out")
+    wait_until(lambda: not consumer.group_metadata().member_id, "the member has given up its membership")
     with pytest.raises(CommitFailedError, match=r"max\.poll\.interval\.ms"):
         consumer.commit_sync({TopicPartition(topic, 0): OffsetAndMetadata(0)})
     with Admin(bootstrap_servers=quick_bootstrap) as admin:
@@ -305,8 +305,8 @@ def test_close_waits_for_commits_in_flight(
         consumer.close()
         assert outcomes[-1] == ({partition: OffsetAndMetadata(expected)}, None)
     with_commit = consumer_of()
-    found = with_commit.committed([partition])[partition]
-    assert found is not None and found.offset == 10
+    stored = with_commit.committed([partition])[partition]
+    assert stored is not None and stored.offset == 10
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

@@ -87,9 +87,14 @@ def test_headers_timestamps_nulls_and_metadata(producer: Producer, bootstrap: st
     future = producer.send(
         topic, None, key=b"k", headers=[("a", b"1"), ("b", None)], timestamp=1_700_000_000_000
     )
-    found = future.result(20)
-    assert (found.topic, found.partition, found.offset, found.timestamp) == (topic, 0, 0, 1_700_000_000_000)
-    assert (found.serialized_key_size, found.serialized_value_size) == (1, -1)
+    metadata = future.result(20)
+    assert (metadata.topic, metadata.partition, metadata.offset, metadata.timestamp) == (
+        topic,
+        0,
+        0,
+        1_700_000_000_000,
+    )
+    assert (metadata.serialized_key_size, metadata.serialized_value_size) == (1, -1)
     assert read(bootstrap, topic) == [(0, b"k", None, [("a", b"1"), ("b", None)], 1_700_000_000_000)]
 
 
@@ -133,7 +138,7 @@ def test_a_batch_that_is_too_large_for_the_broker_is_split(bootstrap: str, make_
             producer.send(
                 topic,
                 b"%04d" % number + b"x" * 96,
-                on_delivery=lambda found, _: outcomes.append(found.offset),
+                on_delivery=lambda metadata, _: outcomes.append(metadata.offset),
             )
             for number in range(100)
         ]
@@ -277,8 +282,8 @@ def test_transactions_are_seen_whole_or_not_at_all(quick_bootstrap: str, make_qu
                 producer.commit_transaction()
         with pytest.raises(KafkaError, match="begin_transaction"):
             producer.send(topic, b"between two")
-    found = {row[2] for row in read(quick_bootstrap, topic, 2)}
-    assert found == {b"%d-%d" % (number, each) for number in (0, 2, 4) for each in range(20)}
+    values = {row[2] for row in read(quick_bootstrap, topic, 2)}
+    assert values == {b"%d-%d" % (number, each) for number in (0, 2, 4) for each in range(20)}
     assert len(read(quick_bootstrap, topic, 2, "read_uncommitted")) == 120
 
 

@@ -1,4 +1,4 @@
-"""Our own producer with Arrow tables: what is sent at once is there as if it had been sent one by one."""
+"""Our producer with Arrow tables: the rows of a table are written as if they had been sent one by one."""
 
 import itertools
 import os
@@ -29,7 +29,7 @@ COUNT = 5000
 
 @pytest.fixture
 def make_topic(plain_admin: ConfluentAdmin, topic_name: str) -> MakeTopic:
-    """As many topics as a test wants."""
+    """make_topic(...) creates another topic with each call."""
     names = (f"{topic_name}-{number}" for number in itertools.count())
 
     def make(partitions: int = 1, configs: Mapping[str, str] | None = None) -> str:
@@ -66,8 +66,8 @@ def test_a_table_is_written_as_librdkafka_would_spread_it(
         result = producer.send_batch(topic, table).result(PATIENCE_SECONDS)
     assert result.count == COUNT == offsets(result)
     assert set(result.partitions) == {TopicPartition(topic, index) for index in range(4)}
-    found = [sorted(row[:3] for row in read(bootstrap, name, 4)) for name in (topic, judged)]
-    assert found[0] == found[1]
+    tables = [sorted(row[:3] for row in read(bootstrap, name, 4)) for name in (topic, judged)]
+    assert tables[0] == tables[1]
     rows = read(bootstrap, topic, 4)
     for partition in range(4):
         values = [row[2] for row in rows if row[0] == partition]
@@ -125,7 +125,7 @@ def test_rows_may_name_a_partition_that_was_added_later(bootstrap: str, make_top
             producer.send_batch(topic, table_of(1, partition=pa.array([1 << 40])))
 
 
-def test_what_was_polled_can_be_sent_on(bootstrap: str, make_topic: MakeTopic) -> None:
+def test_a_polled_table_can_be_sent_to_another_topic(bootstrap: str, make_topic: MakeTopic) -> None:
     source, target = make_topic(), make_topic()
     with Producer(bootstrap_servers=bootstrap) as producer:
         producer.send_batch(source, table_of(100)).result(PATIENCE_SECONDS)
@@ -148,7 +148,7 @@ def test_single_records_and_tables_keep_their_order(bootstrap: str, make_topic: 
     assert [int(row[2] or b"") for row in read(bootstrap, topic)] == list(range(COUNT + 2))
 
 
-def test_pairs_are_serialized_and_partitioners_are_asked(bootstrap: str, make_topic: MakeTopic) -> None:
+def test_pairs_are_serialized_and_partitioners_are_called(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = make_topic(partitions=3)
     settings = {
         "value_serializer": lambda value: str(value).encode(),
@@ -162,7 +162,7 @@ def test_pairs_are_serialized_and_partitioners_are_asked(bootstrap: str, make_to
     assert sorted(int(row[2] or b"") for row in read(bootstrap, topic, 3)) == list(range(9))
 
 
-def test_memory_is_bounded_and_a_callback_tells_the_end(bootstrap: str, make_topic: MakeTopic) -> None:
+def test_memory_is_bounded_and_a_callback_reports_the_end(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = make_topic(partitions=2)
     outcomes: list[Any] = []
     done = threading.Event()
@@ -195,7 +195,7 @@ def test_a_row_that_is_too_large_is_refused_and_nothing_is_sent(
     assert read(bootstrap, topic) == []
 
 
-def test_batches_the_broker_finds_too_large_are_split(bootstrap: str, make_topic: MakeTopic) -> None:
+def test_batches_that_are_too_large_for_the_broker_are_split(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = make_topic(configs={"max.message.bytes": "2000"})
     outcomes: list[Any] = []
     with Producer(bootstrap_servers=bootstrap, batch_size=20_000) as producer:
@@ -208,7 +208,9 @@ def test_batches_the_broker_finds_too_large_are_split(bootstrap: str, make_topic
     assert [int(row[2] or b"") for row in read(bootstrap, topic)] == list(range(1000))
 
 
-def test_failures_tell_how_much_failed_and_what_was_written(bootstrap: str, make_topic: MakeTopic) -> None:
+def test_an_error_says_how_many_records_failed_and_written_has_the_others(
+    bootstrap: str, make_topic: MakeTopic
+) -> None:
     topic = make_topic(configs={"max.message.bytes": "500"})
     table = pa.table({"value": [b"small"] * 10 + [b"x" * 900] + [b"small"] * 10})
     outcomes: list[Any] = []
@@ -241,7 +243,7 @@ def test_a_table_in_a_transaction(quick_bootstrap: str, make_quick_topic: MakeTo
     def values() -> list[int]:
         return sorted(int(row[2] or b"") for row in read(quick_bootstrap, topic, 2))
 
-    # The markers of a commit may come after its answer, and what is behind them is not seen before.
+    # The markers of a commit may be written after its answer, and readers see the records only then.
     wait_until(lambda: len(values()) >= 1000, "the committed rows are seen", PATIENCE_SECONDS)
     assert values() == list(range(1000, 2000))
 

@@ -35,7 +35,7 @@ def until(condition: Callable[[], object]) -> None:
 
 
 def fill(bootstrap: str, topic: str, count: int) -> set[Place]:
-    """`count` records with 20 keys; where they are."""
+    """Send `count` records with 20 keys; returns their partitions and offsets."""
     with barnabas.Producer(bootstrap_servers=bootstrap, linger_ms=5) as producer:
         futures = [producer.send(topic, b"%d" % n, key=b"key-%d" % (n % 20)) for n in range(count)]
         return {(future.result(30).partition, future.result(30).offset) for future in futures}
@@ -55,7 +55,7 @@ def ends_of(places: set[Place]) -> dict[int, int]:
 
 
 class Seen:
-    """What handlers have done: thread safe, with a look at order and at two workers in one lane."""
+    """What handlers have done, thread safe: the order in each lane, and whether two workers shared a lane."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -81,7 +81,7 @@ class Seen:
 
 @contextmanager
 def running(workers: ConsumerWorkers, topic: str) -> Iterator[threading.Thread]:
-    """The pool runs in a thread of its own and is stopped at the end."""
+    """Run the pool in its own thread, and stop it at the end."""
     workers.subscribe([topic])
     thread = threading.Thread(target=workers.run)
     thread.start()
@@ -127,7 +127,7 @@ def test_all_is_done_once_in_order_and_committed(
 
 
 @pytest.mark.parametrize("how", ["range", "cooperative-sticky", "consumer"])
-def test_partitions_are_handed_over_without_loss_and_without_doing_twice(
+def test_partitions_are_handed_over_and_every_record_is_handled_once(
     quick_bootstrap: str, make_quick_topic: MakeTopic, how: str
 ) -> None:
     topic = make_quick_topic(partitions=PARTITIONS)
@@ -155,7 +155,7 @@ def test_partitions_are_handed_over_without_loss_and_without_doing_twice(
     assert committed_of(quick_bootstrap, f"of-{topic}", topic) == ends_of(places)
 
 
-def test_a_worker_that_raises_ends_the_pool_and_its_record_comes_again(
+def test_a_worker_that_raises_ends_the_pool_and_its_record_is_read_again(
     quick_bootstrap: str, make_quick_topic: MakeTopic
 ) -> None:
     topic = make_quick_topic(partitions=PARTITIONS)
@@ -196,7 +196,7 @@ def test_memory_is_bounded_by_pausing(quick_bootstrap: str, make_quick_topic: Ma
     settings = settings_of(quick_bootstrap, topic, **{"max.poll.records": 20, "max.poll.interval.ms": 3000})
     workers = ConsumerWorkers(handle, settings, workers=2, records_max=100)
     with running(workers, topic):
-        # It stays a member although nothing gets done for longer than max.poll.interval.ms.
+        # It stays a member although no record is handled for longer than max.poll.interval.ms.
         until(lambda: len(begun) == 2 and workers.under_way >= 100)
         deadline = time.monotonic() + 4
         while time.monotonic() < deadline:
@@ -243,7 +243,7 @@ class Example:
         return self._process.wait(PATIENCE_SECONDS)
 
     def places(self) -> list[Place]:
-        # A line that was cut off by the kill counts for nothing.
+        # A line that was cut off by the kill is ignored.
         whole = self._output.read_text().rpartition("\n")[0].splitlines()
         return [(int(line.split()[0]), int(line.split()[1])) for line in whole]
 
@@ -251,7 +251,7 @@ class Example:
 QUICK_GROUP = ("session.timeout.ms=1500", "heartbeat.interval.ms=200", "auto.commit.interval.ms=50")
 
 
-def test_killed_hard_the_worker_pool_skips_nothing(
+def test_a_killed_worker_pool_skips_no_record(
     quick_bootstrap: str, make_quick_topic: MakeTopic, tmp_path: Path
 ) -> None:
     topic = make_quick_topic(partitions=PARTITIONS)
@@ -269,7 +269,7 @@ def test_killed_hard_the_worker_pool_skips_nothing(
         until(lambda: set(example.places()) == places)
         assert example.stop(signal.SIGTERM) == 0
     assert committed_of(quick_bootstrap, f"of-{topic}", topic) == ends_of(places)
-    # Some come again, since they were under way; by far not all.
+    # Some are handled again, since they were in progress at the kill, but by far not all.
     assert len(example.places()) < 2 * len(places)
 
 
@@ -284,8 +284,8 @@ def test_a_consumer_per_thread(quick_bootstrap: str, make_quick_topic: MakeTopic
         def members() -> int:
             if f"of-{topic}" not in {each.group_id for each in admin.list_consumer_groups()}:
                 return 0
-            found = admin.describe_consumer_groups([f"of-{topic}"])[f"of-{topic}"]
-            return sum(1 for member in found.members if member.assignment) if found.state == "Stable" else 0
+            group = admin.describe_consumer_groups([f"of-{topic}"])[f"of-{topic}"]
+            return sum(1 for member in group.members if member.assignment) if group.state == "Stable" else 0
 
         example.start()
         until(lambda: members() == 3)

@@ -5,14 +5,24 @@ from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 from tests.clients.client import Client, Message, Reading, Sending, contents, numbered, wait_until
 from tests.clients.confluent_client import ConfluentAdmin, ConfluentClient
 
+UNKNOWN_TOPIC_OR_PARTITION = 3
 
-def test_metadata_creates_the_topic_it_is_asked_for(client: Client, topic_name: str) -> None:
+
+def test_a_metadata_request_creates_the_requested_topic(client: Client, topic_name: str) -> None:
     assert client.produce(topic_name, numbered(3)) == [0, 1, 2]
     assert contents(client.read(topic_name, 3)) == contents(numbered(3))
 
 
-def test_asking_for_the_list_creates_nothing(plain_admin: ConfluentAdmin, topic_name: str) -> None:
-    assert topic_name not in plain_admin.topics()
+def test_a_metadata_request_of_a_consumer_creates_no_topic(
+    bootstrap: str, plain_admin: ConfluentAdmin, topic_name: str
+) -> None:
+    """A consumer of librdkafka forbids the broker to create the topic."""
+    consumer = ConfluentClient(bootstrap).consumer(Reading())
+    try:
+        listed = consumer.list_topics(topic_name, timeout=20).topics[topic_name]
+    finally:
+        consumer.close()
+    assert listed.error is not None and listed.error.code() == UNKNOWN_TOPIC_OR_PARTITION
     assert topic_name not in plain_admin.topics()
 
 

@@ -1,4 +1,4 @@
-"""Transactions: all or nothing over partitions and offsets, for those who read committed only."""
+"""Transactions: readers of committed records see all records and offsets of a transaction, or none."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ Begin = Callable[..., Transactional]
 
 @pytest.fixture
 def begin(quick_bootstrap: str, topic_name: str) -> Iterator[Begin]:
-    """begin(library) -> a producer of the test's transactional id, ready to begin."""
+    """begin(library) -> a producer with the test's transactional id, after init_transactions."""
     opened: list[Transactional] = []
 
     def make(library: str, timeout_ms: int = 60_000, name: str = "") -> Transactional:
@@ -99,9 +99,9 @@ def test_offsets_are_part_of_the_transaction(
 
     def offsets() -> dict[int, int]:
         admin = kafka_python.KafkaAdminClient(bootstrap_servers=quick_bootstrap)
-        found = admin.list_group_offsets({group: None})[group]
+        committed = admin.list_group_offsets({group: None})[group]
         admin.close()
-        return {place.partition: value.offset for place, value in found.items() if value.offset >= 0}
+        return {place.partition: value.offset for place, value in committed.items() if value.offset >= 0}
 
     producer.begin()
     producer.send(topic, b"x")
@@ -125,21 +125,21 @@ def test_a_second_producer_of_the_same_name_fences_the_first(
     zombie = begin(library)
     zombie.begin()
     zombie.send(topic, b"of the zombie")
-    heir = begin(library)
-    heir.begin()
-    heir.send(topic, b"of the heir")
-    heir.commit()
+    successor = begin(library)
+    successor.begin()
+    successor.send(topic, b"of the successor")
+    successor.commit()
     with pytest.raises((Fenced, Refused)):
         zombie.send(topic, b"late")
         zombie.commit()
     if library == "kafka-python":
-        # It asks for a new epoch by itself. Kafka refuses it, but not before it has ended a transaction that
-        # the heir may have open at that moment.
+        # It requests a new epoch by itself. Kafka refuses that, but first ends the transaction that the
+        # successor may have open at that moment.
         zombie.close()
-    heir.begin()
-    heir.send(topic, b"of the heir again")
-    heir.commit()
-    assert committed(quick_bootstrap, topic) == [b"of the heir", b"of the heir again"]
+    successor.begin()
+    successor.send(topic, b"of the successor again")
+    successor.commit()
+    assert committed(quick_bootstrap, topic) == [b"of the successor", b"of the successor again"]
     assert b"late" not in uncommitted(quick_bootstrap, topic)
 
 
@@ -147,7 +147,7 @@ def test_a_second_producer_of_the_same_name_fences_the_first(
 def test_a_transaction_that_takes_too_long_is_aborted(
     quick_bootstrap: str, make_quick_topic: MakeTopic, begin: Begin, library: str
 ) -> None:
-    """T30: nobody speaks for it any more, and readers must not wait forever."""
+    """T30: its producer does nothing any more, and readers must not wait forever."""
     topic = make_quick_topic()
     producer = begin(library, timeout_ms=1500)
     producer.begin()
@@ -191,16 +191,16 @@ def test_transactions_can_be_described_and_listed(
         assert _state(described()) == "Empty"
         producer.begin()
         producer.send(topic, b"x", 1)
-        found = described()
-        assert _state(found) == "Ongoing"
-        assert found.transaction_timeout_ms == 45_000  # type: ignore[attr-defined]
-        assert set(found.topic_partitions) == {place}  # type: ignore[attr-defined]
+        description = described()
+        assert _state(description) == "Ongoing"
+        assert description.transaction_timeout_ms == 45_000  # type: ignore[attr-defined]
+        assert set(description.topic_partitions) == {place}  # type: ignore[attr-defined]
         (all_listed,) = admin.list_transactions().values()
         listed = [each for each in all_listed if each.transactional_id == name]
         assert [_state(each) for each in listed] == ["Ongoing"]
         (state,) = admin.describe_producers([place]).values()
         (active,) = state.active_producers
-        assert (active.producer_id, active.current_transaction_start_offset) == (found.producer_id, 0)  # type: ignore[attr-defined]
+        assert (active.producer_id, active.current_transaction_start_offset) == (description.producer_id, 0)  # type: ignore[attr-defined]
         producer.commit()
         wait_until(lambda: _state(described()) == "CompleteCommit", "the transaction is complete")
         assert set(described().topic_partitions) == set()  # type: ignore[attr-defined]
@@ -240,7 +240,9 @@ def test_the_broker_restarts_in_the_middle(
     producer.send(topic_name, b"last")
     producer.commit()
     expected = [b"after", b"before", b"beside", b"last"]
-    wait_until(lambda: sorted(committed(bootstrap, topic_name, 2)) == expected, "four and no more")
+    wait_until(
+        lambda: sorted(committed(bootstrap, topic_name, 2)) == expected, "exactly these four are readable"
+    )
     assert b"aborted after the restart" in uncommitted(bootstrap, topic_name, 2)
     producer.close()
 
@@ -248,7 +250,7 @@ def test_the_broker_restarts_in_the_middle(
 def test_compaction_never_brings_back_what_was_aborted(
     own_quick_broker: BrokerProcess, topic_name: str
 ) -> None:
-    """T31: many transactions on few keys, half of them aborted, small segments, a cleaner that is quick."""
+    """T31: many transactions on few keys, half of them aborted, with small segments and a quick cleaner."""
     bootstrap = own_quick_broker.bootstrap
     own_quick_broker.stop()
     own_quick_broker.overrides |= {"log.cleaner.backoff.ms": "100"}
@@ -288,7 +290,7 @@ def test_compaction_never_brings_back_what_was_aborted(
         producer.commit_transaction(30)
         return len(uncommitted(bootstrap, topic_name)) <= 20
 
-    wait_until(is_compacted, "the cleaner has been here", 40)
+    wait_until(is_compacted, "the topic is compacted", 40)
     values = seen()
     assert not any(int(value.split()[-1]) % 2 == 0 for value in values if value != b"x")
     assert set(latest.values()) <= set(values)

@@ -1,6 +1,6 @@
 """T26: a transactional copy job, while its processes and the broker are killed at random moments.
 
-Whatever happens, who reads committed sees each record of the source once, in order."""
+Whatever happens, a reader of committed records sees each record of the source once, in order."""
 
 import random
 import signal
@@ -33,7 +33,8 @@ def _jobs(directory: Path, bootstrap: str, count: int) -> Iterator[list[CopyJobP
 
 
 def _rounds(broker: BrokerProcess, jobs: list[CopyJobProcess], rounds: int, seed: int) -> int:
-    """New input, a moment, and somebody dies; how many records were produced to each partition."""
+    """In each round, produce, wait a moment, and kill a job or the broker; returns the number of records that
+    were produced to each partition."""
     chance = random.Random(seed)
     client = ConfluentClient(broker.bootstrap)
     produced = 0
@@ -59,7 +60,7 @@ def _rounds(broker: BrokerProcess, jobs: list[CopyJobProcess], rounds: int, seed
 
 
 def _wait_for_the_copy(bootstrap: str, jobs: list[CopyJobProcess], produced: int) -> None:
-    """Until the group has committed all of the source; a job that gives up is started again."""
+    """Wait until the group has committed the whole source; a job that ends is started again."""
     deadline = time.monotonic() + 90
     done = {place: produced for place in places_of(SOURCE, PARTITIONS)}
     while _committed(bootstrap) != done:
@@ -77,8 +78,8 @@ def _committed(bootstrap: str) -> dict[tuple[str, int], int]:
 
     admin = kafka_python.KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
-        found = admin.list_group_offsets({GROUP: None})[GROUP]
-        return {(place.topic, place.partition): value.offset for place, value in found.items()}
+        committed = admin.list_group_offsets({GROUP: None})[GROUP]
+        return {(place.topic, place.partition): value.offset for place, value in committed.items()}
     finally:
         admin.close()
 
@@ -86,9 +87,9 @@ def _committed(bootstrap: str) -> dict[tuple[str, int], int]:
 def _judge(broker: BrokerProcess, produced: int) -> None:
     bootstrap = broker.bootstrap
     for partition in range(PARTITIONS):
-        found = everything(bootstrap, TARGET, isolation="read_committed", first=partition)
-        assert found == [transformed(b"%d" % number) for number in range(produced)]
-    # Nothing hangs: who reads committed may read to the very end.
+        records = everything(bootstrap, TARGET, isolation="read_committed", first=partition)
+        assert records == [transformed(b"%d" % number) for number in range(produced)]
+    # No transaction hangs: readers of committed records can read to the end.
     stable = ends_of(bootstrap, TARGET, PARTITIONS, "read_committed")
     assert stable == ends_of(bootstrap, TARGET, PARTITIONS, "read_uncommitted")
 

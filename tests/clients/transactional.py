@@ -30,16 +30,16 @@ class Fenced(Exception):
 
 
 class Refused(Exception):
-    """The library says that the transaction cannot go on, for another reason."""
+    """The library cannot continue the transaction, for another reason."""
 
 
 class Transactional(Protocol):
-    """Made ready (init_transactions) when it is made. Raises Fenced or Refused."""
+    """Calls init_transactions when it is created. Raises Fenced or Refused."""
 
     def begin(self) -> None: ...
 
     def send(self, topic: str, value: bytes, partition: int = 0) -> None:
-        """Not before the records are acknowledged."""
+        """Returns when the record is acknowledged."""
 
     def send_offsets(self, group: str, offsets: Mapping[Place, int]) -> None: ...
 
@@ -70,7 +70,7 @@ class ConfluentTransactional:
         try:
             action()
         except confluent_kafka.KafkaException as raised:
-            raise _judged(raised.args[0].code(), str(raised)) from raised
+            raise _error_of(raised.args[0].code(), str(raised)) from raised
 
     def begin(self) -> None:
         self._do(self.library.begin_transaction)
@@ -83,7 +83,7 @@ class ConfluentTransactional:
                 topic, value, partition=partition, on_delivery=lambda error, _: outcomes.append(error)
             )
             deadline = time.monotonic() + 30
-            # Not flush(): of a producer that is fenced meanwhile it returns neither a result nor an error.
+            # Not flush(): if the producer is fenced meanwhile, it gives no result and no error.
             while not outcomes and time.monotonic() < deadline:
                 self.library.poll(0.05)
 
@@ -91,7 +91,7 @@ class ConfluentTransactional:
         if not outcomes:
             raise Refused("not delivered")
         if outcomes[0] is not None:
-            raise _judged(outcomes[0].code(), outcomes[0].str())
+            raise _error_of(outcomes[0].code(), outcomes[0].str())
 
     def send_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
         positions = [
@@ -113,7 +113,7 @@ class ConfluentTransactional:
         """Nothing to do: the library closes when the object is deleted."""
 
 
-def _judged(code: int, text: str) -> Exception:
+def _error_of(code: int, text: str) -> Exception:
     return Fenced(text) if code in FENCED_CODES else Refused(f"{code} {text}")
 
 
@@ -135,7 +135,7 @@ class KafkaPythonTransactional:
         except kafka_python.ProducerFencedError as raised:
             raise Fenced(str(raised)) from raised
         except kafka_python.BrokerResponseError as raised:
-            raise _judged(raised.errno, repr(raised)) from raised
+            raise _error_of(raised.errno, repr(raised)) from raised
         except kafka_python.KafkaError as raised:
             raise Refused(repr(raised)) from raised
 
@@ -146,11 +146,11 @@ class KafkaPythonTransactional:
         self._do(lambda: self.library.send(topic, value, partition=partition).get(30))
 
     def send_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
-        wanted = {
+        commits = {
             kafka_python.TopicPartition(*place): kafka_python.OffsetAndMetadata(offset, "", -1)
             for place, offset in offsets.items()
         }
-        self._do(lambda: self.library.send_offsets_to_transaction(wanted, group))
+        self._do(lambda: self.library.send_offsets_to_transaction(commits, group))
 
     def commit(self) -> None:
         self._do(self.library.commit_transaction)
@@ -186,7 +186,7 @@ class AiokafkaTransactional:
         except AioFenced as raised:
             raise Fenced(str(raised)) from raised
         except AioError as raised:
-            raise _judged(getattr(raised, "errno", -1), repr(raised)) from raised
+            raise _error_of(getattr(raised, "errno", -1), repr(raised)) from raised
 
     def begin(self) -> None:
         self._run(self.library.begin_transaction())
@@ -195,8 +195,8 @@ class AiokafkaTransactional:
         self._run(self.library.send_and_wait(topic, value, partition=partition))
 
     def send_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
-        wanted = {AioPartition(*place): offset for place, offset in offsets.items()}
-        self._run(self.library.send_offsets_to_transaction(wanted, group))
+        commits = {AioPartition(*place): offset for place, offset in offsets.items()}
+        self._run(self.library.send_offsets_to_transaction(commits, group))
 
     def commit(self) -> None:
         self._run(self.library.commit_transaction())

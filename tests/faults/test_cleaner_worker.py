@@ -47,7 +47,7 @@ async def until(condition: Callable[[], bool]) -> None:
         if condition():
             return
         await asyncio.sleep(0.01)
-    raise AssertionError("what was waited for did not come about")
+    raise AssertionError("the condition did not become true in time")
 
 
 def run(story: Awaitable[None]) -> None:
@@ -98,7 +98,7 @@ def test_a_killed_process_costs_its_job_only(bench: CompactionBench) -> None:
 
 
 def test_the_process_ends_when_the_broker_does(bench: CompactionBench) -> None:
-    """It only sees that stdin is closed; it must not finish its job first."""
+    """The process only sees that its stdin is closed; it must end without finishing its job."""
     process = subprocess.Popen(
         [sys.executable, "-m", "barnabas.log.compaction.worker"],
         stdin=subprocess.PIPE,
@@ -138,7 +138,7 @@ class Story:
         return log.directory
 
 
-def test_the_driver_cleans_what_is_due_and_lets_the_process_go(tmp_path: Path) -> None:
+def test_the_driver_cleans_what_is_due_and_ends_the_idle_process(tmp_path: Path) -> None:
     async def story() -> None:
         shop = Story(tmp_path)
         shop.fill("one")
@@ -260,7 +260,7 @@ def test_the_number_of_workers_and_the_speed_change_while_jobs_run(tmp_path: Pat
     run(story())
 
 
-def test_a_driver_that_breaks_down_says_so(tmp_path: Path) -> None:
+def test_an_unexpected_error_of_the_driver_is_in_its_health(tmp_path: Path) -> None:
     async def story() -> None:
         shop = Story(tmp_path)
         shop.cleaner._logs = lambda: 1 / 0  # type: ignore[assignment, return-value]

@@ -51,7 +51,7 @@ def memory_of(broker: Broker) -> int:
     for line in Path(f"/proc/{broker.pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024
-    raise AssertionError(f"process {broker.pid} does not tell its memory")
+    raise AssertionError(f"/proc/{broker.pid}/status has no VmRSS")
 
 
 def files_of(broker: Broker) -> int:
@@ -252,12 +252,12 @@ def test_waiting_fetches_go_with_their_connections(broker: Broker) -> None:
         request.max_wait_ms = 2**31 - 1
 
         def park_and_leave(count: int) -> None:
+            files = files_of(broker)
             for number in range(count):
                 with connected(broker) as leaver:
                     leaver.send(FETCH, 12, request)
                 if number % 20 == 0:
                     assert is_served(client)
-            files = files_of(broker)
             assert comes_true(lambda: files_of(broker) <= files)
 
         park_and_leave(50)

@@ -42,7 +42,7 @@ def waited(broker: Broker, topic: Topic, probed: Topic, requests: list[ProduceRe
 
 
 def shortest(broker: Broker, requests_of: Callable[[Topic], list[ProduceRequest]]) -> float:
-    """A wait that comes from the machine is not there again when the same is sent again."""
+    """The shortest of several tries: a wait that the machine caused does not come back in every try."""
     with RawClient("127.0.0.1", broker.port) as client:
         topic, probed = new_topic(client, 50), new_topic(client)
     waits = []

@@ -1,4 +1,4 @@
-"""Groups whose members and whose coordinator die at the worst of moments (T32, T33, T34)."""
+"""Groups whose members or coordinator die at the worst moments (T32, T33, T34)."""
 
 import contextlib
 import random
@@ -89,8 +89,8 @@ def _three(connect: Connect, name: str) -> list[Joiner]:
     first.receive_join()
     for joiner in joiners[1:]:
         joiner.send_join()
-    # The first one must not come back before the others are there: the round would end without them.
-    wait_until(lambda: _member_count(first.group) == 3, "all have come")
+    # The first member must not join again before the others have: the rebalance would end without them.
+    wait_until(lambda: _member_count(first.group) == 3, "all three members are known")
     first.send_join()
     for joiner in joiners:
         joiner.receive_join()
@@ -106,7 +106,7 @@ def _member_count(group: RawGroup) -> int:
 
 
 def _finish(joiners: list[Joiner]) -> int:
-    """All join again, the leader assigns, and everybody gets its part; returns the generation."""
+    """All join again, the leader assigns, and every member gets its part; returns the generation."""
     for joiner in joiners:
         joiner.send_join()
     for joiner in joiners:
@@ -149,7 +149,7 @@ def test_a_follower_dies_between_join_and_sync(connect: Connect) -> None:
         assert set(codes) <= {ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS}
         return set(codes) == {ErrorCode.REBALANCE_IN_PROGRESS}
 
-    wait_until(all_know, "the dead member is missed")
+    wait_until(all_know, "all members know that one is dead")
     _finish(living)
 
 
@@ -162,7 +162,7 @@ def _sync_request(joiner: Joiner) -> SyncGroupRequest:
 
 
 @pytest.mark.parametrize("moment", ["before the sync", "after the sync"])
-def test_the_broker_dies_in_the_middle_of_a_round(broker: Broker, connect: Connect, moment: str) -> None:
+def test_the_broker_dies_in_the_middle_of_a_rebalance(broker: Broker, connect: Connect, moment: str) -> None:
     """T33: what was not journaled is forgotten, what was journaled is kept, and all members join again."""
     leader, *followers = _three(connect, "restarted")
     everybody = [leader, *followers]
@@ -212,9 +212,9 @@ def test_no_acknowledged_commit_is_lost_when_the_coordinator_dies(broker: Broker
         broker.restart()
         group.client = connect()
         group.find()
-        found = group.fetch(topic)
-        assert acknowledged <= found.committed_offset <= sent
-        assert found.metadata == f"number {found.committed_offset}"
+        committed = group.fetch(topic)
+        assert acknowledged <= committed.committed_offset <= sent
+        assert committed.metadata == f"number {committed.committed_offset}"
         listed = [each.group_id for each in group.client.call(LIST_GROUPS, 5, ListGroupsRequest()).groups]
         assert listed == ["committing"]
 
@@ -288,9 +288,9 @@ def test_members_and_broker_are_killed_all_the_time(
             owned = sorted(number for member in living for number in member.owned)
             return owned == list(range(PARTITIONS)) and all(member.owned for member in living)
 
-        wanted = {(partition, offset) for partition in range(PARTITIONS) for offset in range(60)}
+        expected = {(partition, offset) for partition in range(PARTITIONS) for offset in range(60)}
         wait_until(
-            lambda: wanted <= {place for member in everyone for place in member.seen},
+            lambda: expected <= {place for member in everyone for place in member.seen},
             "every record is consumed",
             PATIENCE_SECONDS,
         )
@@ -310,9 +310,9 @@ def _not_behind(bootstrap: str, before: dict[int, int]) -> dict[int, int]:
     """The committed offsets; none is lower than before."""
     admin = kafka_python.KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
-        found = admin.list_group_offsets({"victims": None})["victims"]
+        committed = admin.list_group_offsets({"victims": None})["victims"]
     finally:
         admin.close()
-    offsets = {place.partition: int(value.offset) for place, value in found.items()}
+    offsets = {place.partition: int(value.offset) for place, value in committed.items()}
     assert all(offsets[partition] >= offset for partition, offset in before.items())
     return offsets

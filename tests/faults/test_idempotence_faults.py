@@ -44,15 +44,15 @@ def client(bootstrap: str) -> Iterator[RawClient]:
 def new_producer_id(client: RawClient) -> int:
     """Try until it succeeds: Kafka has to allocate a block of ids first."""
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
-    found: list[int] = []
+    producer_ids: list[int] = []
 
     def is_given() -> bool:
         answer = client.call(INIT_PRODUCER_ID, 5, request)
-        found.append(int(answer.producer_id))
+        producer_ids.append(int(answer.producer_id))
         return not answer.error_code
 
     wait_until(is_given, "a producer id is given")
-    return found[-1]
+    return producer_ids[-1]
 
 
 def numbered_batch(producer_id: int, number: int) -> bytes:
@@ -88,7 +88,7 @@ def test_five_in_flight_are_repeated_after_the_broker_died(tmp_path: Path, with_
             assert answer_to(client, topic, producer_id, IN_FLIGHT) == (0, 15)
 
 
-def test_what_overtook_another_is_refused_until_its_turn(client: RawClient) -> None:
+def test_a_batch_that_overtook_another_is_refused_until_its_turn(client: RawClient) -> None:
     topic, producer_id = settled_topic(client), new_producer_id(client)
     assert answer_to(client, topic, producer_id, 0) == (0, 0)
     for number in (2, 4, 3):
@@ -108,7 +108,7 @@ def test_a_repeat_older_than_the_last_five_is_not_written_again(client: RawClien
     assert ends(client, topic).high == (IN_FLIGHT + 1) * PER_BATCH
 
 
-def test_a_repeat_that_is_cut_otherwise_is_refused(client: RawClient) -> None:
+def test_a_repeat_with_another_number_of_records_is_refused(client: RawClient) -> None:
     """A batch with the same first sequence but another number of records is not a repeat."""
     topic, producer_id = settled_topic(client), new_producer_id(client)
     assert answer_to(client, topic, producer_id, 0) == (0, 0)
@@ -117,7 +117,7 @@ def test_a_repeat_that_is_cut_otherwise_is_refused(client: RawClient) -> None:
     assert ends(client, topic).high == PER_BATCH
 
 
-def test_a_producer_nobody_remembers_may_go_on_where_it_is(client: RawClient) -> None:
+def test_an_unknown_producer_may_begin_with_any_sequence(client: RawClient) -> None:
     """After a week of silence, or after retention, its sequence cannot be checked (UNKNOWN_PRODUCER_ID is not
     answered any more)."""
     topic, producer_id = settled_topic(client), new_producer_id(client)

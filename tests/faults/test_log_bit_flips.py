@@ -110,7 +110,7 @@ def test_two_damaged_places_in_one_segment(tmp_path: Path) -> None:
     assert start > 0
 
 
-def test_damage_behind_the_recovery_point_is_found_by_a_check_on_demand(tmp_path: Path) -> None:
+def test_damage_before_the_recovery_point_is_detected_by_verify(tmp_path: Path) -> None:
     bench, records, start, _ = _filled(tmp_path)
     bench.close()
     path = bench.file(".log")
@@ -119,11 +119,11 @@ def test_damage_behind_the_recovery_point_is_found_by_a_check_on_demand(tmp_path
     path.write_bytes(data)
     bench.start(clean=True)
     assert bench.log.corrupt_ranges == []
-    found = bench.log.verify(bench.log.segments[0])
-    assert [(c.first_offset, c.next_offset) for c in found] == [(12, 15)]
+    damage = bench.log.verify(bench.log.segments[0])
+    assert [(c.first_offset, c.next_offset) for c in damage] == [(12, 15)]
     assert _refused(bench, 12)
     assert bench.records(15) == records[15:]
-    assert bench.log.verify(bench.log.segments[0]) == found
+    assert bench.log.verify(bench.log.segments[0]) == damage
 
 
 @pytest.mark.parametrize("field", range(0, 17))
@@ -143,9 +143,9 @@ def test_a_damaged_header_that_was_not_found_at_the_start_ends_a_scan_with_an_er
     data[start + field] ^= 0x80
     path.write_bytes(data)
     bench.start(clean=True)
-    found = bench.readable()
-    assert [read for read in found if read.offset < 12] == records[:12]
-    assert all(read in records for read in found if not 12 <= read.offset < 15)
+    batches = bench.readable()
+    assert [read for read in batches if read.offset < 12] == records[:12]
+    assert all(read in records for read in batches if not 12 <= read.offset < 15)
 
 
 def test_a_batch_sent_as_a_record_value_does_not_pass_for_one_of_the_log(tmp_path: Path) -> None:

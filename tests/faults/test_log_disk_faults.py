@@ -132,7 +132,7 @@ def test_an_index_that_cannot_be_written_does_not_refuse_data(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("operation", ["pwrite", "open", "rename"])
-def test_a_disk_too_full_for_the_epochs_puts_a_flush_off(tmp_path: Path, operation: str) -> None:
+def test_a_flush_fails_if_the_disk_is_too_full_for_the_epochs(tmp_path: Path, operation: str) -> None:
     disk = FaultyDisk()
     bench = LogBench(tmp_path, LARGE, disk)
     bench.append(b"value", epoch=3)

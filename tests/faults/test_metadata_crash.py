@@ -1,8 +1,8 @@
 """The embedded metadata store after a crash: all that was acknowledged is there, and nothing is half there.
 
-The file system here is a model that knows what is synced. A run is stopped at each of its file operations, in
-mid-write included, and then seen as a killed process leaves it (all that was written is there) and as several
-kinds of power loss leave it."""
+The file system here is a model that knows what is synced. A run is stopped at each of its file operations,
+also in the middle of a write. Then the store is opened on the files as they are after a killed process
+(everything that was written is there) and after several kinds of power loss."""
 
 import asyncio
 import os
@@ -159,7 +159,7 @@ APPENDS = 7
 IMAGES = [MetadataImage()]
 for number in range(1, APPENDS + 1):
     IMAGES.append(IMAGES[-1].apply(topic(number)))
-# After that many appends, a snapshot of the image of so many: the second and third leave a batch in the log.
+# {number of appends: number of appends in the snapshot}; the second and third leave a batch in the log.
 SNAPSHOTS = {2: 2, 4: 3, 6: 5}
 
 
@@ -317,7 +317,7 @@ def test_a_flipped_bit_is_refused_or_cuts_only_the_last_append(with_snapshot, ma
 @pytest.mark.parametrize(
     "tail", [b"\0", bytes(7), bytes(8), bytes(4096), b"garbage", b'{"', random.Random(7).randbytes(3000)]
 )
-def test_what_follows_the_last_append_without_being_one_is_cut(tail):
+def test_bytes_after_the_last_append_that_are_no_append_are_cut(tail):
     async def run() -> None:
         data = await finished(with_snapshot=False)
         files = on_disk(data + tail)
@@ -429,7 +429,7 @@ def test_kill_minus_nine_loses_no_topic_and_repeats_no_producer_id(tmp_path):
         await follower.start()
         image = follower.image
         assert set(acknowledged) <= set(image.topics)
-        assert all(len(found.partitions) == 2 for found in image.topics.values())
+        assert all(len(topic.partitions) == 2 for topic in image.topics.values())
         assert all(image.topic_config(name) == {"retention.ms": "5"} for name in image.topics)
         assert image.next_producer_id > max(first_ids)
         await store.close()

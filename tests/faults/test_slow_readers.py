@@ -82,9 +82,9 @@ async def fetching(owner: FetchOwner) -> AsyncIterator[tuple[asyncio.StreamReade
         await server.wait_closed()
 
 
-async def until(is_so: Callable[[], bool]) -> None:
+async def until(condition: Callable[[], bool]) -> None:
     for _ in range(2000):
-        if is_so():
+        if condition():
             return
         await asyncio.sleep(0.01)
     raise TimeoutError

@@ -50,7 +50,7 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 
 class Story:
     """A producer that writes a record to every partition and an offset to a group in each transaction, and
-    what must come of it."""
+    the result that readers must see."""
 
     def __init__(self, broker: BrokerProcess, version: int, partitions: int = PARTITIONS) -> None:
         self.broker = broker
@@ -96,8 +96,8 @@ class Story:
         wait_until_nothing_hangs(self.client, self.topic, len(self.partitions))
         values = everything(self.broker.bootstrap, self.topic.name, len(self.partitions))
         assert Counter(values) == {value: len(self.partitions) for value in self.committed}
-        found = self.group.fetch(self.topic, require_stable=True)
-        assert (found.error_code, found.committed_offset) == (0, self.offset)
+        fetched = self.group.fetch(self.topic, require_stable=True)
+        assert (fetched.error_code, fetched.committed_offset) == (0, self.offset)
 
 
 @VERSIONS
@@ -132,7 +132,7 @@ def test_a_decided_end_reaches_every_partition_after_any_number_of_markers(
 
 @VERSIONS
 @pytest.mark.parametrize("commits", [True, False], ids=["commit", "abort"])
-def test_an_end_that_was_lost_can_be_asked_for_again(
+def test_an_end_that_was_lost_can_be_requested_again(
     broker: BrokerProcess, version: int, commits: bool
 ) -> None:
     """Killed before the decision was written, with the request in flight: the transaction goes on."""
@@ -163,7 +163,7 @@ def test_the_broker_is_killed_at_any_moment_after_the_request_was_sent(
     broker: BrokerProcess, version: int
 ) -> None:
     """With many partitions, writing the markers takes long enough to be interrupted. A client without an
-    answer asks again, as clients do, and its request is carried out once."""
+    answer sends its request again, and the request is carried out once."""
     story = Story(broker, version, partitions=40)
     chance = random.Random(version)
     for turn in range(6):
@@ -185,7 +185,7 @@ def test_the_broker_is_killed_at_any_moment_after_the_request_was_sent(
         story.ends_with(commits)
     story.judge()
     lists = [aborted(story.client, story.topic, partition) for partition in story.partitions]
-    assert [len(found) for found in lists] == [3] * len(story.partitions)
+    assert [len(records) for records in lists] == [3] * len(story.partitions)
 
 
 def test_killed_again_and_again_while_it_finishes(broker: BrokerProcess) -> None:

@@ -99,10 +99,10 @@ def held_end(connection: RawClient, producer: RawTransactional, commit: bool) ->
 
 @VERSIONS
 @pytest.mark.parametrize("commits", [True, False])
-def test_a_late_record_begins_nothing_that_hangs(
+def test_a_late_record_begins_no_transaction_that_hangs(
     client: RawClient, other_connection: RawClient, version: int, commits: bool
 ) -> None:
-    """Neither in partitions of the transaction nor in others."""
+    """This holds for partitions of the transaction and for others."""
     topic = settled_topic(client, 2)
     producer = producer_of(client, version)
     write(producer, topic, b"in time")
@@ -128,7 +128,7 @@ def test_an_old_producer_gets_an_error_it_knows(client: RawClient) -> None:
 
 
 @VERSIONS
-def test_a_late_record_is_not_taken_into_a_transaction_that_is_elsewhere(
+def test_a_late_record_does_not_join_a_transaction_on_another_partition(
     client: RawClient, other_connection: RawClient, version: int
 ) -> None:
     topic = settled_topic(client, 2)
@@ -144,7 +144,7 @@ def test_a_late_record_is_not_taken_into_a_transaction_that_is_elsewhere(
     assert wait_until_nothing_hangs(client, topic, 2) == [Ends(2, 2), Ends(2, 2)]
 
 
-def test_version_2_takes_no_late_record_into_a_later_transaction_on_the_same_partition(
+def test_version_2_a_late_record_does_not_join_a_later_transaction_on_the_same_partition(
     client: RawClient, other_connection: RawClient
 ) -> None:
     topic = settled_topic(client)
@@ -184,7 +184,7 @@ def test_version_1_writes_a_late_repeat_once_and_leaves_nothing_hanging(
 def test_version_2_a_late_end_does_not_touch_a_later_transaction(
     client: RawClient, other_connection: RawClient, commits: bool
 ) -> None:
-    """The client repeated it, got its answer and went on."""
+    """The client repeated its request, got the answer and began the next transaction."""
     topic = settled_topic(client)
     producer = producer_of(client, NEW)
     write(producer, topic, b"first")
@@ -222,7 +222,7 @@ def test_a_late_end_of_a_client_that_started_over_is_refused(
 
 
 @pytest.mark.parametrize("commits", [True, False])
-def test_version_1_cannot_tell_a_late_end_from_that_of_a_later_transaction(
+def test_version_1_takes_a_late_end_for_the_end_of_a_later_transaction(
     client: RawClient, other_connection: RawClient, commits: bool
 ) -> None:
     """docs/durability.md warns of this; Kafka does the same."""
@@ -261,6 +261,6 @@ def test_late_offsets_are_not_committed(client: RawClient, other_connection: Raw
 
 def stable_offset(client: RawClient, group: str, topic: Topic) -> int:
     """The committed offset; it is not returned while a transactional commit is open."""
-    found = RawGroup(client, group).fetch(topic, require_stable=True)
-    assert found.error_code == 0
-    return int(found.committed_offset)
+    fetched = RawGroup(client, group).fetch(topic, require_stable=True)
+    assert fetched.error_code == 0
+    return int(fetched.committed_offset)

@@ -114,8 +114,8 @@ class Interleaved:
                 self._write(writer)
         for writer in list(self._open):
             self._end(writer, False)
-        for found in self.committed.values():
-            found.sort()
+        for records in self.committed.values():
+            records.sort()
 
     def _write(self, writer: RawTransactional) -> None:
         partition = self.chance.randrange(PARTITIONS)
@@ -160,10 +160,10 @@ def aborted_everywhere(client: RawClient, topic: Topic) -> dict[tuple[int, int],
 
 def judge(bootstrap: str, topic: str, expected: dict[int, list[bytes]], *readers: str) -> None:
     for reader in readers or READERS:
-        found: dict[int, list[bytes]] = {partition: [] for partition in expected}
+        values: dict[int, list[bytes]] = {partition: [] for partition in expected}
         for value in READERS[reader](bootstrap, topic, len(expected)):
-            found[int(value.split()[0])].append(value.rstrip(b"."))
-        assert found == expected, reader
+            values[int(value.split()[0])].append(value.rstrip(b"."))
+        assert values == expected, reader
 
 
 def test_aborted_ranges_are_the_same_after_restarts_and_retention(broker: BrokerProcess) -> None:
@@ -176,7 +176,9 @@ def test_aborted_ranges_are_the_same_after_restarts_and_retention(broker: Broker
         for partition in range(PARTITIONS):
             named = {pair for (number, _), pairs in before.items() if number == partition for pair in pairs}
             assert sorted(named) == history.expected_aborted(partition, 0)
-    expected = {partition: [value for _, value in found] for partition, found in history.committed.items()}
+    expected = {
+        partition: [value for _, value in records] for partition, records in history.committed.items()
+    }
     judge(broker.bootstrap, topic.name, expected)
     for with_signal in (signal.SIGTERM, signal.SIGKILL):
         broker.restart(with_signal)
@@ -201,8 +203,8 @@ def _after_retention(broker: BrokerProcess, topic: Topic, history: Interleaved) 
             named = {pair for (number, _), pairs in left.items() if number == partition for pair in pairs}
             assert named <= set(history.expected_aborted(partition, first[partition]))
     expected = {
-        partition: [value for offset, value in found if offset >= first[partition]]
-        for partition, found in history.committed.items()
+        partition: [value for offset, value in records if offset >= first[partition]]
+        for partition, records in history.committed.items()
     }
     judge(broker.bootstrap, topic.name, expected, "barnabas", "confluent-kafka")
     broker.restart(signal.SIGKILL)
@@ -232,7 +234,7 @@ def test_a_compacted_topic_keeps_the_last_committed_value_of_each_key(broker: Br
         latest.update(_transaction(writers[0], name, COMMITTED_TURN, True))
         return len(everything(broker.bootstrap, name, 2, "read_uncommitted")) <= 3 * len(latest)
 
-    wait_until(is_compacted, "the cleaner has been here", PATIENCE_SECONDS)
+    wait_until(is_compacted, "the topic is compacted", PATIENCE_SECONDS)
     for reader in READERS:
         _judge_compacted(broker.bootstrap, name, reader, latest)
     broker.restart(signal.SIGKILL)
@@ -240,11 +242,11 @@ def test_a_compacted_topic_keeps_the_last_committed_value_of_each_key(broker: Br
 
 
 def _judge_compacted(bootstrap: str, topic: str, reader: str, latest: dict[bytes, bytes]) -> None:
-    found = READERS[reader](bootstrap, topic, 2)
-    assert [value for value in found if int(value.split()[2]) % 4 >= 2] == [], (
+    records = READERS[reader](bootstrap, topic, 2)
+    assert [value for value in records if int(value.split()[2]) % 4 >= 2] == [], (
         f"{reader} saw what was aborted"
     )
-    assert {value.split()[1]: value for value in found} == latest, reader
+    assert {value.split()[1]: value for value in records} == latest, reader
 
 
 def _confluent(bootstrap: str, transactional_id: str) -> confluent_kafka.Producer:

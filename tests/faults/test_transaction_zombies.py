@@ -48,7 +48,7 @@ def sent_at_least(zombie: ZombieProcess, count: int) -> None:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_a_zombie_wakes_in_the_transaction_of_its_heir(
+def test_a_zombie_wakes_in_the_transaction_of_its_successor(
     broker: BrokerProcess, client: RawClient, tmp_path: Path, library: str
 ) -> None:
     """Its transaction was aborted, it gets the error that it is fenced, and what it still sends is not
@@ -58,11 +58,11 @@ def test_a_zombie_wakes_in_the_transaction_of_its_heir(
     with ZombieProcess(tmp_path, *arguments) as zombie:
         sent_at_least(zombie, SENT_MIN)
         zombie.stop()
-        heir = TRANSACTIONAL["confluent-kafka"](broker.bootstrap, NAME)
+        successor = TRANSACTIONAL["confluent-kafka"](broker.bootstrap, NAME)
         wait_until_nothing_hangs(client, topic, 2)
-        heir.begin()
-        heir.send(topic.name, b"heir 0", 0)
-        heir.send(topic.name, b"heir 1", 1)
+        successor.begin()
+        successor.send(topic.name, b"successor 0", 0)
+        successor.send(topic.name, b"successor 1", 1)
         open_ends = [ends(client, topic, partition) for partition in (0, 1)]
         zombie.wake()
         refusals = zombie.refusals()
@@ -70,14 +70,14 @@ def test_a_zombie_wakes_in_the_transaction_of_its_heir(
         assert "Fenced" in refusals.values(), zombie.lines()[-2:]
         assert [ends(client, topic, partition) for partition in (0, 1)] == open_ends, "a zombie wrote"
         assert state_of(client, NAME) == "Ongoing"
-        heir.commit()
+        successor.commit()
     wait_until_nothing_hangs(client, topic, 2)
-    assert sorted(everything(broker.bootstrap, topic.name, 2)) == [b"heir 0", b"heir 1"]
+    assert sorted(everything(broker.bootstrap, topic.name, 2)) == [b"successor 0", b"successor 1"]
     assert [len(aborted(client, topic, partition)) for partition in (0, 1)] == [1, 1]
     assert [first for partition in (0, 1) for _, first in aborted(client, topic, partition)] == [0, 0]
 
 
-def test_a_zombie_wakes_after_its_heir_and_after_a_restart(
+def test_a_zombie_wakes_after_its_successor_and_after_a_restart(
     broker: BrokerProcess, client: RawClient, tmp_path: Path
 ) -> None:
     """The producer stays fenced if the broker dies meanwhile."""
@@ -85,17 +85,17 @@ def test_a_zombie_wakes_after_its_heir_and_after_a_restart(
     with ZombieProcess(tmp_path, "confluent-kafka", broker.bootstrap, NAME, topic.name, LONG_MS) as zombie:
         sent_at_least(zombie, SENT_MIN)
         zombie.stop()
-        heir = TRANSACTIONAL["confluent-kafka"](broker.bootstrap, NAME)
-        heir.begin()
-        heir.send(topic.name, b"heir", 0)
-        heir.commit()
+        successor = TRANSACTIONAL["confluent-kafka"](broker.bootstrap, NAME)
+        successor.begin()
+        successor.send(topic.name, b"successor", 0)
+        successor.commit()
         broker.restart(signal.SIGKILL)
         with connected(broker.bootstrap) as again:
             before = wait_until_nothing_hangs(again, topic, 2)
             zombie.wake()
             assert "Fenced" in zombie.refusals().values(), zombie.lines()[-2:]
             assert wait_until_nothing_hangs(again, topic, 2) == before
-    assert everything(broker.bootstrap, topic.name, 2) == [b"heir"]
+    assert everything(broker.bootstrap, topic.name, 2) == [b"successor"]
 
 
 def test_the_transaction_of_a_dead_client_is_aborted(

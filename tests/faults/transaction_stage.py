@@ -1,5 +1,5 @@
-"""What tests of faults of transactions share: a look at partitions over a raw connection, and the disk of a
-broker that died between two writes.
+"""What tests of transaction faults share: reading partitions over a raw connection, and cutting the logs of a
+broker as if it had died between two writes.
 
 No test in here, and nothing that knows a client library."""
 
@@ -59,19 +59,19 @@ def fetched(
 
 def ends(client: RawClient, topic: Topic, partition: int = 0) -> Ends:
     # The records are not needed: one batch is the minimum.
-    found = fetched(client, topic, partition, log_start(client, topic, partition), bytes_max=1)
-    return Ends(found.last_stable_offset, found.high_watermark)
+    part = fetched(client, topic, partition, log_start(client, topic, partition), bytes_max=1)
+    return Ends(part.last_stable_offset, part.high_watermark)
 
 
 def aborted(client: RawClient, topic: Topic, partition: int = 0, offset: int = 0) -> list[tuple[int, int]]:
     """(producer id, first offset) of the aborted transactions."""
-    found = fetched(client, topic, partition, offset).aborted_transactions
-    return sorted((each.producer_id, each.first_offset) for each in found or ())
+    transactions = fetched(client, topic, partition, offset).aborted_transactions
+    return sorted((each.producer_id, each.first_offset) for each in transactions or ())
 
 
 def log_start(client: RawClient, topic: Topic, partition: int = 0) -> int:
-    asked = ListOffsetsPartition(partition_index=partition, timestamp=EARLIEST)
-    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic.name, partitions=[asked])])
+    part = ListOffsetsPartition(partition_index=partition, timestamp=EARLIEST)
+    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic.name, partitions=[part])])
     return int(client.call(LIST_OFFSETS, 7, request).topics[0].partitions[0].offset)
 
 
@@ -86,13 +86,13 @@ def settled_topic(client: RawClient, partitions: int = 1, **configs: str) -> Top
 
 
 def wait_until_nothing_hangs(client: RawClient, topic: Topic, partitions: int = 1) -> list[Ends]:
-    def found() -> list[Ends]:
+    def open_ends() -> list[Ends]:
         return [ends(client, topic, number) for number in range(partitions)]
 
     wait_until(
-        lambda: not any(each.hangs for each in found()), f"the transactions of {topic.name} have ended"
+        lambda: not any(each.hangs for each in open_ends()), f"the transactions of {topic.name} have ended"
     )
-    return found()
+    return open_ends()
 
 
 # ---- transactions

@@ -61,15 +61,15 @@ def main(library: str, bootstrap: str, transactional_id: str, topic: str, timeou
     producer.begin()
     for number in itertools.count():
         value = b"zombie %d" % number
-        if not _told("send", lambda value=value, number=number: producer.send(topic, value, number % 2)):
+        if not _succeeds("send", lambda value=value, number=number: producer.send(topic, value, number % 2)):
             break
         time.sleep(PAUSE_SECONDS)
-    _told("commit", producer.commit)
+    _succeeds("commit", producer.commit)
     # Without closing the library: what a zombie sends at its end is not tested here.
     os._exit(0)
 
 
-def _told(what: str, action: Callable[[], None]) -> bool:
+def _succeeds(what: str, action: Callable[[], None]) -> bool:
     try:
         action()
     except (Fenced, Refused) as error:

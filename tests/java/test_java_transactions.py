@@ -25,7 +25,7 @@ EXPECTED: dict[str, Any] = {
     "offsets-in-transaction": [None, "4in", "4in", "4in"],
     # Offsets of an older generation, of a member that left, of the member itself. A member of a consumer
     # group may use an older epoch for partitions that it has kept since then (KIP-1251).
-    "strange-offsets": {
+    "stale-offsets": {
         "classic": ["CommitFailedException", "CommitFailedException", "nothing"],
         "consumer": ["nothing", "CommitFailedException", "nothing"],
     },

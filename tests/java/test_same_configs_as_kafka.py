@@ -9,8 +9,8 @@ pytestmark = pytest.mark.java
 
 # Keys that Kafka 4 does not have: our own, and those of ZooKeeper.
 OURS_ALONE = ("barnabas.", "zookeeper.")
-# Set by the two test beds to different values, or naming the machine and its directories.
-SET_BY_THE_TEST_BED = {
+# The tests set these to different values for the two brokers, or they name the machine or its directories.
+SET_BY_THE_TESTS = {
     "advertised.listeners",
     "broker.id",
     "controller.listener.names",
@@ -35,14 +35,14 @@ VALUE_FIELDS = {"value", "source", "synonyms"}
 
 
 def _described(scenarios: Scenarios, name: str) -> dict[str, dict[str, Any]]:
-    """What can be compared of every key: all but the text, and not the value of a key of the test bed."""
+    """The fields of every key that can be compared: not the documentation, nor values that a test sets."""
     assert "failure" not in scenarios[name], scenarios[name]["failure"]
     described: dict[str, dict[str, Any]] = scenarios[name]["result"]
     compared = {}
     for key, entry in described.items():
         if key.startswith(OURS_ALONE):
             continue
-        left_out = {"documented"} | (VALUE_FIELDS if key in SET_BY_THE_TEST_BED else set())
+        left_out = {"documented"} | (VALUE_FIELDS if key in SET_BY_THE_TESTS else set())
         compared[key] = {name: value for name, value in entry.items() if name not in left_out}
     return compared
 

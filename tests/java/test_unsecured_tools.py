@@ -52,7 +52,7 @@ def test_elections(tools: Tools, topic: str) -> None:
     tools("kafka-leader-election", "--election-type", "unclean", "--all-topic-partitions")
 
 
-def test_moves(tools: Tools, topic: str, tmp_path: Path) -> None:
+def test_reassignments(tools: Tools, topic: str, tmp_path: Path) -> None:
     assert tools("kafka-reassign-partitions", "--list").strip() == "No partition reassignments found."
     plan = tmp_path / "plan.json"
     partitions = [{"topic": topic, "partition": index, "replicas": [1]} for index in range(2)]

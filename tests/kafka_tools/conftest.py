@@ -43,7 +43,7 @@ def jars() -> str:
 
 @pytest.fixture(scope="session")
 def server(jars: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    running = server_class()(tmp_path_factory.mktemp("asked-by-both"), KEEP_OLD_RECORDS)
+    running = server_class()(tmp_path_factory.mktemp("compared"), KEEP_OLD_RECORDS)
     running.start()
     yield running
     running.stop()

@@ -55,7 +55,7 @@ def test_directories(same: Compare, topic: str, arguments: str) -> None:
     same("log-dirs", "--describe", *arguments.format(topic=topic).split())
 
 
-def test_moves_under_way(same: Compare) -> None:
+def test_partition_reassignments(same: Compare) -> None:
     assert same("reassign-partitions", "--list").lines == ["No partition reassignments found."]
 
 

@@ -37,13 +37,13 @@ class Daemon:
                 start_new_session=True,
             )
 
-    def said(self, pattern: str) -> str:
+    def logged(self, pattern: str) -> str:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:
             text = self._log.read_text(errors="replace")
-            found = re.search(pattern, text)
-            if found:
-                return found[1]
+            match = re.search(pattern, text)
+            if match:
+                return match[1]
             assert self._process.poll() is None, text[-3000:]
             time.sleep(0.2)
         raise AssertionError(f"{self._log.name} never said {pattern}:\n{self._log.read_text()[-3000:]}")

@@ -8,14 +8,14 @@ from pathlib import Path
 
 def session_of(leader: int) -> dict[int, str]:
     """The processes of the session that a process leads, with their command lines; dead ones are left out."""
-    found = {}
+    processes = {}
     for path in Path("/proc").glob("[0-9]*"):
         # A process may end while its files are read.
         with suppress(FileNotFoundError, ProcessLookupError):
             state, _, _, session = path.joinpath("stat").read_text().rpartition(")")[2].split()[:4]
             if int(session) == leader and state != "Z":
-                found[int(path.name)] = path.joinpath("cmdline").read_text().replace("\0", " ")
-    return found
+                processes[int(path.name)] = path.joinpath("cmdline").read_text().replace("\0", " ")
+    return processes
 
 
 def kill(process: int) -> None:

@@ -258,8 +258,8 @@ def test_a_broker_that_is_killed_while_a_task_reads() -> None:
         reader = batch_reader(options | {"fetchBytes": "70000", "batchRows": "50"})
         (partition,) = reader.partitions()
         batches = reader.read(partition)
-        found = next(batches).column("value").to_pylist()
+        values = next(batches).column("value").to_pylist()
         broker.kill()
         broker.restart()
-        found += [value for batch in batches for value in batch.column("value").to_pylist()]
-        assert [int(value) for value in found] == list(range(1000))
+        values += [value for batch in batches for value in batch.column("value").to_pylist()]
+        assert [int(value) for value in values] == list(range(1000))

@@ -35,13 +35,13 @@ def master(tmp_path: Path) -> Iterator[str]:
         )
     ]
     try:
-        url = daemons[0].said(r"Starting Spark master at (spark://\S+)")
+        url = daemons[0].logged(r"Starting Spark master at (spark://\S+)")
         for name in ("worker1", "worker2"):
             kind = "org.apache.spark.deploy.worker.Worker"
             limits = ("--cores", "1", "--memory", "700m", "--webui-port", "0", "--host", "127.0.0.1")
             daemons.append(Daemon(tmp_path, name, "spark-class", kind, *limits, url))
         for worker in daemons[1:]:
-            worker.said(r"(Successfully registered with master)")
+            worker.logged(r"(Successfully registered with master)")
         yield url
     finally:
         for daemon in reversed(daemons):

@@ -62,7 +62,7 @@ def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("connect")
     server = Daemon(folder, "server", "spark-submit", "--class", SERVER, "--master", "local[2]", *arguments)
     try:
-        yield f"sc://127.0.0.1:{server.said(r'Spark Connect server started at: .*:([0-9]+)')}"
+        yield f"sc://127.0.0.1:{server.logged(r'Spark Connect server started at: .*:([0-9]+)')}"
     finally:
         server.stop()
 
@@ -85,9 +85,9 @@ def test_an_audit_of_topics_and_of_directories(
 ) -> None:
     for partition in range(2):
         topics.put(topic, [b'{"n": %d}' % number for number in range(50)], partition, key=b"k%d" % partition)
-    wanted = ("--topic", topic, "--duplicates", "--sequence-field", "$.n", "--json")
+    arguments = ("--topic", topic, "--duplicates", "--sequence-field", "$.n", "--json")
     for where in (("--bootstrap-server", broker.bootstrap), ("--log-dir", broker.data_dir)):
-        report = json.loads(command("audit", *where, *wanted))
+        report = json.loads(command("audit", *where, *arguments))
         assert (report["faults"], [each["records"] for each in report["partitions"]]) == (0, [50, 50])
 
 
@@ -116,8 +116,8 @@ def test_a_backfill(
     arguments += ["--run-id", f"run of {topic}"]
     assert f"3 records sent to {topic}" in command(*arguments)
     assert "was sent before" in command(*arguments)
-    found = committed_records(broker.bootstrap, topic)
-    assert sorted(record.key for record in found) == [b"3", b"4", b"5"]
+    records = committed_records(broker.bootstrap, topic)
+    assert sorted(record.key for record in records) == [b"3", b"4", b"5"]
 
 
 def test_a_pipeline(command: Command, broker: Broker, topics: Topics, topic: str, tmp_path: Path) -> None:

@@ -35,8 +35,8 @@ def test_a_bad_value_fails_the_query_with_its_place(mixed: str, options: Options
 
 
 def test_bad_values_become_nulls_and_say_why(mixed: str, options: Options) -> None:
-    wanted = columns(_offset=LongType(), id=LongType(), _error=StringType(), _value=BinaryType())
-    rows = read(options | JSON | {"badRecords": "null"}, wanted)
+    schema = columns(_offset=LongType(), id=LongType(), _error=StringType(), _value=BinaryType())
+    rows = read(options | JSON | {"badRecords": "null"}, schema)
     assert [(row["_offset"], row["id"]) for row in rows] == [(0, 1), (1, None), (2, None), (3, None), (4, 2)]
     assert [row["_error"] is not None for row in rows] == [False, False, True, True, False]
     assert rows[3]["_error"] == "it is not a JSON object"
@@ -82,8 +82,8 @@ def test_names_of_fields_and_of_the_records_own_columns_do_not_clash(
 ) -> None:
     topics.put(topic, [b'{"offset":77,"_offset":5}'])
     own = options | JSON | {"metadataPrefix": "kafka_"}
-    wanted = columns(offset=LongType(), _offset=LongType(), kafka_offset=LongType(), kafka_topic=StringType())
-    assert read(own, wanted) == [{"offset": 77, "_offset": 5, "kafka_offset": 0, "kafka_topic": topic}]
+    schema = columns(offset=LongType(), _offset=LongType(), kafka_offset=LongType(), kafka_topic=StringType())
+    assert read(own, schema) == [{"offset": 77, "_offset": 5, "kafka_offset": 0, "kafka_topic": topic}]
 
 
 def test_json_needs_a_schema(options: Options) -> None:
@@ -101,9 +101,9 @@ def test_avro_has_the_columns_of_its_schema(topics: Topics, topic: str, options:
     fastavro.schemaless_writer(data, fastavro.parse_schema(schema), {"id": 7})
     topics.put(topic, [struct.pack(">bI", 0, 1) + data.getvalue(), b"\x01rubbish"])
     avro = options | {"decode": "avro", "avroSchema": json.dumps(schema), "badRecords": "null"}
-    found = BarnabasSource(avro).schema()
-    assert isinstance(found, StructType)
-    assert found.fieldNames() == ["id", "_topic", "_partition", "_offset", "_timestamp"]
+    columns_read = BarnabasSource(avro).schema()
+    assert isinstance(columns_read, StructType)
+    assert columns_read.fieldNames() == ["id", "_topic", "_partition", "_offset", "_timestamp"]
     rows = read(avro | {"columns": "_offset,id,_error"})
     assert [(row["_offset"], row["id"]) for row in rows] == [(0, 7), (1, None)]
     assert "first byte is 1" in rows[1]["_error"]

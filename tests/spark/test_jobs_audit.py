@@ -149,8 +149,8 @@ def test_records_of_segments_are_cut_into_batches(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr("barnabas.spark.jobs.segment_records.ROWS_MAX", 4)
     segment(tmp_path / "t-0", 0, batch(0, 9), batch(9, 3), batch(12, 1))
-    found = segments.segments_of([tmp_path], ())
-    task = SegmentRecords(found)
+    paths = segments.segments_of([tmp_path], ())
+    task = SegmentRecords(paths)
     batches = list(task(iter([pyarrow.record_batch([[0]], names=["id"])])))
     assert [each.num_rows for each in batches] == [4, 4, 4, 1]
     assert [offset for each in batches for offset in each.column("offset").to_pylist()] == list(range(13))

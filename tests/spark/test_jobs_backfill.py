@@ -35,20 +35,20 @@ def test_tables_of_each_format_are_read(
     target = TableTarget(path, form, partition_by=("kind",))
     append_to_table(rows, target)
     append_to_table(spark.createDataFrame([(4, "c", "new")], "id int, kind string, note string"), target)
-    found = read_table(spark, path).select("id", "kind", "amount", "note").orderBy("id").collect()
-    assert [tuple(row) for row in found] == [(*row, None) for row in ROWS] + [(4, "c", None, "new")]
+    collected = read_table(spark, path).select("id", "kind", "amount", "note").orderBy("id").collect()
+    assert [tuple(row) for row in collected] == [(*row, None) for row in ROWS] + [(4, "c", None, "new")]
 
 
 def test_a_run_is_sent_once(
     spark: "SparkSession", rows: "DataFrame", broker: Broker, topics: Topics, topic: str
 ) -> None:
     client = {"bootstrap.servers": broker.bootstrap}
-    wanted = Backfill(client, topic, f"run-{topic}", key="id")
+    job = Backfill(client, topic, f"run-{topic}", key="id")
     chosen = rows_of(spark, rows, "SELECT id, amount FROM source WHERE kind = 'b'")
-    assert backfill(chosen, wanted) == (2, False)
-    assert backfill(chosen, wanted) == (0, True)
-    found = {record.key: record.value for part in (0, 1) for record in topics.records(topic, part)}
-    assert found == {b"2": b'{"id":2,"amount":null}', b"3": b'{"id":3,"amount":2.5}'}
+    assert backfill(chosen, job) == (2, False)
+    assert backfill(chosen, job) == (0, True)
+    values = {record.key: record.value for part in (0, 1) for record in topics.records(topic, part)}
+    assert values == {b"2": b'{"id":2,"amount":null}', b"3": b'{"id":3,"amount":2.5}'}
 
 
 def test_the_transaction_itself_knows_its_run(broker: Broker, topics: Topics, topic: str) -> None:

@@ -44,10 +44,10 @@ def committed(broker: Broker, topic: str, partition: int = 0, start: int = 0) ->
         consumer.assign([where])
         consumer.seek(where, start)
         end = consumer.end_offsets([where])[where]
-        found: list[Any] = []
+        records: list[Any] = []
         while consumer.position(where) < end:
-            found += consumer.poll(5.0)
-        return found
+            records += consumer.poll(5.0)
+        return records
 
 
 def test_records_topics_and_groups(
@@ -76,12 +76,12 @@ def test_records_topics_and_groups(
     done = mirror_once(spark, mirror)
     copy = f"eu.{topic}"
     assert (done.rows, done.made) == (8, [copy])
-    found = committed(target, copy)
-    assert [(record.key, record.value, record.timestamp) for record in found[:5]] == [
+    records = committed(target, copy)
+    assert [(record.key, record.value, record.timestamp) for record in records[:5]] == [
         (b"k", b"%d" % number, TIME + number) for number in range(5)
     ]
-    assert [record.value for record in found[5:]] == [b"5", b"6"]
-    assert found[0].headers == (("h", b"v"),)
+    assert [record.value for record in records[5:]] == [b"5", b"6"]
+    assert records[0].headers == (("h", b"v"),)
     (tombstone,) = committed(target, copy, partition=1)
     assert (tombstone.key, tombstone.value, tombstone.timestamp) == (b"gone", None, TIME)
     resource = ConfigResource(ConfigResourceType.TOPIC, copy)

@@ -58,7 +58,7 @@ def test_killed_again_and_again(
         process.kill()
         process.wait()
     client = {"bootstrap.servers": broker.bootstrap}
-    wanted = Mirror(client, client, Wanted((topic,)), checkpoint, alias=topic, rename="copy.{topic}")
-    mirror_once(spark, wanted)
-    found = [int(record.value) for record in committed(broker, f"copy.{topic}")]
-    assert found == list(range(sent))
+    job = Mirror(client, client, Wanted((topic,)), checkpoint, alias=topic, rename="copy.{topic}")
+    mirror_once(spark, job)
+    values = [int(record.value) for record in committed(broker, f"copy.{topic}")]
+    assert values == list(range(sent))

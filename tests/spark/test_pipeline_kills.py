@@ -94,7 +94,7 @@ class Stage:
         while not holds():
             self.driver.ensure()
             if time.monotonic() > deadline:
-                raise AssertionError(f"{message}: not within {WAIT_SECONDS} s\n{self._said()}")
+                raise AssertionError(f"{message}: not within {WAIT_SECONDS} s\n{self._output()}")
             time.sleep(0.05)
 
     def finish(self) -> None:
@@ -102,9 +102,9 @@ class Stage:
         for _ in range(LAST_RUNS_MAX):
             if self.driver.start([*self._command, "--once"]).wait(WAIT_SECONDS) == 0:
                 return
-        raise AssertionError(f"the pipeline does not come to its end:\n{self._said()}")
+        raise AssertionError(f"the pipeline does not end:\n{self._output()}")
 
-    def _said(self) -> str:
+    def _output(self) -> str:
         return self.driver.log.read_text(errors="replace")[-6000:]
 
     # ---- judging
@@ -148,7 +148,7 @@ def test_every_event_is_in_every_place_once_whatever_is_killed(stage: Stage) -> 
         stage.feed(batches)
         # While the queries start, one after the other, or when all of them run, or nearly at their end.
         awaited = begun + random.randint(1, batches * QUERIES)
-        stage.wait_until(f"batches to kill the {kind} in", lambda wanted=awaited: stage.begun() >= wanted)
+        stage.wait_until(f"batches to kill the {kind} in", lambda count=awaited: stage.begun() >= count)
         pause_seconds = random.uniform(0.0, 2.0)
         time.sleep(pause_seconds)
         print(

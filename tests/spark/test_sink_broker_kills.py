@@ -59,10 +59,10 @@ def test_a_broker_that_is_killed_between_two_steps(
 
     def with_kill(self: Publisher, *arguments: Any) -> Any:
         monkeypatch.undo()
-        found = real(self, *arguments) if after else None
+        result = real(self, *arguments) if after else None
         fragile.kill()
         fragile.restart()
-        return found if after else real(self, *arguments)
+        return result if after else real(self, *arguments)
 
     messages = query.write([numbers(10, 30)], batch=1)
     monkeypatch.setattr(Publisher, step, with_kill)

@@ -69,7 +69,7 @@ def test_batches_are_written_once_however_often_they_are_tried(
     query.run(1, [numbers(30, 35)], [])
     assert seen() == list(range(35))
     marker = topics.admin.list_consumer_group_offsets(exact["transactional.id"])
-    assert {where: found.offset for where, found in marker.items()} == {TopicPartition(topic, 0): 2}
+    assert {where: committed.offset for where, committed in marker.items()} == {TopicPartition(topic, 0): 2}
     assert '"queryId": "query-1"' in marker[TopicPartition(topic, 0)].metadata
 
 

@@ -23,9 +23,9 @@ def test_every_row_is_a_record_and_keys_choose_partitions(
 ) -> None:
     Query(sink).run(0, [numbers(0, 50), numbers(50, 50)], [numbers(50, 100)])
     for partition in (0, 1):
-        found = [record.value for record in topics.records(topic, partition)]
-        wanted = [str(number).encode() for number in range(100)]
-        assert sorted(found) == sorted(key for key in wanted if key_partition(key, 2) == partition)
+        values = [record.value for record in topics.records(topic, partition)]
+        expected = [str(number).encode() for number in range(100)]
+        assert sorted(values) == sorted(key for key in expected if key_partition(key, 2) == partition)
 
 
 def test_tombstones_headers_and_partitions(topics: Topics, topic: str, sink: dict[str, str]) -> None:

@@ -45,9 +45,9 @@ def test_jobs_write_all_rows(
     frame.write.format("barnabas").options(**sink).mode("append").save()
     assert committed_values(topics, target) == list(range(1000))
     frame.write.format("barnabas").options(**exact).mode("append").save()
-    found = committed_records(topics.bootstrap, target)
-    assert sorted(int(record.value) for record in found) == sorted([*range(1000)] * 2)
-    assert {tuple(record.headers) for record in found} == {(("from", b"spark"),)}
+    records = committed_records(topics.bootstrap, target)
+    assert sorted(int(record.value) for record in records) == sorted([*range(1000)] * 2)
+    assert {tuple(record.headers) for record in records} == {(("from", b"spark"),)}
     with pytest.raises(AnalysisException, match=r"id is not part of a record: .* records have value, key"):
         spark.range(1).selectExpr("id", "'x' AS value").write.format("barnabas").options(**sink).mode(
             "append"

@@ -22,12 +22,12 @@ def load(spark: "SparkSession", options: Options, schema: str | None = None) -> 
 def test_rows_and_schema(spark: "SparkSession", topics: Topics, topic: str, options: Options) -> None:
     topics.put(topic, [b"x"], key=b"k", timestamp=1_700_000_000_123, headers=[("h", b"v")])
     topics.put(topic, [None], partition=1)
-    found = load(spark, options | {"includeHeaders": "true"})
-    assert found.schema.simpleString() == (
+    frame = load(spark, options | {"includeHeaders": "true"})
+    assert frame.schema.simpleString() == (
         "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint,timestamp:timestamp,"
         "timestampType:int,headers:array<struct<key:string,value:binary>>>"
     )
-    first, second = found.orderBy("partition").collect()
+    first, second = frame.orderBy("partition").collect()
     assert (bytes(first.key), bytes(first.value), first.topic, first.offset) == (b"k", b"x", topic, 0)
     assert first.timestamp.replace(tzinfo=None) == datetime.datetime(2023, 11, 14, 22, 13, 20, 123_000)
     assert [(header.key, bytes(header.value)) for header in first.headers] == [("h", b"v")]
@@ -39,9 +39,9 @@ def test_all_rows_are_read_once_in_many_tasks(
 ) -> None:
     topics.numbers(topic, 0, 3000)
     topics.numbers(topic, 3000, 5000, partition=1)
-    found = load(spark, options | {"minPartitions": "6", "batchRows": "700"}, "value binary, offset long")
-    assert found.rdd.getNumPartitions() == 6
-    total = found.selectExpr("count(*)", "count(distinct value)", "sum(cast(cast(value as string) as int))")
+    frame = load(spark, options | {"minPartitions": "6", "batchRows": "700"}, "value binary, offset long")
+    assert frame.rdd.getNumPartitions() == 6
+    total = frame.selectExpr("count(*)", "count(distinct value)", "sum(cast(cast(value as string) as int))")
     assert tuple(total.first()) == (5000, 5000, sum(range(5000)))
 
 
@@ -53,9 +53,9 @@ def test_filters_reach_the_reader(
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     try:
         pushed = load(spark, options | {"pushFilters": "true", "maxRecordsPerPartition": "10"})
-        found = pushed.where("partition = 1 AND offset >= 85 AND offset < 95")
-        assert found.rdd.getNumPartitions() == 1, "the only range left"
-        assert sorted(int(row.value) for row in found.collect()) == list(range(185, 195))
+        rows = pushed.where("partition = 1 AND offset >= 85 AND offset < 95")
+        assert rows.rdd.getNumPartitions() == 1, "the only range left"
+        assert sorted(int(row.value) for row in rows.collect()) == list(range(185, 195))
     finally:
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
     assert load(spark, options).where("partition = 1 AND offset >= 85").count() == 15
@@ -65,9 +65,9 @@ def test_decoded_columns(spark: "SparkSession", topics: Topics, topic: str, opti
     topics.put(topic, [b'{"id":1,"at":"2024-01-02T03:04:05Z","tags":["a"]}', b"rubbish", b'{"id":3}'])
     letters = topics.make(f"{topic}-dlq", 1)
     decoding = {"decode": "json", "badRecords": f"dlq:{letters}"}
-    found = load(spark, options | decoding, "id long, at timestamp, tags array<string>, _offset long")
+    frame = load(spark, options | decoding, "id long, at timestamp, tags array<string>, _offset long")
     # Spark must not sort the rows: it would read the source twice and send the dead letter twice.
-    first, second = sorted(found.collect(), key=lambda row: row.id)
+    first, second = sorted(frame.collect(), key=lambda row: row.id)
     assert (first.id, first.tags, first._offset) == (1, ["a"], 0)
     assert first.at.replace(tzinfo=None) == datetime.datetime(2024, 1, 2, 3, 4, 5)
     assert (second.id, second.at, second.tags, second._offset) == (3, None, None, 2)

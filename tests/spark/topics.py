@@ -66,8 +66,8 @@ class Topics:
         self.admin.delete_records({TopicPartition(topic, partition): before})
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
-        found = self.admin.list_consumer_group_offsets(group)
-        return {partition: each.offset for partition, each in found.items()}
+        offsets = self.admin.list_consumer_group_offsets(group)
+        return {partition: each.offset for partition, each in offsets.items()}
 
     def records(self, topic: str, partition: int = 0) -> list[Any]:
         """All records of a partition."""
@@ -76,7 +76,7 @@ class Topics:
             consumer.assign([where])
             consumer.seek_to_beginning(where)
             end = consumer.end_offsets([where])[where]
-            found: list[Any] = []
+            polled: list[Any] = []
             while consumer.position(where) < end:
-                found += consumer.poll(5.0)
-            return found
+                polled += consumer.poll(5.0)
+            return polled

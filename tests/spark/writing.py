@@ -39,8 +39,8 @@ def append_to_table(frame: Any, target: TableTarget) -> None:
 
 
 def _task(writer: Any, batches: Rows) -> Any:
-    found = pickle.loads(pickle.dumps(writer)).write(iter(batches))
-    return pickle.loads(pickle.dumps(found))
+    message = pickle.loads(pickle.dumps(writer)).write(iter(batches))
+    return pickle.loads(pickle.dumps(message))
 
 
 class Query:
@@ -55,9 +55,9 @@ class Query:
         self._name = name
 
     def writer(self) -> DataSourceStreamArrowWriter:
-        found = self._source.streamWriter(self._schema, False)
-        assert isinstance(found, DataSourceStreamArrowWriter)
-        return found
+        stream_writer = self._source.streamWriter(self._schema, False)
+        assert isinstance(stream_writer, DataSourceStreamArrowWriter)
+        return stream_writer
 
     def write(self, *tasks: Rows, batch: int = 0) -> list[WriterCommitMessage | None]:
         planned = self.writer()
@@ -102,11 +102,11 @@ def committed_records(bootstrap: str, topic: str, partitions: int = 2) -> list[A
         consumer.assign(where)
         consumer.seek_to_beginning(*where)
         ends = consumer.end_offsets(where)
-        found: list[Any] = []
+        records: list[Any] = []
         while any(consumer.position(each) < ends[each] for each in where):
             # Transaction markers move the position but are not records.
-            found += consumer.poll(0.1)
-        return sorted(found, key=lambda record: (record.partition, record.offset))
+            records += consumer.poll(0.1)
+        return sorted(records, key=lambda record: (record.partition, record.offset))
 
 
 def committed_values(topics: Topics, topic: str, partitions: int = 2) -> list[int]:

@@ -37,9 +37,9 @@ def test_batch(spark: "SparkSession", topics: Topics, topic: str, options: Optio
     topics.put(topic, [b"0"], key=b"k", timestamp=TIME, headers=[("h", b"v")])
     topics.numbers(topic, 1, 100)
     topics.numbers(topic, 100, 200, partition=1)
-    found = load(spark, options | {"includeHeaders": "true"})
-    assert numbers(found) == list(range(200))
-    first = found.where("partition = 0 AND offset = 0").first()
+    frame = load(spark, options | {"includeHeaders": "true"})
+    assert numbers(frame) == list(range(200))
+    first = frame.where("partition = 0 AND offset = 0").first()
     assert first is not None
     assert (bytes(first.key), first.topic, first.timestamp.timestamp()) == (b"k", topic, TIME / 1000)
     assert [(header.key, bytes(header.value)) for header in first.headers] == [("h", b"v")]
@@ -57,9 +57,12 @@ def test_batch_by_time_and_pattern(
     for number in range(10):
         topics.put(topic, [b"%d" % number], timestamp=TIME + number)
         topics.put(topic, [b"%d" % (number + 10)], partition=1, timestamp=TIME + number)
-    wanted = {"kafka.bootstrap.servers": options["kafka.bootstrap.servers"], "subscribePattern": f"{topic}.*"}
+    by_pattern = {
+        "kafka.bootstrap.servers": options["kafka.bootstrap.servers"],
+        "subscribePattern": f"{topic}.*",
+    }
     times = {"startingTimestamp": str(TIME + 4), "endingTimestamp": str(TIME + 6)}
-    assert numbers(load(spark, wanted | times)) == [4, 5, 14, 15]
+    assert numbers(load(spark, by_pattern | times)) == [4, 5, 14, 15]
 
 
 def test_transactions_are_read_as_asked_for(
@@ -122,8 +125,8 @@ def test_what_is_gone_is_told(spark: "SparkSession", topics: Topics, topic: str,
     topics.numbers(topic, 0, 20)
     topics.cut(topic, 10)
     lost: dict[str, Any] = {topic: {"0": 5, "1": -2}}
-    asked = options | {"startingOffsets": json.dumps(lost), "failOnDataLoss": "false"}
-    assert numbers(load(spark, asked)) == list(range(10, 20))
+    lenient = options | {"startingOffsets": json.dumps(lost), "failOnDataLoss": "false"}
+    assert numbers(load(spark, lenient)) == list(range(10, 20))
     assert topics.admin.list_offsets({TopicPartition(topic, 0): -2})[TopicPartition(topic, 0)].offset == 10
 
 
@@ -132,7 +135,7 @@ def test_both_connectors_see_the_same(
 ) -> None:
     topics.put(topic, [b"a", None, b""], key=b"k", headers=[("x", None)])
     topics.put(topic, [b"b"], partition=1)
-    wanted = options | {"includeHeaders": "true"}
-    stock, ours = load(spark, wanted), spark.read.format("barnabas").options(**wanted).load()
+    with_headers = options | {"includeHeaders": "true"}
+    stock, ours = load(spark, with_headers), spark.read.format("barnabas").options(**with_headers).load()
     assert stock.schema == ours.schema
     assert stock.exceptAll(ours).count() == 0 and ours.exceptAll(stock).count() == 0

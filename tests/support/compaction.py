@@ -124,12 +124,12 @@ class CompactionBench(LogBench):
 
 
 def latest_of(records: Sequence[Record]) -> dict[bytes, tuple[int, bytes]]:
-    found: dict[bytes, tuple[int, bytes]] = {}
+    latest: dict[bytes, tuple[int, bytes]] = {}
     for record in records:
         if record.key is None:
             continue
         if record.value is None:
-            found.pop(record.key, None)
+            latest.pop(record.key, None)
         else:
-            found[record.key] = (record.offset, record.value)
-    return found
+            latest[record.key] = (record.offset, record.value)
+    return latest

@@ -72,7 +72,7 @@ class StoryMember:
     instance_id: str | None = None
     epoch: int = 0
     # What is assigned to it, and what it reads: also partitions that it has not revoked yet.
-    wanted: set[tuple[Uuid, int]] = field(default_factory=set)
+    target: set[tuple[Uuid, int]] = field(default_factory=set)
     owned: set[tuple[Uuid, int]] = field(default_factory=set)
     must_report: bool = False
     # What it last said of its subscription, and whether it must say all again since an answer was lost.
@@ -84,13 +84,13 @@ class StoryMember:
         if answer.assignment is None:
             return
         listed = answer.assignment.topic_partitions
-        self.wanted = {(each.topic_id, number) for each in listed for number in each.partitions}
-        self.must_report |= self.wanted != self.owned
-        self.owned |= self.wanted
+        self.target = {(each.topic_id, number) for each in listed for number in each.partitions}
+        self.must_report |= self.target != self.owned
+        self.owned |= self.target
 
     def report(self) -> list[TopicPartitions]:
         """Revoke what is no longer assigned, and return what is left."""
-        self.owned = set(self.wanted)
+        self.owned = set(self.target)
         self.must_report = False
         by_topic: dict[Uuid, list[int]] = {}
         for topic, number in sorted(self.owned):
@@ -168,10 +168,10 @@ class ConsumerGroupStory:
         )
 
     def owned(self, name: str) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
+        partitions: dict[str, list[int]] = {}
         for topic, number in sorted(self.members[name].owned):
-            found.setdefault(self.topics.topic_name(topic) or "deleted", []).append(number)
-        return found
+            partitions.setdefault(self.topics.topic_name(topic) or "deleted", []).append(number)
+        return partitions
 
     # ---- the runtime
 
@@ -218,8 +218,8 @@ class ConsumerGroupStory:
 
     def typed(self, start: int = 0) -> list[GroupRecord]:
         """The decoded records of the journal from a position on."""
-        found = [decode(record) for record in self.journal[start:]]
-        return [record for record in found if record is not None]
+        records = [decode(record) for record in self.journal[start:]]
+        return [record for record in records if record is not None]
 
 
 def _apply(group: ConsumerGroup, journaled: JournalRecord) -> None:

@@ -115,14 +115,14 @@ class LogBench:
 
     def readable(self) -> list[Read]:
         """The records that a consumer gets if it skips each offset that is refused."""
-        found: list[Read] = []
+        batches: list[Read] = []
         offset = self.log.log_start_offset
         while offset < self.log.log_end_offset:
             with suppress(KafkaError):
                 for read in self._records(offset):
-                    found.append(read)
-            offset = max(offset, found[-1].offset + 1 if found else 0) + 1
-        return found
+                    batches.append(read)
+            offset = max(offset, batches[-1].offset + 1 if batches else 0) + 1
+        return batches
 
     # -- stopping and starting
 

@@ -36,22 +36,22 @@ class Scrape:
         ]
 
     def select(self, selector: promql.VectorSelector) -> Vector:
-        found = {
+        selected = {
             labels: value
             for name, labels, value in self.samples
             if name == selector.name and _matches(selector, dict(labels))
         }
-        if not found:
+        if not selected:
             raise NoSamplesError(f"no sample matches {selector}")
-        return found
+        return selected
 
 
 def _matches(selector: promql.VectorSelector, labels: Mapping[str, str]) -> bool:
     tests: dict[str, Callable[[str, str], bool]] = {
-        "MatchOp.Equal": lambda value, wanted: value == wanted,
-        "MatchOp.NotEqual": lambda value, wanted: value != wanted,
-        "MatchOp.Re": lambda value, wanted: re.fullmatch(wanted, value) is not None,
-        "MatchOp.NotRe": lambda value, wanted: re.fullmatch(wanted, value) is None,
+        "MatchOp.Equal": lambda value, pattern: value == pattern,
+        "MatchOp.NotEqual": lambda value, pattern: value != pattern,
+        "MatchOp.Re": lambda value, pattern: re.fullmatch(pattern, value) is not None,
+        "MatchOp.NotRe": lambda value, pattern: re.fullmatch(pattern, value) is None,
     }
     return all(
         matcher.name in labels and tests[str(matcher.op)](labels[matcher.name], matcher.value)

@@ -27,7 +27,7 @@ class Topic(NamedTuple):
 
 def new_topic(client: RawClient, partitions: int = 1, name: str | None = None, **configs: str) -> Topic:
     """A topic of its own; configs are written with underscores: retention_ms="1000"."""
-    wanted = create_topics.CreatableTopic(
+    topic = create_topics.CreatableTopic(
         name=name or f"raw-{_RUN}-{next(_TOPIC_NUMBERS)}",
         num_partitions=partitions,
         replication_factor=1,
@@ -36,10 +36,10 @@ def new_topic(client: RawClient, partitions: int = 1, name: str | None = None, *
             for key, value in configs.items()
         ],
     )
-    response = client.call(CREATE_TOPICS, 7, create_topics.CreateTopicsRequest(topics=[wanted]))
+    response = client.call(CREATE_TOPICS, 7, create_topics.CreateTopicsRequest(topics=[topic]))
     (created,) = response.topics
     if created.error_code:
-        raise RuntimeError(f"topic {wanted.name}: error {created.error_code}, {created.error_message}")
+        raise RuntimeError(f"topic {topic.name}: error {created.error_code}, {created.error_message}")
     return Topic(created.name, created.topic_id)
 
 
@@ -83,10 +83,10 @@ def fetch_request(
     topic: Topic, offset: int = 0, *, partition: int = 0, partition_max_bytes: int = 1 << 20
 ) -> fetch.FetchRequest:
     """A fetch outside of sessions that does not wait; its fields are the caller's to change."""
-    wanted = fetch.FetchPartition(
+    part = fetch.FetchPartition(
         partition=partition, fetch_offset=offset, partition_max_bytes=partition_max_bytes
     )
-    named = fetch.FetchTopic(topic=topic.name, topic_id=topic.id, partitions=[wanted])
+    named = fetch.FetchTopic(topic=topic.name, topic_id=topic.id, partitions=[part])
     return fetch.FetchRequest(max_wait_ms=0, min_bytes=1, topics=[named])
 
 
@@ -108,10 +108,10 @@ def list_offset(
     isolation_level: int = 0,
 ) -> list_offsets.ListOffsetsPartitionResponse:
     """The answer for partition 0."""
-    asked = list_offsets.ListOffsetsPartition(
+    part = list_offsets.ListOffsetsPartition(
         partition_index=0, timestamp=timestamp, current_leader_epoch=current_leader_epoch
     )
-    topics = [list_offsets.ListOffsetsTopic(name=topic.name, partitions=[asked])]
+    topics = [list_offsets.ListOffsetsTopic(name=topic.name, partitions=[part])]
     request = list_offsets.ListOffsetsRequest(replica_id=-1, isolation_level=isolation_level, topics=topics)
     response = client.call(LIST_OFFSETS, version, request)
     return cast(list_offsets.ListOffsetsPartitionResponse, response.topics[0].partitions[0])

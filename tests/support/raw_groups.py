@@ -40,8 +40,8 @@ class RawGroup:
 
     def fetched_code(self) -> int:
         """0 once the coordinator has loaded the group."""
-        wanted = offset_fetch.OffsetFetchRequestGroup(group_id=self.name, topics=None)
-        request = offset_fetch.OffsetFetchRequest(groups=[wanted])
+        requested = offset_fetch.OffsetFetchRequestGroup(group_id=self.name, topics=None)
+        request = offset_fetch.OffsetFetchRequest(groups=[requested])
         (group,) = self.client.call(OFFSET_FETCH, 8, request).groups
         return int(group.error_code)
 
@@ -116,16 +116,16 @@ class RawGroup:
 
     def fetch(self, topic: Topic, version: int = 8, require_stable: bool = False) -> Any:
         """The answer for partition 0 of the topic."""
-        wanted = offset_fetch.OffsetFetchRequestTopics(
+        requested = offset_fetch.OffsetFetchRequestTopics(
             name=topic.name, topic_id=topic.id, partition_indexes=[0]
         )
         old = offset_fetch.OffsetFetchRequestTopic(name=topic.name, partition_indexes=[0])
         request = offset_fetch.OffsetFetchRequest(
             group_id=self.name,
             topics=[old],
-            groups=[offset_fetch.OffsetFetchRequestGroup(group_id=self.name, topics=[wanted])],
+            groups=[offset_fetch.OffsetFetchRequestGroup(group_id=self.name, topics=[requested])],
             require_stable=require_stable,
         )
         response = self.client.call(OFFSET_FETCH, version, request)
-        (found,) = response.groups[0].topics if response.groups else response.topics
-        return found.partitions[0]
+        (answered,) = response.groups[0].topics if response.groups else response.topics
+        return answered.partitions[0]

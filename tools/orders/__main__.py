@@ -104,16 +104,17 @@ def produce(bootstrap: str, shop: Shop, records: list[tuple[bytes, bytes]], name
 
 def prove(bootstrap: str, shop: Shop) -> None:
     table = Table(title="The proof", title_justify="left")
-    for header in ("what", "sent", "found", ""):
+    for header in ("what", "sent", "counted", ""):
         table.add_column(header, justify="left" if header in ("what", "") else "right")
-    found = checks(bootstrap, DIRECTORY, shop.expected)
-    for check in found:
-        wanted, seen = (
-            f"{len(each):,}" if isinstance(each, set) else f"{each:,}" for each in (check.wanted, check.found)
+    results = checks(bootstrap, DIRECTORY, shop.expected)
+    for check in results:
+        expected, counted = (
+            f"{len(each):,}" if isinstance(each, set) else f"{each:,}"
+            for each in (check.expected, check.counted)
         )
-        table.add_row(check.what, wanted, seen, "[green]✓[/green]" if check.holds else "[red]✗[/red]")
+        table.add_row(check.what, expected, counted, "[green]✓[/green]" if check.holds else "[red]✗[/red]")
     console.print(table)
-    wrong = [check.what for check in found if not check.holds]
+    wrong = [check.what for check in results if not check.holds]
     if wrong:
         raise SystemExit(f"This does not hold: {'; '.join(wrong)}.")
     step("every event is accounted for, each exactly once")

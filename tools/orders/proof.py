@@ -13,12 +13,12 @@ from tools.orders.events import Expected
 
 class Check(NamedTuple):
     what: str
-    wanted: object
-    found: object
+    expected: object
+    counted: object
 
     @property
     def holds(self) -> bool:
-        return self.wanted == self.found
+        return self.expected == self.counted
 
 
 def committed(bootstrap: str, topic: str) -> list[ConsumerRecord]:

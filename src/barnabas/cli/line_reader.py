@@ -71,8 +71,8 @@ class LineReader:
         return Line(self._nullable(key), self._nullable(rest), self._headers(headers, number))
 
     def _split(self, line: bytes, separator: bytes, what: str, number: int) -> tuple[bytes | None, bytes]:
-        before, found, after = line.partition(separator)
-        if found:
+        before, separated, after = line.partition(separator)
+        if separated:
             return before, after
         if self._ignores_errors:
             return None, line
@@ -89,8 +89,8 @@ class LineReader:
         return tuple(self._header(pair, number) for pair in pairs)
 
     def _header(self, pair: bytes, number: int) -> Header:
-        name, found, value = pair.partition(self._headers_key_separator)
-        if not found:
+        name, separated, value = pair.partition(self._headers_key_separator)
+        if not separated:
             if self._ignores_errors:
                 return as_text(pair), None
             raise ToolError(

@@ -163,9 +163,9 @@ def fetch(
     request: OffsetFetchRequestGroup, store: OffsetStore, topics: TopicsView, require_stable: bool
 ) -> OffsetFetchResponseGroup:
     group_id = request.group_id
-    asked = _everything(group_id, store, topics) if request.topics is None else request.topics
+    requested = _everything(group_id, store, topics) if request.topics is None else request.topics
     answers = []
-    for topic in asked:
+    for topic in requested:
         partitions = [
             _fetched(store, group_id, TopicPartition(topic.name, index), topic.topic_id, require_stable)
             for index in topic.partition_indexes
@@ -177,13 +177,13 @@ def fetch(
 
 def _everything(group_id: str, store: OffsetStore, topics: TopicsView) -> list[OffsetFetchRequestTopics]:
     """Everything that the group has committed, as a request for it."""
-    asked: dict[str, OffsetFetchRequestTopics] = {}
+    topics_by_name: dict[str, OffsetFetchRequestTopics] = {}
     for partition, _ in store.of_group(group_id):
         name = partition.topic
-        if name not in asked:
-            asked[name] = OffsetFetchRequestTopics(name=name, topic_id=_id_of(topics, name))
-        asked[name].partition_indexes.append(partition.partition)
-    return list(asked.values())
+        if name not in topics_by_name:
+            topics_by_name[name] = OffsetFetchRequestTopics(name=name, topic_id=_id_of(topics, name))
+        topics_by_name[name].partition_indexes.append(partition.partition)
+    return list(topics_by_name.values())
 
 
 def _fetched(
@@ -214,8 +214,8 @@ def delete(
         is_in_use = is_subscribed_to(topic.name)
         error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_in_use else ErrorCode.NONE
         answer = OffsetDeleteResponseTopic(name=topic.name)
-        for asked in topic.partitions:
-            index = asked.partition_index
+        for partition in topic.partitions:
+            index = partition.partition_index
             answer.partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=error))
             if not is_in_use:
                 records += store.removal(request.group_id, TopicPartition(topic.name, index))

@@ -134,10 +134,10 @@ def check_schema(settings: ReadSettings, schema: StructType) -> None:
         check_payload(payload_of(decoding, schema))
 
 
-def _check_type(field: StructField, wanted: DataType) -> None:
-    if field.dataType != wanted:
+def _check_type(field: StructField, expected: DataType) -> None:
+    if field.dataType != expected:
         raise OptionError(
-            f"The column {field.name} has the type {wanted.simpleString()} and cannot be read as"
+            f"The column {field.name} has the type {expected.simpleString()} and cannot be read as"
             f" {field.dataType.simpleString()}: cast it in the DataFrame."
         )
 

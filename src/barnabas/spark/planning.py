@@ -77,11 +77,11 @@ def split(ranges: Iterable[Range], records_max: int | None, partitions_min: int 
     whole = {each for each in parts if _share(each.size, total, partitions_min) == 1}
     # Small ranges are not split, and do not count when the large ones are split.
     rest = total - sum(each.size for each in whole)
-    wanted = max(partitions_min - len(whole), 1)
+    pieces_min = max(partitions_min - len(whole), 1)
     return [
         piece
         for each in parts
-        for piece in ([each] if each in whole else _divide(each, _share(each.size, rest, wanted)))
+        for piece in ([each] if each in whole else _divide(each, _share(each.size, rest, pieces_min)))
     ]
 
 

@@ -28,8 +28,8 @@ def test_a_percentile_lies_between_its_neighbours_in_proportion() -> None:
     assert percentile([7.0], 0.999) == 7.0
 
 
-def test_there_is_no_percentile_of_nothing() -> None:
-    with pytest.raises(ValueError, match="nothing"):
+def test_an_empty_sequence_has_no_percentile() -> None:
+    with pytest.raises(ValueError, match="empty sequence"):
         percentile([], 0.5)
 
 

@@ -33,21 +33,21 @@ def fetched(*bases: int) -> tuple[memoryview, int]:
 
 def test_a_slice_ends_after_its_last_whole_batch() -> None:
     records, size = fetched(10, 12, 14)
-    assert frames.offset_after(records, size, 2, asked=10) == 16
-    assert frames.offset_after(records[:-1], size, 2, asked=10) == 14
+    assert frames.offset_after(records, size, 2, fetch_offset=10) == 16
+    assert frames.offset_after(records[:-1], size, 2, fetch_offset=10) == 14
 
 
 @pytest.mark.parametrize("bases", [(11, 12), (10, 13)])
 def test_a_slice_with_offsets_that_nobody_asked_for_is_refused(bases: tuple[int, ...]) -> None:
     records, size = fetched(*bases)
     with pytest.raises(RuntimeError, match="a fetch at offset 10"):
-        frames.offset_after(records, size, 2, asked=10)
+        frames.offset_after(records, size, 2, fetch_offset=10)
 
 
 def test_a_slice_without_a_whole_batch_is_refused() -> None:
     records, size = fetched(10)
     with pytest.raises(RuntimeError, match="less than a batch"):
-        frames.offset_after(records[:-1], size, 2, asked=10)
+        frames.offset_after(records[:-1], size, 2, fetch_offset=10)
 
 
 def test_a_batch_that_was_given_another_time_is_still_whole() -> None:

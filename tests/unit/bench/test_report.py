@@ -61,9 +61,9 @@ def test_the_terminal_shows_every_group() -> None:
 
 
 def test_the_page_gets_table_machine_versions_and_what_was_lost() -> None:
-    found = run(MET, MISSED)
-    (table,) = tables(found)
-    text = section(found, table, ["broker-ratios"])
+    result = run(MET, MISSED)
+    (table,) = tables(result)
+    text = section(result, table, ["broker-ratios"])
     assert "| p16k | MB/s | 500 ±2% | 100 ±10% | 5.00x | >= 4x, met |" in text
     assert "cores 2" in text
     assert "commit abc" in text
@@ -87,8 +87,8 @@ def test_pictures_are_wellformed_and_drawn_only_where_there_is_something() -> No
     growth = RowResult(
         "partitions", "growth", "w", "cpu_us_per_request", [], [Result(OURS, [], series=points)]
     )
-    found = run(MET, MISSED, latency, growth, clients())
-    for picture in (ratio_bars(found), latency_curves(found), growth_lines(found)):
+    result = run(MET, MISSED, latency, growth, clients())
+    for picture in (ratio_bars(result), latency_curves(result), growth_lines(result)):
         assert ElementTree.fromstring(picture).tag.endswith("svg")
-    assert ratio_bars(found).count("rx='2'") == 3
+    assert ratio_bars(result).count("rx='2'") == 3
     assert ratio_bars(run(row(rates(1)))) == latency_curves(run(MET)) == growth_lines(run(MET)) == ""

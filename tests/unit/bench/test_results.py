@@ -13,7 +13,7 @@ def test_a_run_comes_back_from_its_file_as_it_was(tmp_path: Path) -> None:
     path = written.save(tmp_path)
     assert path.name == "2026-01-01T10-00-00.json"
     read = load_run(path)
-    assert read.rows[0].found == written.rows[0].found
+    assert read.rows[0].summaries == written.rows[0].summaries
     assert read.rows[0].goals == written.rows[0].goals
     assert (read.machine, read.versions) == (written.machine, written.versions)
 

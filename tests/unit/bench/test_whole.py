@@ -37,10 +37,10 @@ def test_a_tiny_run_measures_and_writes_its_file(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, env=environment)
     assert done.returncode == 0, done.stderr
     (file,) = tmp_path.glob("*.json")
-    found = load_run(file)
-    assert [row.name for row in found.rows] == ROWS
-    assert [result.failure for row in found.rows for result in row.results] == [""] * len(ROWS)
-    by_name = {row.name: row.found["barnabas"] for row in found.rows}
+    loaded = load_run(file)
+    assert [row.name for row in loaded.rows] == ROWS
+    assert [result.failure for row in loaded.rows for result in row.results] == [""] * len(ROWS)
+    by_name = {row.name: row.summaries["barnabas"] for row in loaded.rows}
     assert by_name["p8x16k"]["megabytes_per_second"].middle > 0
     assert 0 < by_name["e2e"]["p50_us"].middle <= by_name["e2e"]["p99_us"].middle
     assert {path.suffix for path in tmp_path.iterdir()} == {".json", ".svg"}

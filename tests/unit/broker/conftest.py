@@ -1,7 +1,7 @@
 """A broker without sockets for handler tests: real store, controller, logs and replicas on a temporary disk.
 
-Requests and answers pass through the codec in the version asked for, so that an answer which that version
-cannot carry fails here and not at a client's."""
+Requests and answers pass through the codec in the requested version, so that an answer that this version
+cannot carry fails here and not at a client."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ BROKER_ID = 1
 
 
 class Stage:
-    """What a handler may use of a broker, and the means to ask one."""
+    """The parts of a broker that handlers use, and methods to call a handler."""
 
     rows = ROWS
 
@@ -90,7 +90,7 @@ class Stage:
         return self.config.topic_config(image.topic_config(topic))
 
     async def start_coordinators(self) -> None:
-        """Groups and transactions, as a broker has them; a second time, as after a restart."""
+        """Start groups and transactions as a broker does. A second call is like a restart."""
         await self._stop_coordinators()
         self.groups = GroupCoordinator(self)  # type: ignore[arg-type]
         self.transactions = TransactionCoordinator(self)  # type: ignore[arg-type]
@@ -177,7 +177,7 @@ class Stage:
         partition.append(validate(memoryview(batch), partition.rules, now_ms))
 
     def write(self, *records: MetadataRecord) -> None:
-        """Put records into the image as if they had been in the log, to have brokers that are not there."""
+        """Put records into the image as if they had been in the log: for brokers that do not exist."""
         self.node.follower.image = self.image.apply(records)
 
 

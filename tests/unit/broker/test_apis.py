@@ -26,7 +26,7 @@ def test_the_ranges_that_old_clients_look_for() -> None:
         assert low <= version <= high
 
 
-def test_only_the_question_for_versions_comes_before_authentication() -> None:
+def test_only_api_versions_is_allowed_before_authentication() -> None:
     assert [key for key, row in ROWS.items() if row.before_authentication] == [18]
 
 

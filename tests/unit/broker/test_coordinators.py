@@ -111,7 +111,7 @@ def code_of(answer: Any) -> int:
 
 
 async def parked_join(stage: Any) -> Inbox:
-    """Somebody joins and waits: the group waits for more members."""
+    """A member joins and gets no answer yet: the group waits for more members."""
     inbox = Inbox()
     request = JoinGroupRequest(
         group_id=GROUP,
@@ -156,7 +156,7 @@ def test_a_restart_loads_what_was_committed(stage: Any) -> None:
     stage.run(story())
 
 
-def test_a_journal_that_cannot_be_read_is_never_answered_from(
+def test_a_shard_whose_journal_cannot_be_read_answers_nothing(
     stage: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def story() -> None:
@@ -188,7 +188,7 @@ def test_when_another_broker_leads_callers_are_sent_there(stage: Any) -> None:
     stage.run(story())
 
 
-def test_members_that_wait_are_told_when_the_partition_moves(stage: Any) -> None:
+def test_waiting_members_get_an_error_when_the_partition_moves(stage: Any) -> None:
     async def story() -> None:
         waiting = await parked_join(stage)
         move(stage, leader=2, leader_epoch=next_epoch(stage))
@@ -197,7 +197,7 @@ def test_members_that_wait_are_told_when_the_partition_moves(stage: Any) -> None
     stage.run(story())
 
 
-def test_members_that_wait_are_told_at_once_even_if_records_are_not_committed(stage: Any) -> None:
+def test_waiting_members_get_the_error_at_once_even_if_records_are_not_committed(stage: Any) -> None:
     async def story() -> None:
         waiting = await parked_join(stage)
         stage.place(offsets_partition(stage), isr=(1, 2))
@@ -237,7 +237,7 @@ def test_a_new_leader_epoch_is_a_new_shard(stage: Any) -> None:
     stage.run(story())
 
 
-def test_a_load_that_is_overtaken_stops(stage: Any) -> None:
+def test_a_load_stops_when_a_newer_leader_epoch_comes(stage: Any) -> None:
     async def story() -> None:
         await commit(stage, 5)
         opened = []
@@ -365,7 +365,7 @@ def test_offsets_of_a_deleted_topic_are_removed_however_many_there_are(stage: An
     stage.run(story())
 
 
-def test_upkeep_that_fails_is_logged_and_does_not_stop_what_follows_the_metadata(
+def test_upkeep_that_fails_is_logged_and_does_not_stop_the_metadata_followers(
     stage: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def story() -> None:

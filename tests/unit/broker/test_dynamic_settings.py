@@ -1,5 +1,5 @@
 """Every dynamic setting that has an effect is changed on a running broker, and the component that should take
-the change is looked at. A dynamic key that is new needs an observation here."""
+the change is observed. A new dynamic key needs an observation here."""
 
 import logging
 import socket
@@ -141,7 +141,7 @@ def alter(client: RawClient, changes: dict[str, str | None], resource: str = "")
 def until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 20
     while not condition():
-        assert time.monotonic() < deadline, "what was waited for did not happen"
+        assert time.monotonic() < deadline, "the condition did not become true in time"
         time.sleep(0.01)
 
 

@@ -26,8 +26,8 @@ def record(name: str) -> JournalRecord:
 @pytest.fixture
 def partition(stage: Any) -> Partition:
     stage.create(TOPIC, cleanup_policy="compact")
-    found: Partition = stage.replicas.leader(TOPIC, 0)
-    return found
+    led: Partition = stage.replicas.leader(TOPIC, 0)
+    return led
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ def test_an_append_is_committed_when_the_replicas_in_sync_have_it(
     assert outcomes == [ErrorCode.NONE, ErrorCode.NONE]
 
 
-def test_who_waits_for_a_commit_is_told_when_leadership_goes(
+def test_a_waiting_commit_fails_when_leadership_moves(
     stage: Any, journal: PartitionJournal, partition: Partition
 ) -> None:
     stage.place(partition, isr=(1, 2))

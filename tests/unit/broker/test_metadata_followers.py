@@ -14,7 +14,7 @@ from barnabas.metadata.records import ConfigRecord, MetadataRecord, PartitionRec
 
 
 class Recorder:
-    """A follower that keeps what it was given and raises as often as it is told."""
+    """A follower that keeps what it was given and raises an error the first `failures` times."""
 
     def __init__(self, failures: int = 0) -> None:
         self.failures = failures
@@ -58,7 +58,7 @@ def test_the_others_get_the_change_and_the_failed_one_gets_it_with_the_next() ->
         image = publish(followers, image, [*topic("two"), ConfigRecord(4, "", "max.connections", "7")])
         assert failing.created == ["one", "two"]
         assert first.created == ["one", "two"]
-        # It comes after the failed one and may depend on it: it gets the first change once more.
+        # It comes after the failed follower and may depend on it: it gets the first change once more.
         assert last.created == ["one", "one", "two"]
         assert (first.configs, failing.configs, last.configs) == (1, 1, 1)
         assert failing.image is image

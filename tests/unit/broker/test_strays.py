@@ -29,12 +29,12 @@ def broker_with_a_stray(tmp_path: Path) -> Path:
         client.call(
             3,
             12,
-            MetadataRequest(topics=[MetadataRequestTopic(name="found")], allow_auto_topic_creation=True),
+            MetadataRequest(topics=[MetadataRequestTopic(name="orders")], allow_auto_topic_creation=True),
         )
     with Broker(data_dir=second):
         pass
     for index in range(2):
-        shutil.copytree(first / f"found-{index}", second / f"found-{index}")
+        shutil.copytree(first / f"orders-{index}", second / f"orders-{index}")
     return second
 
 
@@ -43,8 +43,8 @@ def test_a_stray_is_set_aside_and_kept(tmp_path: Path) -> None:
     for _ in range(2):
         with Broker(data_dir=data_dir) as broker:
             assert topics_of(broker) == {}
-    kept = sorted(path.name for path in data_dir.glob("found-*"))
-    assert [name.partition(".")[0] for name in kept] == ["found-0", "found-1"]
+    kept = sorted(path.name for path in data_dir.glob("orders-*"))
+    assert [name.partition(".")[0] for name in kept] == ["orders-0", "orders-1"]
     assert all(name.endswith("-stray") for name in kept)
     assert all(list((data_dir / name).glob("*.log")) for name in kept)
 
@@ -52,6 +52,6 @@ def test_a_stray_is_set_aside_and_kept(tmp_path: Path) -> None:
 def test_a_stray_is_adopted_if_configured_and_stays_a_topic(tmp_path: Path) -> None:
     data_dir = broker_with_a_stray(tmp_path)
     with Broker(ADOPT, data_dir=data_dir) as broker:
-        assert topics_of(broker) == {"found": 2}
+        assert topics_of(broker) == {"orders": 2}
     with Broker(data_dir=data_dir) as broker:
-        assert topics_of(broker) == {"found": 2}
+        assert topics_of(broker) == {"orders": 2}

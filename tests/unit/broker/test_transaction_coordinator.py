@@ -100,12 +100,12 @@ def markers(stage: Any, topic: str) -> list[int]:
     assert piece.file is not None
     data = memoryview(os.pread(piece.file.fileno(), piece.size, piece.position))
     piece.release()
-    found = [
+    written = [
         read_marker(data[position : position + header.size])
         for position, header in iter_headers(data)
         if header.is_control
     ]
-    return [marker.kind for marker in found if marker is not None]
+    return [marker.kind for marker in written if marker is not None]
 
 
 def state(stage: Any) -> State:
@@ -265,7 +265,7 @@ def test_a_marker_that_fails_is_written_again_and_only_that_one(stage: Any) -> N
     stage.run(story())
 
 
-def test_a_marker_that_is_not_committed_when_leadership_goes_is_written_again(stage: Any) -> None:
+def test_a_marker_that_is_not_committed_when_leadership_moves_is_written_again(stage: Any) -> None:
     async def story() -> None:
         producer = await begun(stage)
         stage.place(partition_of(stage, "two"), isr=(1, 2))

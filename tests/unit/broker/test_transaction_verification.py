@@ -39,7 +39,7 @@ def new_producer(stage: Any) -> Producer:
 
 
 def end(stage: Any, producer: Producer) -> Producer:
-    """Commit with the version that gives a new epoch; the producer that goes on."""
+    """Commit with the version that gives a new epoch; returns the producer with its new epoch."""
     request = EndTxnRequest(
         transactional_id=ID, producer_id=producer.id, producer_epoch=producer.epoch, committed=True
     )
@@ -56,7 +56,7 @@ def check(
     adds: bool = False,
     transactional_id: str | None = ID,
 ) -> ErrorCode:
-    """What a batch of the producer is told at the door of a partition."""
+    """The code with which a partition accepts or refuses a batch of the producer."""
 
     async def call() -> ErrorCode:
         try:
@@ -120,9 +120,9 @@ def test_a_batch_that_comes_after_the_end_of_its_transaction_is_refused(stage: A
 
 def test_only_the_producer_that_has_the_transactional_id_is_accepted(stage: Any) -> None:
     producer = new_producer(stage)
-    stranger = Producer(producer.id + 1, 0)
+    other = Producer(producer.id + 1, 0)
     for adds in (True, False):
-        assert check(stage, stranger, adds=adds) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        assert check(stage, other, adds=adds) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
         older = Producer(producer.id, producer.epoch - 1)
         assert check(stage, older, adds=adds) == ErrorCode.PRODUCER_FENCED
         unknown = check(stage, producer, adds=adds, transactional_id="another")
@@ -158,7 +158,13 @@ def test_a_coordinator_that_loads_or_moved_cannot_verify(stage: Any) -> None:
         return refused.value.code
 
     assert stage.run(while_loading()) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    stage.run(asyncio.sleep(0.01))
+
+    async def loaded() -> None:
+        for _ in range(1000):
+            await asyncio.sleep(0)
+        assert not stage.transactions.is_loading
+
+    stage.run(loaded())
     assert check(stage, producer, adds=True) == ErrorCode.NONE
     move_coordinator(stage, leader=2)
     assert check(stage, producer, OTHER, adds=True) == ErrorCode.NOT_COORDINATOR
@@ -190,7 +196,7 @@ def test_while_markers_are_written_the_next_transaction_waits(stage: Any) -> Non
         assert code == ErrorCode.CONCURRENT_TRANSACTIONS
 
 
-def test_without_verification_only_the_partitions_to_add_are_asked_for(make_stage: Any) -> None:
+def test_without_verification_only_additions_are_checked(make_stage: Any) -> None:
     stage = started(make_stage, transaction_partition_verification_enable="false")
     producer = new_producer(stage)
     assert check(stage, producer) == ErrorCode.NONE

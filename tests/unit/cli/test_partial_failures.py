@@ -49,8 +49,8 @@ class Cluster(Admin):
         raise AdminError({"secret": refused}, {"orders": TopicDescription("orders", parts)})
 
     def list_offsets(self, specs: object, **options: object) -> dict[TopicPartition, ListedOffset]:
-        found = {TopicPartition("orders", number): ListedOffset(number, -1, 0) for number in (0, 2, 10)}
-        raise AdminError({TopicPartition("orders", 1): KafkaError(ErrorCode.LEADER_NOT_AVAILABLE)}, found)
+        offsets = {TopicPartition("orders", number): ListedOffset(number, -1, 0) for number in (0, 2, 10)}
+        raise AdminError({TopicPartition("orders", 1): KafkaError(ErrorCode.LEADER_NOT_AVAILABLE)}, offsets)
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,7 @@ BIN = Path(__file__).parents[3] / "bin"
 
 
 @pytest.mark.parametrize(
-    "arguments, wanted, unwanted",
+    "arguments, chosen, others",
     [
         ("--topic orders", ["orders:0", "orders:9"], ["payments:0"]),
         ("--topic orders|payments --partitions 0,2", ["orders:0", "payments:2"], ["orders:1"]),
@@ -34,15 +34,15 @@ BIN = Path(__file__).parents[3] / "bin"
         ("", ["orders:0", "payments:1"], []),
     ],
 )
-def test_partitions_are_chosen(arguments: str, wanted: list[str], unwanted: list[str]) -> None:
+def test_partitions_are_chosen(arguments: str, chosen: list[str], others: list[str]) -> None:
     choice = choice_of(parsed("get-offsets", *arguments.split()))
 
     def is_chosen(text: str) -> bool:
         topic, _, number = text.partition(":")
         return choice(topic, int(number))
 
-    assert all(map(is_chosen, wanted))
-    assert not any(map(is_chosen, unwanted))
+    assert all(map(is_chosen, chosen))
+    assert not any(map(is_chosen, others))
     assert choice("orders", -1)
 
 

@@ -35,11 +35,11 @@ class Cluster(Admin):
         return {"orders": TopicListing("orders"), "secret": TopicListing("secret")}
 
     def describe_topics(self, topics: object, **options: object) -> dict[str, TopicDescription]:
-        found = {"orders": TopicDescription("orders", PARTITIONS)}
+        descriptions = {"orders": TopicDescription("orders", PARTITIONS)}
         if topics == ["orders"]:
-            return found
+            return descriptions
         refused = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        raise AdminError({"secret": refused}, found)
+        raise AdminError({"secret": refused}, descriptions)
 
     def describe_configs(
         self, resources: object, **options: object

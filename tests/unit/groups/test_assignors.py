@@ -98,8 +98,8 @@ def test_shares_of_the_same_topics_differ_by_one_at_most(
     group: tuple[dict[str, MemberSpec], dict[bytes, int]],
 ) -> None:
     members, counts = group
-    found = sizes(assign_uniformly(members, counts))
-    assert found[-1] - found[0] <= 1
+    shares = sizes(assign_uniformly(members, counts))
+    assert shares[-1] - shares[0] <= 1
 
 
 @given(group=groups(same_topics=True), data=st.data())

@@ -117,12 +117,12 @@ class Shards(RuleBasedStateMachine):
     @rule(group=GROUPS, number=MEMBERS)
     def sync(self, group: str, number: int) -> None:
         """The leader gives everything to the first member it knows of."""
-        found = self.bench.machine.groups.find(group)
+        state = self.bench.machine.groups.find(group)
         member_id, generation = self.classic.get((group, number), ("stranger", 1))
         members: list[str] = []
-        if isinstance(found, ClassicGroup):
-            generation = found.generation
-            members = [member.id for member in found.members]
+        if isinstance(state, ClassicGroup):
+            generation = state.generation
+            members = [member.id for member in state.members]
         assigned = [AssignedPartitions(topic=topic, partitions=[0, 1]) for topic in self.bench.topics.counts]
         shares = [
             SyncGroupRequestAssignment(
@@ -163,8 +163,8 @@ class Shards(RuleBasedStateMachine):
         for number in sorted(numbers) * 2:
             self.join(group, number, None, topics)
         self.time_passes(60)
-        found = self.bench.machine.groups.find(group)
-        leader = found.leader if isinstance(found, ClassicGroup) else None
+        state = self.bench.machine.groups.find(group)
+        leader = state.leader if isinstance(state, ClassicGroup) else None
         for number in sorted(numbers, key=lambda each: self.classic.get((group, each), ("",))[0] == leader):
             self.sync(group, number)
 

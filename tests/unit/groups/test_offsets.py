@@ -321,7 +321,7 @@ def test_all_topics_are_fetched_without_naming_them(store: OffsetStore) -> None:
     put(store, T1, 30, producer_id=7)
     request = OffsetFetchRequestGroup(group_id=GROUP, topics=None)
     answer = offset_requests.fetch(request, store, Topics(), require_stable=True)
-    found = {
+    offsets = {
         (topic.name, topic.topic_id, partition.partition_index): (
             partition.committed_offset,
             partition.error_code,
@@ -329,7 +329,7 @@ def test_all_topics_are_fetched_without_naming_them(store: OffsetStore) -> None:
         for topic in answer.topics
         for partition in topic.partitions
     }
-    assert found == {
+    assert offsets == {
         ("topic", TOPIC_ID, 0): (10, 0),
         ("topic", TOPIC_ID, 1): (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT),
         ("gone", ZERO_UUID, 4): (12, 0),

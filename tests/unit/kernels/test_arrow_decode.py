@@ -30,15 +30,15 @@ def cells(column: Any) -> list[bytes | None]:
     """What Arrow would read from the column's buffers."""
     assert len(column.ends) == column.rows + 1
     assert len(column.bits) == (column.rows + 7) // 8
-    found = []
+    values = []
     for row in range(column.rows):
         is_valid = column.bits[row >> 3] >> (row & 7) & 1
         data = bytes(column.data[column.ends[row] : column.ends[row + 1]])
         assert is_valid or not data
-        found.append(data if is_valid else None)
-    assert column.nulls == found.count(None)
+        values.append(data if is_valid else None)
+    assert column.nulls == values.count(None)
     assert len(column.data) == column.ends[-1]
-    return found
+    return values
 
 
 def contents(columns: Any) -> dict[str, Any]:
@@ -83,20 +83,20 @@ def test_columns_hold_what_was_written(kernel: Any, rows: Any) -> None:
     data = bytes(encode_records(rows, 5))
     for base in (100, 1000):
         assert append(columns, data, len(rows), header=(base, 5, None)) == base + len(rows)
-    found = contents(columns)
+    decoded = contents(columns)
     twice = rows + rows
     pairs = [pair for row in twice for pair in row[3]]
-    assert found["count"] == len(twice)
-    assert found["keys"] == [row[1] for row in twice]
-    assert found["values"] == [row[2] for row in twice]
-    assert found["timestamps"] == [row[0] for row in twice]
-    assert found["offsets"] == [*range(100, 100 + len(rows)), *range(1000, 1000 + len(rows))]
-    assert found["header_names"] == [name.encode() for name, _ in pairs]
-    assert found["header_values"] == [value for _, value in pairs]
+    assert decoded["count"] == len(twice)
+    assert decoded["keys"] == [row[1] for row in twice]
+    assert decoded["values"] == [row[2] for row in twice]
+    assert decoded["timestamps"] == [row[0] for row in twice]
+    assert decoded["offsets"] == [*range(100, 100 + len(rows)), *range(1000, 1000 + len(rows))]
+    assert decoded["header_names"] == [name.encode() for name, _ in pairs]
+    assert decoded["header_values"] == [value for _, value in pairs]
     counts = [len(row[3]) for row in twice]
-    assert found["header_ends"] == [sum(counts[:index]) for index in range(len(counts) + 1)]
+    assert decoded["header_ends"] == [sum(counts[:index]) for index in range(len(counts) + 1)]
     sizes = [len(part or b"") for row in twice for part in row[1:3]]
-    assert found["size"] == sum(sizes) + sum(
+    assert decoded["size"] == sum(sizes) + sum(
         len(name.encode()) + len(value or b"") + 1 for name, value in pairs
     )
 
@@ -104,10 +104,10 @@ def test_columns_hold_what_was_written(kernel: Any, rows: Any) -> None:
 @BOTH
 def test_many_rows_and_many_headers_are_filled_in_steps(kernel: Any) -> None:
     rows = [(5, None, b"%d" % index, [("h", None)] * (index % 3)) for index in range(1500)]
-    _, found = outcome(kernel, bytes(encode_records(rows, 5)), 1500)
-    assert found["values"] == [row[2] for row in rows]
-    assert found["header_names"] == [b"h"] * 1500
-    assert found["header_ends"][-3:] == [1497, 1498, 1500]
+    _, rows_read = outcome(kernel, bytes(encode_records(rows, 5)), 1500)
+    assert rows_read["values"] == [row[2] for row in rows]
+    assert rows_read["header_names"] == [b"h"] * 1500
+    assert rows_read["header_ends"][-3:] == [1497, 1498, 1500]
 
 
 @given(data=st.binary(max_size=60), count=st.integers(-1, 5))
@@ -152,20 +152,20 @@ def test_rows_read_in_several_steps_are_all_the_rows(kernel: Any, rows: Any, ste
 @BOTH
 def test_offsets_beyond_the_bounds_are_not_read_and_gaps_are_skipped(kernel: Any) -> None:
     data = bytes(encode_records([(5, b"", b"", ())] * 3, 5, [1, 4, 9]))
-    result, found = outcome(kernel, data, 3, bounds=(0, 107))
-    assert (result, found["offsets"]) == (108, [101, 104])
-    result, found = outcome(kernel, data, 3, bounds=(0, 50))
-    assert (result, found["offsets"]) == (51, [])
+    result, rows_read = outcome(kernel, data, 3, bounds=(0, 107))
+    assert (result, rows_read["offsets"]) == (108, [101, 104])
+    result, rows_read = outcome(kernel, data, 3, bounds=(0, 50))
+    assert (result, rows_read["offsets"]) == (51, [])
 
 
 @BOTH
 def test_only_requested_columns_are_filled_and_counted(kernel: Any) -> None:
     columns = kernel.ColumnBuffers(frozenset({"value", "partition"}))
     append(columns, bytes(encode_records([(5, b"key", b"ab", [("h", b"x")])], 5)), 1)
-    found = contents(columns)
-    assert (found["values"], found["size"], found["count"]) == ([b"ab"], 2, 1)
+    decoded = contents(columns)
+    assert (decoded["values"], decoded["size"], decoded["count"]) == ([b"ab"], 2, 1)
     assert columns.keys is columns.offsets is columns.timestamps is columns.header_ends is None
-    assert found["header_names"] == []
+    assert decoded["header_names"] == []
 
 
 @BOTH
@@ -207,7 +207,7 @@ def test_malformed_records_are_refused_with_their_offset(
 @BOTH
 def test_rows_before_a_malformed_record_are_kept(kernel: Any) -> None:
     data = bytes(encode_records([(5, b"k", b"v", ())] * 3, 5))
-    result, found = outcome(kernel, data[:-1], 3)
+    result, rows_read = outcome(kernel, data[:-1], 3)
     assert "offset 102" in str(result)
-    assert found["values"] == [b"v", b"v"]
-    assert found["place"][1:] == (1, 102)
+    assert rows_read["values"] == [b"v", b"v"]
+    assert rows_read["place"][1:] == (1, 102)

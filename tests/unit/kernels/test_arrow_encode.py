@@ -91,10 +91,10 @@ def test_the_largest_row_is_the_one_with_most_bytes_of_key_and_value(
 
 @given(rows=rows, batch_bytes=st.integers(0, 400), first=st.integers(0, 9), step=st.integers(1, 300))
 def test_both_forms_give_the_same_batches(rows: Any, batch_bytes: int, first: int, step: int) -> None:
-    found = [
+    batches = [
         encoded(kernel, rows, step, batch_bytes=batch_bytes, first=first) for kernel in (compiled, plain)
     ]
-    assert found[0] == found[1]
+    assert batches[0] == batches[1]
 
 
 @BOTH
@@ -117,8 +117,8 @@ def test_rows_are_in_the_batches_as_the_other_encoder_writes_them(
         position = HEADER_SIZE
         for index in range(count):
             for row in left:
-                wanted = bytes(encode_records([row[:4]], base_timestamp, [index]))
-                if data[position : position + len(wanted)] == wanted and belongs(
+                expected = bytes(encode_records([row[:4]], base_timestamp, [index]))
+                if data[position : position + len(expected)] == expected and belongs(
                     row, partition, ignores_keys
                 ):
                     break
@@ -126,9 +126,9 @@ def test_rows_are_in_the_batches_as_the_other_encoder_writes_them(
                 pytest.fail("no remaining row has these bytes")
             taken.append(row)
             left.remove(row)
-            position += len(wanted)
+            position += len(expected)
         assert position == len(data)
-        assert len(data) <= max(batch_bytes, HEADER_SIZE + 40 + len(wanted))
+        assert len(data) <= max(batch_bytes, HEADER_SIZE + 40 + len(expected))
         assert base_timestamp == taken[0][0]
         assert max_timestamp == max(row[0] for row in taken)
     assert left == []
@@ -148,9 +148,9 @@ def may_go_anywhere(row: Row, ignores_keys: bool) -> bool:
 @BOTH
 def test_rows_of_a_partition_keep_their_order_across_batches(kernel: Any) -> None:
     rows: list[Row] = [(5, None, b"%03d" % index, [], 1) for index in range(100)]
-    found = encoded(kernel, rows, batch_bytes=200)
-    assert len(found) > 3
-    assert [value for each in found for value in values(each)] == [row[2] for row in rows]
+    batches = encoded(kernel, rows, batch_bytes=200)
+    assert len(batches) > 3
+    assert [value for each in batches for value in values(each)] == [row[2] for row in rows]
 
 
 def values(finished: Any) -> list[bytes]:
@@ -161,9 +161,9 @@ def values(finished: Any) -> list[bytes]:
 @BOTH
 def test_rows_without_a_key_fill_one_batch_after_the_other(kernel: Any) -> None:
     rows: list[Row] = [(5, None, b"%03d" % index, [], -1) for index in range(100)]
-    found = encoded(kernel, rows, batch_bytes=200)
-    assert [each[0] for each in found[:5]] == [2, 0, 1, 3, 2]
-    assert len({each[2] for each in found[:-1]}) == 1
+    batches = encoded(kernel, rows, batch_bytes=200)
+    assert [each[0] for each in batches[:5]] == [2, 0, 1, 3, 2]
+    assert len({each[2] for each in batches[:-1]}) == 1
 
 
 @BOTH

@@ -76,10 +76,10 @@ def test_short_records_are_judged_as_if_looked_at_closely(records, change):
     """A record with headers is always looked at closely; the same records without them must fare alike."""
     base = 10_000
     short = [(base + delta, key, value, []) for delta, key, value in records]
-    found = walked(compiled, bytes(compiled_encode.encode_records(short, base)), len(short), base)
+    facts = walked(compiled, bytes(compiled_encode.encode_records(short, base)), len(short), base)
     close = [(time, key, value, [("name", b"")]) for time, key, value, _ in short]
     data = bytes(compiled_encode.encode_records(close, base))
-    assert (found[0], found[3:]) == (0, walked(compiled, data, len(close), base)[3:])
+    assert (facts[0], facts[3:]) == (0, walked(compiled, data, len(close), base)[3:])
     if change is not None:
         # Among others of its kind a spoilt record is found by both forms, at the same place.
         data = mutate(bytes(compiled_encode.encode_records(short, base)), [change])
@@ -230,18 +230,18 @@ def three_batches() -> bytes:
 )
 def test_find_offset_finds_the_first_batch_that_ends_at_or_after_it(target, batch):
     data = three_batches()
-    found = compiled.scan_batches(data, 0)
-    expected = (-1, len(data)) if batch is None else found[batch][:2]
+    batches = compiled.scan_batches(data, 0)
+    expected = (-1, len(data)) if batch is None else batches[batch][:2]
     assert compiled.find_offset(data, target) == expected
 
 
 def test_a_scan_returns_each_batch_and_stops_at_a_torn_one():
     data = three_batches()
-    found = compiled.scan_batches(data, 0)
-    assert [row[2:] for row in found] == [(5, 1, 2), (7, 0, 7), (20, 0, 9)]
-    assert found[0][0] == 0
-    assert compiled.scan_batches(data[:-1], 0) == found[:2]
-    assert compiled.scan_batches(data, found[1][0]) == found[1:]
+    batches = compiled.scan_batches(data, 0)
+    assert [row[2:] for row in batches] == [(5, 1, 2), (7, 0, 7), (20, 0, 9)]
+    assert batches[0][0] == 0
+    assert compiled.scan_batches(data[:-1], 0) == batches[:2]
+    assert compiled.scan_batches(data, batches[1][0]) == batches[1:]
 
 
 def test_next_batch_distinguishes_a_torn_batch_from_a_corrupt_one():

@@ -82,8 +82,8 @@ def test_keys_are_hashed_with_siphash_128(kernel: ModuleType, size: int, expecte
 def test_the_newest_offset_of_a_key_is_known(kernel: ModuleType) -> None:
     offsets = a_map(kernel)
     assert offsets.learn(payload(keyed(b"a", b"b", b"a")), 3, 100, 0) == kernel.ALL_FIT
-    found = [offsets.get(memoryview(name)) for name in (b"a", b"b", b"c")]
-    assert found == [102, 101, -1]
+    newest = [offsets.get(memoryview(name)) for name in (b"a", b"b", b"c")]
+    assert newest == [102, 101, -1]
     assert offsets.used() == 2
 
 
@@ -190,9 +190,9 @@ def test_filtering_keeps_the_newest_records(
         )
         assert bytes(out[:size]) == expected_filter(batch, latest, keep, base_timestamp)
         header = read_header(batch)._replace(base_timestamp=base_timestamp, count=kept)
-        found = read_records(seal(header, out[:size]))
-        assert tombstones == sum(record.value is None for record in found)
-        assert not found or highest + base_timestamp == max(record.timestamp for record in found)
+        filtered = read_records(seal(header, out[:size]))
+        assert tombstones == sum(record.value is None for record in filtered)
+        assert not filtered or highest + base_timestamp == max(record.timestamp for record in filtered)
 
 
 @st.composite

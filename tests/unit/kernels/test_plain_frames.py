@@ -82,7 +82,7 @@ def test_reads_what_the_codec_reads(
 
 def other_requests() -> dict[str, ProduceRequest]:
     """Requests of more than the one kind, made from one that is of it."""
-    found = {}
+    frames = {}
     for what in ("transaction", "two topics", "two partitions", "no topic", "no partition", "no records"):
         request = one_batch(9, ("topic", bytes(16), 0), b"records")
         topics = request.topic_data
@@ -99,8 +99,8 @@ def other_requests() -> dict[str, ProduceRequest]:
                 topics[0].partition_data.clear()
             case "no records":
                 topics[0].partition_data[0].records = None
-        found[what] = request
-    return found
+        frames[what] = request
+    return frames
 
 
 @pytest.mark.parametrize("version", range(3, 14))
@@ -179,11 +179,11 @@ class MemoryPartition(PartitionEnd):
 
 def carried_out(kernel: Any, arrived: Any) -> tuple[Any, list[bytes], list[Any]]:
     """What the kernel answers, what was appended, and which permits it asked for."""
-    log, asked = MemoryLog(), []
+    log, requested = MemoryLog(), []
     partition = MemoryPartition(log)
 
     def ask(client_id: bytes | None, version: int, topic: bytes, index: int) -> Permit:
-        asked.append((client_id, version, topic, index))
+        requested.append((client_id, version, topic, index))
         if index == 9:
             raise LookupError
         rules = None if index == 8 else PlainRules(1 << 60, 1 << 60, False, 10_000)
@@ -192,7 +192,7 @@ def carried_out(kernel: Any, arrived: Any) -> tuple[Any, list[bytes], list[Any]]
     way = kernel.PlainProduces(ask, LookupError, 5000)
     replies = way.answer(arrived, 0)
     assert partition.plain_produces == way.answered
-    return (way.bytes_answered, way.answered, bytes(replies)), log.batches, asked
+    return (way.bytes_answered, way.answered, bytes(replies)), log.batches, requested
 
 
 def batch_for(kind: str) -> bytes:

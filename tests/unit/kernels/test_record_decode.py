@@ -63,12 +63,12 @@ def taken(kernel: Any, data: bytes, count: int, step: int, first: int = 0) -> An
 @given(rows=rows, step=st.integers(1, 9), skipped=st.integers(0, 9))
 def test_records_are_read_as_they_were_written(kernel: Any, rows: Any, step: int, skipped: int) -> None:
     data = bytes(encode_records(rows, 5))
-    found, left, next_offset = taken(kernel, data, len(rows), step, first=100 + skipped)
+    records, left, next_offset = taken(kernel, data, len(rows), step, first=100 + skipped)
     expected = [
         ("topic", 3, 100 + index, timestamp, 0, key, value, tuple(headers), 7, size_of(key), size_of(value))
         for index, (timestamp, key, value, headers) in enumerate(rows)
     ][skipped:]
-    assert found == expected
+    assert records == expected
     assert left == 0
     assert next_offset == 100 + max(len(rows), skipped)
 

@@ -71,9 +71,9 @@ def _examine(path: Path, interval: int, *, gaps: bool, last: bool) -> Examinatio
     config = TopicConfig(index_interval_bytes=interval)
     segment = Segment(RealDisk(), path, 0, config, 0)
     segment.open()
-    found = examine(segment, 60, gaps=gaps, last=last)
+    result = examine(segment, 60, gaps=gaps, last=last)
     segment.release()
-    return found
+    return result
 
 
 @given(logs(), st.sampled_from([1, 150, 400]), st.booleans(), st.booleans())

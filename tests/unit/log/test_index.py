@@ -38,14 +38,14 @@ def test_entries_are_big_endian(tmp_path: Path) -> None:
 
 @settings(max_examples=40)
 @given(st.lists(st.integers(0, 1000), unique=True, max_size=40).map(sorted), st.lists(st.integers(-1, 1001)))
-def test_memory_and_disk_find_the_same(keys: list[int], asked: list[int]) -> None:
+def test_memory_and_disk_find_the_same(keys: list[int], keys_sought: list[int]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "i"
         index = _index(path, [(key, key * 10) for key in keys])
         stored = OffsetIndex(RealDisk(), path, 800)
         index.write_pending()
         assert stored.open()
-        for key in asked:
+        for key in keys_sought:
             slot = bisect_right(keys, key)
             expected = (keys[slot - 1], keys[slot - 1] * 10) if slot else None
             assert index.floor(key) == stored.floor(key) == expected

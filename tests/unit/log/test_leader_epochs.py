@@ -65,13 +65,13 @@ def test_a_new_epoch_drops_what_it_contradicts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "answer"),
+    ("epoch", "answer"),
     [(-1, UNKNOWN), (0, (0, 5)), (1, (1, 10)), (2, (2, 20)), (3, (2, 20)), (4, (4, 33)), (5, UNKNOWN)],
 )
-def test_end_offsets(tmp_path: Path, asked: int, answer: tuple[int, int]) -> None:
+def test_end_offsets(tmp_path: Path, epoch: int, answer: tuple[int, int]) -> None:
     """Epoch 0 is older than all known epochs: it ends where they begin. Epoch 3 wrote nothing here."""
     epochs = _epochs(tmp_path, (1, 5), (2, 10), (4, 20))
-    assert epochs.end_offset_for(asked, 33) == answer
+    assert epochs.end_offset_for(epoch, 33) == answer
 
 
 def test_an_empty_cache_has_no_end_offsets(tmp_path: Path) -> None:

@@ -62,10 +62,10 @@ def test_a_clean_restart_keeps_everything(tmp_path: Path) -> None:
     assert (tmp_path / names.RECOVERY_POINTS).read_text() == "0\n1\norders 0 40\n"
     assert (tmp_path / names.LOG_STARTS).read_text() == "0\n1\norders 0 17\n"
     again = _manager(tmp_path)
-    found = again.get(TP)
-    assert found is not None
-    assert (found.log_start_offset, found.log_end_offset, found.high_watermark) == (17, 40, 40)
-    assert (found.topic_id, found.recovery_point) == (topic_id, 40)
+    reopened = again.get(TP)
+    assert reopened is not None
+    assert (reopened.log_start_offset, reopened.log_end_offset, reopened.high_watermark) == (17, 40, 40)
+    assert (reopened.topic_id, reopened.recovery_point) == (topic_id, 40)
     assert not (tmp_path / names.CLEAN_SHUTDOWN).exists()
     again.shutdown()
 
@@ -82,9 +82,9 @@ def test_a_killed_process_loses_nothing_that_was_appended(tmp_path: Path) -> Non
     _append(manager, TP, 25)
     _kill(manager)
     again = _manager(tmp_path)
-    found = again.get(TP)
-    assert found is not None and found.log_end_offset == 50
-    assert 0 < found.recovery_point < 50
+    reopened = again.get(TP)
+    assert reopened is not None and reopened.log_end_offset == 50
+    assert 0 < reopened.recovery_point < 50
     again.shutdown()
 
 
@@ -245,9 +245,9 @@ def test_checkpoints_of_a_deleted_log_are_not_used_for_a_new_one(
     _append(manager, TP, 3)
     _kill(manager)
     again = _manager(tmp_path)
-    found = again.get(TP)
-    assert found is not None
-    assert (found.log_start_offset, found.log_end_offset) == (0, 3)
+    log = again.get(TP)
+    assert log is not None
+    assert (log.log_start_offset, log.log_end_offset) == (0, 3)
     again.shutdown()
 
 

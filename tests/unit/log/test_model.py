@@ -131,8 +131,8 @@ class LogMachine(RuleBasedStateMachine):
         at = near + data.draw(st.integers(-1, 1))
         kept = [(max(first, self.start), time) for first, last, time in self.batches if last >= self.start]
         expected = next((first for first, time in kept if time >= at), None)
-        found = self.bench.log.offset_for_timestamp(at)
-        assert (found.offset if found else None) == expected
+        result = self.bench.log.offset_for_timestamp(at)
+        assert (result.offset if result else None) == expected
 
     @rule(data=st.data())
     def read_from_somewhere(self, data: st.DataObject) -> None:

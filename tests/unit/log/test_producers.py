@@ -127,12 +127,12 @@ def test_aborted_transactions_of_a_range(bench: LogBench) -> None:
     bench.end_transaction(ABORT_MARKER, 12)
     bench.fill(1)
     bench.end_transaction(ABORT_MARKER, 11)
-    found = bench.log.aborted_transactions(0, 7)
-    assert [(entry.producer_id, entry.first_offset, entry.last_offset) for entry in found] == [
+    aborted = bench.log.aborted_transactions(0, 7)
+    assert [(entry.producer_id, entry.first_offset, entry.last_offset) for entry in aborted] == [
         (12, 1, 2),
         (11, 0, 6),
     ]
-    assert [entry.last_stable_offset for entry in found] == [0, 7]
+    assert [entry.last_stable_offset for entry in aborted] == [0, 7]
     assert [entry.producer_id for entry in bench.log.aborted_transactions(3, 7)] == [11]
 
 

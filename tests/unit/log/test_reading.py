@@ -116,7 +116,7 @@ def test_offsets_by_time(tmp_path: Path) -> None:
     for timestamp in (100, 300, 200, 300, 250, 400):
         bench.append(b"a", b"b", timestamp=timestamp, compression=3)
     find = bench.log.offset_for_timestamp
-    assert [(at, found.offset) for at in (0, 100, 101, 300, 301, 400) if (found := find(at))] == [
+    assert [(at, entry.offset) for at in (0, 100, 101, 300, 301, 400) if (entry := find(at))] == [
         (0, 0),
         (100, 0),
         (101, 2),

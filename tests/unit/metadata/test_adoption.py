@@ -23,12 +23,12 @@ def test_a_topic_on_disk_keeps_its_id_and_gets_an_epoch_above_those_of_its_logs(
 def test_topics_that_exist_or_have_invalid_names_are_left_alone() -> None:
     known, other = random_uuid(), random_uuid()
     image = MetadataImage().apply([TopicRecord("orders", known)])
-    found = [
+    topics = [
         FoundTopic("orders", other, {0: 0}),
         FoundTopic("same-id", known, {0: 0}),
         FoundTopic("bad name", other, {0: 0}),
     ]
-    decision = adopt_topics(image, FoundTopics(found), broker_id=1)
+    decision = adopt_topics(image, FoundTopics(topics), broker_id=1)
     assert decision.records == ()
     assert decision.result == []
 
@@ -41,8 +41,8 @@ def test_a_topic_without_an_id_gets_one() -> None:
 
 
 def test_new_producer_ids_are_above_those_in_the_logs() -> None:
-    found = FoundTopics([FoundTopic("orders", None, {0: 0})], producer_id_max=4711)
-    image = MetadataImage().apply(adopt_topics(MetadataImage(), found, broker_id=1).records)
+    topics = FoundTopics([FoundTopic("orders", None, {0: 0})], producer_id_max=4711)
+    image = MetadataImage().apply(adopt_topics(MetadataImage(), topics, broker_id=1).records)
     assert image.next_producer_id == 4712
     again = adopt_topics(image, FoundTopics([], producer_id_max=12), broker_id=1)
     assert again.records == ()

@@ -38,9 +38,9 @@ def image_of(*records: MetadataRecord) -> MetadataImage:
 
 def test_a_topic_is_found_by_name_and_by_id() -> None:
     image = image_of(*topic("a", 1, partitions=3))
-    found = image.topic("a")
-    assert found is not None and found is image.topic_by_id(topic_id(1))
-    assert len(found.partitions) == 3
+    by_name = image.topic("a")
+    assert by_name is not None and by_name is image.topic_by_id(topic_id(1))
+    assert len(by_name.partitions) == 3
     assert image.topic("b") is None
     assert image.topic_by_id(topic_id(2)) is None
     assert image.offset == 4

@@ -22,7 +22,7 @@ class Owner:
         self.turn = 0
         self.connection: Connection | None = None
         self.abandoned = 0
-        self.asked = asyncio.Event()
+        self.requested = asyncio.Event()
         self.gone = asyncio.Event()
 
     def opened(self, connection: Connection) -> None:
@@ -36,7 +36,7 @@ class Owner:
     def frame(self, connection: Connection, frame: memoryview) -> None:
         time.sleep(self.work_seconds)
         self.turns.append(self.turn)
-        self.asked.set()
+        self.requested.set()
         connection.when_abandoned = self.leave
         if self.answers:
             connection.reply([struct.pack(">i", len(frame)) + bytes(frame)])
@@ -119,7 +119,7 @@ def test_the_handler_hears_of_a_peer_that_leaves_before_the_answer() -> None:
         owner = Owner(answers=False)
         async with peer_of(owner) as peer:
             await loop.sock_sendall(peer, struct.pack(">i", 8) + b"12345678")
-            await owner.asked.wait()
+            await owner.requested.wait()
             peer.close()
             await owner.gone.wait()
         assert owner.abandoned == 1

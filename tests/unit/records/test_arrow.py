@@ -37,8 +37,8 @@ def marker(base: int, kind: int, producer_id: int) -> bytes:
 
 
 def values(columns: RecordColumns) -> list[Any]:
-    found: list[Any] = columns.finish("t", 0)["value"].to_pylist()
-    return found
+    cells: list[Any] = columns.finish("t", 0)["value"].to_pylist()
+    return cells
 
 
 def test_the_schema_is_that_of_sparks_kafka_connector() -> None:
@@ -79,12 +79,12 @@ def test_a_batch_of_rows_is_what_was_written(rows: Any, codec: int, append_time:
     columns = RecordColumns()
     data = bytes(build_batch(rows, base_offset=50, compression=codec, log_append_time=append_time))
     assert append_fetched(columns, data, first_offset=0) == 50 + len(rows)
-    found = columns.finish("orders", 3)
-    found.validate(full=True)
-    assert found.schema == kafka_schema(include_headers=True)
-    times = found["timestamp"].cast(pa.int64()).to_pylist()
+    table = columns.finish("orders", 3)
+    table.validate(full=True)
+    assert table.schema == kafka_schema(include_headers=True)
+    times = table["timestamp"].cast(pa.int64()).to_pylist()
     assert times == [1000 * (row[0] if append_time is None else append_time) for row in rows]
-    assert found.drop_columns(["timestamp"]).to_pylist() == [
+    assert table.drop_columns(["timestamp"]).to_pylist() == [
         {
             "key": key,
             "value": value,
@@ -113,9 +113,9 @@ def test_rows_of_several_partitions_have_the_right_partition() -> None:
     for topic, partition, count in (("a", 0, 2), ("b", 1, 0), ("a", 2, 1)):
         columns.begin(topic, partition)
         append_fetched(columns, batch(0, *[b"v"] * count), first_offset=0)
-    found = columns.finish()
-    assert found["topic"].to_pylist() == ["a", "a", "a"]
-    assert found["partition"].to_pylist() == [0, 0, 2]
+    table = columns.finish()
+    assert table["topic"].to_pylist() == ["a", "a", "a"]
+    assert table["partition"].to_pylist() == [0, 0, 2]
 
 
 LOG = batch(10, b"a", b"b", b"c") + batch(13, b"d", b"e", compression=3) + batch(20, b"f")
@@ -164,16 +164,16 @@ def test_full_columns_are_finished_and_filled_again(rows_max: int) -> None:
     columns = RecordColumns(rows_max=rows_max)
     for again in (True, False):
         records = RecordSet(LOG, 11)
-        found: list[list[bytes]] = []
+        tables: list[list[bytes]] = []
         offset = 11
         while offset < 21:
             if again:
                 offset = append_records(columns, records, 21)
             else:
                 offset = append_fetched(columns, LOG, first_offset=offset, end_offset=21)
-            found.append(values(columns))
-        assert [value for each in found for value in each] == [b"b", b"c", b"d", b"e", b"f"]
-        assert [len(each) for each in found[:-1]] == [rows_max] * (len(found) - 1)
+            tables.append(values(columns))
+        assert [value for each in tables for value in each] == [b"b", b"c", b"d", b"e", b"f"]
+        assert [len(each) for each in tables[:-1]] == [rows_max] * (len(tables) - 1)
 
 
 def test_bytes_max_limits_the_columns_but_not_the_first_row() -> None:
@@ -245,6 +245,6 @@ def test_header_names_that_are_not_utf8_are_replaced() -> None:
     columns = RecordColumns()
     name = b"\xff\xfea".decode("utf-8", "surrogateescape")
     append_fetched(columns, bytes(build_batch([(0, b"", b"", [(name, b"x"), ("ö", None)])])), first_offset=0)
-    found = columns.finish("t", 0)
-    found.validate(full=True)
-    assert found["headers"].to_pylist() == [[{"key": "��a", "value": b"x"}, {"key": "ö", "value": None}]]
+    table = columns.finish("t", 0)
+    table.validate(full=True)
+    assert table["headers"].to_pylist() == [[{"key": "��a", "value": b"x"}, {"key": "ö", "value": None}]]

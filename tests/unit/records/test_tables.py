@@ -13,13 +13,13 @@ from barnabas.records.tables import Encoding, encoded, record_batches
 
 def read(batches: list[tuple[int, bytearray, int]]) -> list[dict[str, Any]]:
     """The rows, by partition."""
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for partition, batch, count in sorted(batches, key=lambda each: each[0]):
         columns = RecordColumns()
         append_fetched(columns, bytes(batch), first_offset=0)
         assert columns.count == count
-        found += columns.finish("t", partition).to_pylist()
-    return found
+        rows += columns.finish("t", partition).to_pylist()
+    return rows
 
 
 @pytest.mark.parametrize(
@@ -33,8 +33,8 @@ def test_all_kinds_of_bytes_with_nulls_slices_and_chunks(kind: Any) -> None:
     table = pa.table({"key": keys.cast(kind), "value": values.cast(kind)})
     expected = [(b"a", None), (None, b"1"), (b"b", b"2"), (b"", b"3"), ("ä".encode(), None)]
     for start in range(6):
-        found = read(encode_batches(table.slice(start), 1))
-        assert [(row["key"], row["value"]) for row in found] == expected[start:]
+        rows = read(encode_batches(table.slice(start), 1))
+        assert [(row["key"], row["value"]) for row in rows] == expected[start:]
 
 
 def test_fixed_size_bytes_and_other_libraries_tables() -> None:
@@ -72,11 +72,11 @@ def test_every_column_is_written(compression: str) -> None:
     )
     batches = encode_batches(pa.table(rows, schema=schema), 4, compression=compression)
     by_key = murmur2(b"k") % 4
-    found = {row["value"][:1]: row for row in read(batches)}
-    assert [found[name]["partition"] for name in (b"x", b"y", b"z")] == [2, 1, by_key]
-    assert found[b"x"]["headers"] == [{"key": "h", "value": b"1"}, {"key": "i", "value": None}]
-    assert found[b"y"]["headers"] is None
-    assert [found[name]["timestamp"].microsecond for name in (b"x", b"y", b"z")] == [1000, 2000, 3000]
+    by_value = {row["value"][:1]: row for row in read(batches)}
+    assert [by_value[name]["partition"] for name in (b"x", b"y", b"z")] == [2, 1, by_key]
+    assert by_value[b"x"]["headers"] == [{"key": "h", "value": b"1"}, {"key": "i", "value": None}]
+    assert by_value[b"y"]["headers"] is None
+    assert [by_value[name]["timestamp"].microsecond for name in (b"x", b"y", b"z")] == [1000, 2000, 3000]
     header = read_header(batches[0][1])
     assert (header.base_offset, header.producer_id, header.magic) == (0, -1, 2)
 

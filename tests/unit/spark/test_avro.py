@@ -119,21 +119,21 @@ def test_each_value_is_read_with_the_schema_it_was_written_with(registry: FakeRe
     assert columns.simpleString() == "struct<id:bigint,note:string,buyer:struct<name:string>>"
     decoder = AvroDecoder(decoding(registry_url=registry.url), columns)
     new = framed(2, WHOLE, {"id": 8, "note": "x", "buyer": {"name": "Ada"}})
-    found = decoded(decoder, framed(1, FIRST, {"id": 7}), new, None, new)
-    assert found.errors == {}
-    assert found.table.to_pylist() == [
+    cells = decoded(decoder, framed(1, FIRST, {"id": 7}), new, None, new)
+    assert cells.errors == {}
+    assert cells.table.to_pylist() == [
         {"id": 7, "note": None, "buyer": None},
         {"id": 8, "note": "x", "buyer": {"name": "Ada"}},
         {"id": None, "note": None, "buyer": None},
         {"id": 8, "note": "x", "buyer": {"name": "Ada"}},
     ]
-    asked = [path for path, _ in registry.requests if path.startswith("/schemas/ids/")]
-    assert sorted(asked) == ["/schemas/ids/1", "/schemas/ids/2"], "a schema is asked for once"
+    requested = [path for path, _ in registry.requests if path.startswith("/schemas/ids/")]
+    assert sorted(requested) == ["/schemas/ids/1", "/schemas/ids/2"], "a schema is asked for once"
 
 
 def test_a_given_schema_is_what_values_are_read_into(registry: FakeRegistry) -> None:
-    wanted = FIRST | {"fields": [*FIRST["fields"], {"name": "shop", "type": "string", "default": "here"}]}
-    given = decoding(registry_url=registry.url, avro_schema=json.dumps(wanted))
+    target = FIRST | {"fields": [*FIRST["fields"], {"name": "shop", "type": "string", "default": "here"}]}
+    given = decoding(registry_url=registry.url, avro_schema=json.dumps(target))
     decoder = AvroDecoder(given, schema_of(given, Topics()))
     assert decoded(decoder, framed(1, FIRST, {"id": 7})).table.to_pylist() == [{"id": 7, "shop": "here"}]
 
@@ -160,16 +160,16 @@ def test_without_a_registry_the_given_schema_wrote_the_values() -> None:
 def test_bad_values(registry: FakeRegistry, value: bytes, message: str) -> None:
     decoder = AvroDecoder(decoding(registry_url=registry.url), StructType([StructField("id", LongType())]))
     good = framed(1, FIRST, {"id": 7})
-    found = decoded(decoder, good, value, good)
-    assert [row["id"] for row in found.table.to_pylist()] == [7, None, 7]
-    assert message in found.errors[1]
+    cells = decoded(decoder, good, value, good)
+    assert [row["id"] for row in cells.table.to_pylist()] == [7, None, 7]
+    assert message in cells.errors[1]
 
 
 def test_a_value_that_does_not_fit_its_column_is_bad_alone(registry: FakeRegistry) -> None:
     decoder = AvroDecoder(decoding(registry_url=registry.url), StructType([StructField("id", StringType())]))
-    found = decoded(decoder, None, framed(1, FIRST, {"id": 7}))
-    assert found.errors.keys() == {1}
-    assert "does not fit" in found.errors[1]
+    table = decoded(decoder, None, framed(1, FIRST, {"id": 7}))
+    assert table.errors.keys() == {1}
+    assert "does not fit" in table.errors[1]
 
 
 def test_what_the_registry_cannot_answer_is_an_error(registry: FakeRegistry) -> None:
@@ -231,9 +231,9 @@ def test_every_type_of_avro_has_a_column() -> None:
         "id": "0b8e1c5e-0000-4000-8000-000000000000",
         "time": datetime.time(0, 0, 1),
     }
-    found = decoded(AvroDecoder(given, schema_of(given, Topics())), framed(1, schema, record))
-    assert found.errors == {}
-    assert found.table.to_pylist() == [record | {"map": [("k", 1)], "time": 1000}]
+    cells = decoded(AvroDecoder(given, schema_of(given, Topics())), framed(1, schema, record))
+    assert cells.errors == {}
+    assert cells.table.to_pylist() == [record | {"map": [("k", 1)], "time": 1000}]
 
 
 @pytest.mark.parametrize(

@@ -16,14 +16,14 @@ print([name for name in ("asyncio", "barnabas.client", "pyarrow.compute", "fasta
 
 
 @pytest.mark.parametrize(
-    ("missing", "found"),
+    ("missing", "importable"),
     [((), "barnabas"), (("pyarrow", "pandas", "fastavro"), "barnabas"), (("pyspark",), "None")],
 )
-def test_the_module_can_always_be_imported(missing: tuple[str, ...], found: str) -> None:
+def test_the_module_can_always_be_imported(missing: tuple[str, ...], importable: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", IMPORT.format(missing=missing)], capture_output=True, text=True, check=True
     )
-    assert done.stdout.split("\n")[0] == found
+    assert done.stdout.split("\n")[0] == importable
 
 
 def test_finding_the_source_costs_no_client() -> None:

@@ -176,5 +176,5 @@ def test_good_values_are_what_pythons_reader_says(values: list[bytes]) -> None:
     rows, errors = decoded(list(values))
     assert not errors
     for row, value in zip(rows, values, strict=True):
-        wanted = json.loads(value)
-        assert row == {"a": wanted.get("a"), "b": wanted.get("b")}
+        expected = json.loads(value)
+        assert row == {"a": expected.get("a"), "b": expected.get("b")}

@@ -100,10 +100,10 @@ def refusal_without_subscribe(**options: str) -> str:
 
 
 def test_settings_of_the_client_are_passed_on_and_checked() -> None:
-    found = settings(**{"kafka.request.timeout.ms": "1234", "kafka.group.id": "mine"})
-    assert found.client_config()["request.timeout.ms"] == 1234
-    assert found.client["client.id"] == "barnabas-spark"
-    assert found.group == "mine"
+    parsed = settings(**{"kafka.request.timeout.ms": "1234", "kafka.group.id": "mine"})
+    assert parsed.client_config()["request.timeout.ms"] == 1234
+    assert parsed.client["client.id"] == "barnabas-spark"
+    assert parsed.group == "mine"
     assert "did you mean request.timeout.ms" in refusal(**{"kafka.request.timeout": "1"})
 
 

@@ -50,9 +50,9 @@ def test_ranges_are_split_into_equal_parts() -> None:
 
 
 def test_large_ranges_are_split_and_small_ones_stay_whole() -> None:
-    found = split([Range(A, 0, 10), Range(B, 0, 1000)], None, 4)
-    assert found[0] == Range(A, 0, 10)
-    assert len(found) == 4
+    pieces = split([Range(A, 0, 10), Range(B, 0, 1000)], None, 4)
+    assert pieces[0] == Range(A, 0, 10)
+    assert len(pieces) == 4
 
 
 @settings(deadline=None)
@@ -60,15 +60,15 @@ def test_large_ranges_are_split_and_small_ones_stay_whole() -> None:
 def test_splitting_loses_and_repeats_nothing(
     ranges: list[Range], records_max: int | None, partitions_min: int | None
 ) -> None:
-    found = split(ranges, records_max, partitions_min)
+    pieces = split(ranges, records_max, partitions_min)
     for whole in ranges:
-        parts = [each for each in found if each.partition == whole.partition]
+        parts = [each for each in pieces if each.partition == whole.partition]
         assert sum(each.size for each in parts) == whole.size
         edges = [whole.start, *(each.end for each in parts)]
         assert [each.start for each in parts] == edges[:-1]
-    assert all(each.size > 0 for each in found)
+    assert all(each.size > 0 for each in pieces)
     if records_max is not None:
-        assert all(each.size <= records_max for each in found)
+        assert all(each.size <= records_max for each in pieces)
 
 
 @settings(deadline=None)
@@ -79,7 +79,7 @@ def test_splitting_loses_and_repeats_nothing(
 def test_a_cap_is_kept_and_all_move_on(sizes: dict[int, tuple[int, int]], most: int) -> None:
     begin = {TopicPartition("t", number): start for number, (start, _) in sizes.items()}
     end = {TopicPartition("t", number): start + size for number, (start, size) in sizes.items()}
-    found = capped(begin, end, most)
-    assert sum(found[each] - begin[each] for each in end) <= max(most, len(end)) + len(end)
-    assert all(begin[each] <= found[each] <= end[each] for each in end)
-    assert all(found[each] > begin[each] for each in end if end[each] > begin[each])
+    ends = capped(begin, end, most)
+    assert sum(ends[each] - begin[each] for each in end) <= max(most, len(end)) + len(end)
+    assert all(begin[each] <= ends[each] <= end[each] for each in end)
+    assert all(ends[each] > begin[each] for each in end if end[each] > begin[each])

@@ -50,7 +50,7 @@ def test_a_stamped_batch_is_the_producers_and_holds_the_same_records(
 ) -> None:
     table = pa.table({"value": pa.array(values, pa.binary())})
     batches = encode_batches(table, 1, batch_bytes=200, compression=compression)
-    found = []
+    read = []
     for batch in split_batches(b"".join(data for _, data, _ in batches)):
         before = sequence
         sequence = stamp_producer(batch, producer, epoch, sequence)
@@ -59,8 +59,8 @@ def test_a_stamped_batch_is_the_producers_and_holds_the_same_records(
         assert header.is_transactional
         assert (header.producer_id, header.producer_epoch, header.base_sequence) == (producer, epoch, before)
         assert sequence == (header.last_sequence + 1) % 2**31
-        found += [record.value for record in read_records(batch)]
-    assert found == values
+        read += [record.value for record in read_records(batch)]
+    assert read == values
 
 
 @pytest.mark.parametrize(

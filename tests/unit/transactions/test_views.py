@@ -37,7 +37,7 @@ def test_what_cannot_be_described(story: Any, transactional_id: str, code: Error
 
 
 @pytest.mark.parametrize(
-    ("filters", "found"),
+    ("filters", "listed"),
     [
         ({}, ["copy-1", "copy-2", "load"]),
         ({"state_filters": ["Ongoing"]}, ["copy-2"]),
@@ -54,13 +54,13 @@ def test_what_cannot_be_described(story: Any, transactional_id: str, code: Error
         ({"transactional_id_pattern": None}, ["copy-1", "copy-2", "load"]),
     ],
 )
-def test_filters(story: Any, filters: dict[str, Any], found: list[str]) -> None:
+def test_filters(story: Any, filters: dict[str, Any], listed: list[str]) -> None:
     story.now_ms = 1_000
     story.put(Transaction(1, 60_000, 1, 5), "copy-1")
     story.put(Transaction(2, 60_000, 1, 5, State.ONGOING, start_ms=900), "copy-2")
     story.put(Transaction(3, 60_000, 1, 5, State.COMPLETE_ABORT, start_ms=100), "load")
     listing = story.run(story.machine.list_transactions(ListTransactionsRequest(**filters), story.now_ms))
-    assert [state.transactional_id for state in listing.transaction_states] == found
+    assert [state.transactional_id for state in listing.transaction_states] == listed
     unknown = [name for name in filters.get("state_filters", []) if name == "Nonsense"]
     assert listing.unknown_state_filters == unknown
 

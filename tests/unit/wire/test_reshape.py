@@ -56,8 +56,8 @@ def test_delete_topics(version: int) -> None:
 def test_find_coordinator(version: int) -> None:
     request = request_through(10, version, FindCoordinatorRequest(coordinator_keys=["group"]))
     assert request.coordinator_keys == ["group"]
-    found = Coordinator(key="group", node_id=4, host="h", port=9092, error_code=0, error_message=None)
-    response = response_through(10, version, FindCoordinatorResponse(coordinators=[found]))
+    coordinator = Coordinator(key="group", node_id=4, host="h", port=9092, error_code=0, error_message=None)
+    response = response_through(10, version, FindCoordinatorResponse(coordinators=[coordinator]))
     (back,) = response.coordinators
     assert (back.node_id, back.host, back.port, back.error_code) == (4, "h", 9092, 0)
     assert back.key == ("group" if version >= 4 else "")

@@ -109,12 +109,12 @@ def test_13_alter_configs_replaces_all(client: RawClient, version: int) -> None:
     topic = new_topic(client, retention_ms="1000", segment_bytes="2000000")
 
     def alter(validate_only: bool = False, **configs: str) -> int:
-        wanted = [
+        alterations = [
             alter_configs.AlterableConfig(name=key.replace("_", "."), value=value)
             for key, value in configs.items()
         ]
         resource = alter_configs.AlterConfigsResource(
-            resource_type=TOPIC, resource_name=topic.name, configs=wanted
+            resource_type=TOPIC, resource_name=topic.name, configs=alterations
         )
         request = alter_configs.AlterConfigsRequest(resources=[resource], validate_only=validate_only)
         error: int = client.call(ALTER_CONFIGS, version, request).responses[0].error_code
@@ -134,12 +134,12 @@ def test_13_incremental_changes_touch_nothing_else(client: RawClient, version: i
     topic = new_topic(client, retention_ms="1000")
 
     def alter(*changes: tuple[str, int, str | None], validate_only: bool = False) -> int:
-        wanted = [
+        alterations = [
             incremental_alter_configs.AlterableConfig(name=name, config_operation=operation, value=value)
             for name, operation, value in changes
         ]
         resource = incremental_alter_configs.AlterConfigsResource(
-            resource_type=TOPIC, resource_name=topic.name, configs=wanted
+            resource_type=TOPIC, resource_name=topic.name, configs=alterations
         )
         request = incremental_alter_configs.IncrementalAlterConfigsRequest(
             resources=[resource], validate_only=validate_only

@@ -46,9 +46,9 @@ def test_11_offsets_of_unknown_topics_are_not_deleted(client: RawClient) -> None
         ]
         answer = client.call(OFFSET_DELETE, 0, OffsetDeleteRequest(group_id=group_id, topics=topics))
         codes = {
-            (told.name, part.partition_index): part.error_code
-            for told in answer.topics
-            for part in told.partitions
+            (topic.name, part.partition_index): part.error_code
+            for topic in answer.topics
+            for part in topic.partitions
         }
         return answer.error_code, codes
 
@@ -67,7 +67,7 @@ def test_24_a_group_without_a_name_is_not_described(client: RawClient) -> None:
     group_on(client)
     request = ConsumerGroupDescribeRequest(group_ids=["", "no-such-group"])
     groups = client.call(CONSUMER_GROUP_DESCRIBE, 1, request).groups
-    assert {told.group_id: told.error_code for told in groups} == {
+    assert {group.group_id: group.error_code for group in groups} == {
         "": ErrorCode.INVALID_GROUP_ID,
         "no-such-group": ErrorCode.GROUP_ID_NOT_FOUND,
     }

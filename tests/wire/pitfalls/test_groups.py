@@ -120,9 +120,9 @@ def test_9_no_common_protocol_and_no_fitting_timeout_are_refused(
     group: RawGroup, connect: Callable[[], RawClient]
 ) -> None:
     group.joined()
-    stranger = group.join_request(protocols=("roundrobin",))
+    incompatible = group.join_request(protocols=("roundrobin",))
     other = connect()
-    assert other.call(JOIN_GROUP, 3, stranger).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert other.call(JOIN_GROUP, 3, incompatible).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     hasty = group.join_request()
     hasty.session_timeout_ms = 5
     assert other.call(JOIN_GROUP, 3, hasty).error_code == ErrorCode.INVALID_SESSION_TIMEOUT
@@ -140,8 +140,8 @@ def test_9_leaving_is_answered_in_every_version(group: RawGroup, version: int) -
         assert [(each.member_id, each.error_code) for each in answer.members] == [(joined.member_id, 0)]
     assert group.heartbeat(joined) == ErrorCode.UNKNOWN_MEMBER_ID
     again = group.leave(joined.member_id, version=version)
-    told = again.members[0].error_code if version >= 3 else again.error_code
-    assert told == ErrorCode.UNKNOWN_MEMBER_ID
+    code = again.members[0].error_code if version >= 3 else again.error_code
+    assert code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 # ---- 10: the initial delay
@@ -176,9 +176,9 @@ def test_10_the_initial_delay_lets_members_come_together() -> None:
 def test_11_an_offset_that_was_never_committed_is_minus_one_without_an_error(
     client: RawClient, group: RawGroup, version: int
 ) -> None:
-    found = group.fetch(new_topic(client), version)
-    assert (found.committed_offset, found.metadata, found.error_code) == (-1, "", 0)
-    assert found.committed_leader_epoch == -1
+    fetched = group.fetch(new_topic(client), version)
+    assert (fetched.committed_offset, fetched.metadata, fetched.error_code) == (-1, "", 0)
+    assert fetched.committed_leader_epoch == -1
 
 
 @pytest.mark.parametrize("commit_version", range(2, 11))
@@ -188,10 +188,10 @@ def test_11_offset_epoch_and_metadata_are_returned(
 ) -> None:
     topic = new_topic(client)
     assert group.commit(topic, 42, "ünïcode 鍵", commit_version) == 0
-    found = group.fetch(topic, fetch_version)
-    assert (found.committed_offset, found.metadata, found.error_code) == (42, "ünïcode 鍵", 0)
+    fetched = group.fetch(topic, fetch_version)
+    assert (fetched.committed_offset, fetched.metadata, fetched.error_code) == (42, "ünïcode 鍵", 0)
     knows_epoch = commit_version >= 6 and fetch_version >= 5
-    assert found.committed_leader_epoch == (0 if knows_epoch else -1)
+    assert fetched.committed_leader_epoch == (0 if knows_epoch else -1)
 
 
 def test_11_null_metadata_is_returned_as_empty(client: RawClient, group: RawGroup) -> None:
@@ -206,8 +206,8 @@ def test_11_null_topics_are_all_topics(client: RawClient, group: RawGroup, versi
     for topic in topics[:2]:
         group.commit(topic, 5)
     request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group.name, topics=None)])
-    (found,) = client.call(OFFSET_FETCH, version, request).groups
-    assert {topic.name for topic in found.topics} == {topic.name for topic in topics[:2]}
+    (answer,) = client.call(OFFSET_FETCH, version, request).groups
+    assert {topic.name for topic in answer.topics} == {topic.name for topic in topics[:2]}
 
 
 @pytest.mark.parametrize("version", range(8, 11))
@@ -219,10 +219,10 @@ def test_11_every_group_of_a_request_has_its_own_answer(client: RawClient, versi
     request = OffsetFetchRequest(
         groups=[OffsetFetchRequestGroup(group_id=group.name, topics=None) for group in groups]
     )
-    found = {group.group_id: group for group in client.call(OFFSET_FETCH, version, request).groups}
-    assert [found[group.name].error_code for group in groups] == [0, 0, 0]
+    answers = {group.group_id: group for group in client.call(OFFSET_FETCH, version, request).groups}
+    assert [answers[group.name].error_code for group in groups] == [0, 0, 0]
     offsets = [
-        [part.committed_offset for topic in found[group.name].topics for part in topic.partitions]
+        [part.committed_offset for topic in answers[group.name].topics for part in topic.partitions]
         for group in groups
     ]
     assert offsets == [[0], [1], []]
@@ -359,12 +359,12 @@ def test_11_an_unknown_topic_id_is_refused_and_the_rest_is_answered(
 ) -> None:
     topic, gone = new_topic(client), b"\x07" * 16
     assert group.commit(topic, 5, version=10) == 0
-    wanted = [
+    requested = [
         OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=[0]) for topic_id in (gone, topic.id)
     ]
-    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group.name, topics=wanted)])
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group.name, topics=requested)])
     answers = {
-        found.topic_id: (found.partitions[0].error_code, found.partitions[0].committed_offset)
-        for found in client.call(OFFSET_FETCH, 10, request).groups[0].topics
+        answered.topic_id: (answered.partitions[0].error_code, answered.partitions[0].committed_offset)
+        for answered in client.call(OFFSET_FETCH, 10, request).groups[0].topics
     }
     assert answers == {gone: (ErrorCode.UNKNOWN_TOPIC_ID, -1), topic.id: (0, 5)}

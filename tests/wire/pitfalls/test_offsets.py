@@ -83,15 +83,15 @@ def two_epochs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RawCl
         with RawClient("127.0.0.1", broker.port) as client:
             for topic in (both, cut):
                 produce_batch(client, topic, batch_of(b"3", b"4", timestamp=TIMESTAMP + 100))
-            wanted = [DeleteRecordsPartition(partition_index=0, offset=4)]
-            request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name="cut", partitions=wanted)])
+            deletions = [DeleteRecordsPartition(partition_index=0, offset=4)]
+            request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name="cut", partitions=deletions)])
             assert client.call(DELETE_RECORDS, 2, request).topics[0].partitions[0].low_watermark == 4
             yield client, both, cut
 
 
 def epoch_end(client: RawClient, topic: Topic, epoch: int, version: int = 4, current: int = -1) -> Any:
-    asked = OffsetForLeaderPartition(partition=0, leader_epoch=epoch, current_leader_epoch=current)
-    request = OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic=topic.name, partitions=[asked])])
+    part = OffsetForLeaderPartition(partition=0, leader_epoch=epoch, current_leader_epoch=current)
+    request = OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic=topic.name, partitions=[part])])
     return client.call(OFFSET_FOR_LEADER_EPOCH, version, request).topics[0].partitions[0]
 
 
@@ -186,8 +186,8 @@ def test_8_a_fetch_from_a_diverging_log_gets_the_diverging_epoch(
     request.topics[0].partitions[0].last_fetched_epoch = last_epoch
     partition = client.call(FETCH, version, request).responses[0].partitions[0]
     assert partition.error_code == 0
-    found = partition.diverging_epoch
-    assert (found.epoch, found.end_offset) == (diverging or (-1, -1))
+    end = partition.diverging_epoch
+    assert (end.epoch, end.end_offset) == (diverging or (-1, -1))
     assert bool(partition.records) == (diverging is None and offset < 5)
 
 
@@ -195,14 +195,14 @@ def test_8_a_fetch_from_a_diverging_log_gets_the_diverging_epoch(
 def test_8_list_offsets_has_the_epoch_of_the_record(two_epochs: Any, version: int) -> None:
     """Not the current one: it is committed, and a consumer that resumes with a wrong one resets."""
     client, both, cut = two_epochs
-    asked = {
+    epochs = {
         TIMESTAMP: (0, OLD),
         TIMESTAMP + 2: (2, OLD),
         TIMESTAMP + 50: (3, CURRENT),
         EARLIEST: (0, OLD),
         LATEST: (5, CURRENT),
     }
-    for timestamp, expected in asked.items():
+    for timestamp, expected in epochs.items():
         answer = list_offset(client, both, timestamp, version=version)
         assert (answer.offset, answer.leader_epoch) == expected
     answer = list_offset(client, cut, EARLIEST, version=version)
@@ -285,5 +285,5 @@ def test_14_a_time_after_the_last_record_has_no_offset(client: RawClient, topic:
 
 def test_14_an_empty_log_has_ends_and_no_times(client: RawClient) -> None:
     topic = new_topic(client)
-    asked = (LATEST, EARLIEST, MAX_TIMESTAMP, TIMESTAMP)
-    assert [list_offset(client, topic, timestamp).offset for timestamp in asked] == [0, 0, -1, -1]
+    timestamps = (LATEST, EARLIEST, MAX_TIMESTAMP, TIMESTAMP)
+    assert [list_offset(client, topic, timestamp).offset for timestamp in timestamps] == [0, 0, -1, -1]

@@ -59,8 +59,8 @@ def test_7_ids_are_not_zero_and_stay_the_same(client: RawClient, version: int) -
 @pytest.mark.parametrize("version", [12, 13])
 def test_7_a_topic_is_found_by_id(client: RawClient, version: int) -> None:
     topic = new_topic(client)
-    asked = [MetadataRequestTopic(name=None, topic_id=wanted) for wanted in (topic.id, b"\x01" * 16)]
-    known, unknown = client.call(METADATA, version, MetadataRequest(topics=asked)).topics
+    requested = [MetadataRequestTopic(name=None, topic_id=each) for each in (topic.id, b"\x01" * 16)]
+    known, unknown = client.call(METADATA, version, MetadataRequest(topics=requested)).topics
     assert (known.error_code, known.name, known.topic_id) == (0, *topic)
     assert (unknown.error_code, unknown.name) == (ErrorCode.UNKNOWN_TOPIC_ID, None)
     assert unknown.topic_id == b"\x01" * 16
@@ -212,8 +212,10 @@ def test_15_partitions_are_added_per_topic(client: RawClient, version: int) -> N
     grown, kept, checked = new_topic(client, 2), new_topic(client, 2), new_topic(client, 2)
 
     def ask(*topics: tuple[str, int], validate_only: bool = False) -> list[int]:
-        wanted = [CreatePartitionsTopic(name=name, count=count, assignments=None) for name, count in topics]
-        request = CreatePartitionsRequest(topics=wanted, timeout_ms=10_000, validate_only=validate_only)
+        requested = [
+            CreatePartitionsTopic(name=name, count=count, assignments=None) for name, count in topics
+        ]
+        request = CreatePartitionsRequest(topics=requested, timeout_ms=10_000, validate_only=validate_only)
         return [result.error_code for result in client.call(CREATE_PARTITIONS, version, request).results]
 
     assert ask((grown.name, 5), (kept.name, 2), ("not-there", 3)) == [
@@ -233,11 +235,11 @@ def test_15_records_are_deleted_per_partition(client: RawClient, version: int) -
     topic = new_topic(client, 3)
     for partition in range(3):
         produce_batch(client, topic, batch_of(b"a", b"b", b"c"), partition=partition)
-    wanted = [
+    deletions = [
         DeleteRecordsPartition(partition_index=index, offset=offset)
         for index, offset in ((0, 2), (1, -1), (2, 4), (3, 0))
     ]
-    request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=topic.name, partitions=wanted)])
+    request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=topic.name, partitions=deletions)])
     response = client.call(DELETE_RECORDS, version, request)
     answers = [(part.error_code, part.low_watermark) for part in response.topics[0].partitions]
     assert answers == [

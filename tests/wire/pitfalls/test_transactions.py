@@ -50,14 +50,14 @@ def producer(request: pytest.FixtureRequest, client: RawClient) -> RawTransactio
 
 def answered(client: RawClient, api_key: int, version: int, request: Message) -> Any:
     """The first answer without a retriable error."""
-    found: list[Any] = []
+    answers: list[Any] = []
 
     def has_answered() -> bool:
-        found.append(client.call(api_key, version, request))
-        return found[-1].error_code not in COME_AGAIN
+        answers.append(client.call(api_key, version, request))
+        return answers[-1].error_code not in COME_AGAIN
 
     wait_until(has_answered, "the coordinator is ready")
-    return found[-1]
+    return answers[-1]
 
 
 def stable_end(client: RawClient, topic: Topic) -> int:

@@ -52,8 +52,8 @@ final class Clients implements AutoCloseable {
     }
 
     String create(String topic, int partitions, Map<String, String> configs) throws Exception {
-        NewTopic wanted = new NewTopic(topic, partitions, (short) 1).configs(configs);
-        admin.createTopics(List.of(wanted)).all().get();
+        NewTopic newTopic = new NewTopic(topic, partitions, (short) 1).configs(configs);
+        admin.createTopics(List.of(newTopic)).all().get();
         return topic;
     }
 

@@ -143,9 +143,9 @@ final class ConfigScenarios {
 
     private static Object configResources(Clients clients, String topic) throws Exception {
         clients.create(topic, 1, Map.of("retention.ms", "4242"));
-        Set<ConfigResource.Type> wanted = Set.of(ConfigResource.Type.TOPIC, ConfigResource.Type.BROKER);
+        Set<ConfigResource.Type> types = Set.of(ConfigResource.Type.TOPIC, ConfigResource.Type.BROKER);
         Collection<ConfigResource> resources =
-            clients.admin.listConfigResources(wanted, new ListConfigResourcesOptions()).all().get();
+            clients.admin.listConfigResources(types, new ListConfigResourcesOptions()).all().get();
         Set<String> kinds = new TreeSet<>();
         resources.forEach(each -> kinds.add(each.type().name()));
         return Map.of("topic", resources.contains(topicResource(topic)), "kinds", kinds);

@@ -42,9 +42,9 @@ final class GroupAdminScenarios {
     }
 
     private static KafkaFuture<Void> alter(Clients clients, String group, String topic, long offset) {
-        Map<TopicPartition, OffsetAndMetadata> wanted =
+        Map<TopicPartition, OffsetAndMetadata> offsets =
             Map.of(new TopicPartition(topic, 0), new OffsetAndMetadata(offset, Optional.of(0), "by hand"));
-        return clients.admin.alterConsumerGroupOffsets(group, wanted).all();
+        return clients.admin.alterConsumerGroupOffsets(group, offsets).all();
     }
 
     /** A group with offsets and without members; the broker may know the topic shortly after its creation. */
@@ -78,20 +78,20 @@ final class GroupAdminScenarios {
              Member two = Member.of(clients, new Owners(), GroupScenarios.modern(young, "uniform"), topic)) {
             GroupScenarios.settle(clients, old, List.of(one), 1);
             GroupScenarios.settle(clients, young, List.of(two), 1);
-            Map<String, ListGroupsOptions> questions = new LinkedHashMap<>();
-            questions.put("all", new ListGroupsOptions());
-            questions.put("consumers", ListGroupsOptions.forConsumerGroups());
-            questions.put("stable", new ListGroupsOptions().inGroupStates(Set.of(GroupState.STABLE)));
-            questions.put("empty", new ListGroupsOptions().inGroupStates(Set.of(GroupState.EMPTY)));
-            questions.put("dead", new ListGroupsOptions().inGroupStates(Set.of(GroupState.DEAD)));
-            questions.put("classic", new ListGroupsOptions().withTypes(Set.of(GroupType.CLASSIC)));
-            questions.put("modern", new ListGroupsOptions().withTypes(Set.of(GroupType.CONSUMER)));
-            questions.put("share", new ListGroupsOptions().withTypes(Set.of(GroupType.SHARE)));
-            questions.put("stableClassic", new ListGroupsOptions()
+            Map<String, ListGroupsOptions> filters = new LinkedHashMap<>();
+            filters.put("all", new ListGroupsOptions());
+            filters.put("consumers", ListGroupsOptions.forConsumerGroups());
+            filters.put("stable", new ListGroupsOptions().inGroupStates(Set.of(GroupState.STABLE)));
+            filters.put("empty", new ListGroupsOptions().inGroupStates(Set.of(GroupState.EMPTY)));
+            filters.put("dead", new ListGroupsOptions().inGroupStates(Set.of(GroupState.DEAD)));
+            filters.put("classic", new ListGroupsOptions().withTypes(Set.of(GroupType.CLASSIC)));
+            filters.put("modern", new ListGroupsOptions().withTypes(Set.of(GroupType.CONSUMER)));
+            filters.put("share", new ListGroupsOptions().withTypes(Set.of(GroupType.SHARE)));
+            filters.put("stableClassic", new ListGroupsOptions()
                 .withTypes(Set.of(GroupType.CLASSIC)).inGroupStates(Set.of(GroupState.STABLE)));
-            questions.put("protocol", new ListGroupsOptions().withProtocolTypes(Set.of("consumer")));
+            filters.put("protocol", new ListGroupsOptions().withProtocolTypes(Set.of("consumer")));
             Map<String, Object> answers = new LinkedHashMap<>();
-            for (Map.Entry<String, ListGroupsOptions> each : questions.entrySet()) {
+            for (Map.Entry<String, ListGroupsOptions> each : filters.entrySet()) {
                 answers.put(each.getKey(), listed(clients, topic, each.getValue()));
             }
             return answers;

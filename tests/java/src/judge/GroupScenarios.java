@@ -148,9 +148,9 @@ final class GroupScenarios {
     private static Object pattern(Clients clients, String topic, Map<String, Object> settings) throws Exception {
         clients.create(topic + "-1", 1, Map.of());
         clients.create("other-" + topic, 1, Map.of());
-        Pattern wanted = Pattern.compile(Pattern.quote(topic) + "-\\d");
+        Pattern topics = Pattern.compile(Pattern.quote(topic) + "-\\d");
         try (Member member = new Member(
-            clients, new Owners(), settings, (consumer, listener) -> consumer.subscribe(wanted, listener))) {
+            clients, new Owners(), settings, (consumer, listener) -> consumer.subscribe(topics, listener))) {
             return watchForTopics(clients, topic, member);
         }
     }
@@ -159,9 +159,9 @@ final class GroupScenarios {
     private static Object serverPattern(Clients clients, String topic) throws Exception {
         clients.create(topic + "-1", 1, Map.of());
         clients.create("other-" + topic, 1, Map.of());
-        SubscriptionPattern wanted = new SubscriptionPattern(topic + "-[0-9]");
+        SubscriptionPattern topics = new SubscriptionPattern(topic + "-[0-9]");
         try (Member member = new Member(clients, new Owners(), modern(topic, "uniform"),
-            (consumer, listener) -> consumer.subscribe(wanted, listener))) {
+            (consumer, listener) -> consumer.subscribe(topics, listener))) {
             return watchForTopics(clients, topic, member);
         }
     }

@@ -30,7 +30,7 @@ final class Member implements AutoCloseable, ConsumerRebalanceListener {
     final CompletableFuture<String> ended = new CompletableFuture<>();
     private final KafkaConsumer<byte[], byte[]> consumer;
     private final Owners owners;
-    private final ConcurrentLinkedQueue<Runnable> errands = new ConcurrentLinkedQueue<>();
+    private final ConcurrentLinkedQueue<Runnable> calls = new ConcurrentLinkedQueue<>();
     private volatile Set<String> assigned = Set.of();
     private volatile boolean stopping;
 
@@ -63,8 +63,8 @@ final class Member implements AutoCloseable, ConsumerRebalanceListener {
                     read.add(RecordScenarios.text(record.value()));
                 }
                 assigned = names(consumer.assignment());
-                for (Runnable errand = errands.poll(); errand != null; errand = errands.poll()) {
-                    errand.run();
+                for (Runnable call = calls.poll(); call != null; call = calls.poll()) {
+                    call.run();
                 }
             }
         } catch (RuntimeException failure) {
@@ -78,7 +78,7 @@ final class Member implements AutoCloseable, ConsumerRebalanceListener {
     /** Use the consumer between two polls, in its own thread. */
     <T> T call(Function<KafkaConsumer<byte[], byte[]>, T> use) throws Exception {
         CompletableFuture<T> answer = new CompletableFuture<>();
-        errands.add(() -> {
+        calls.add(() -> {
             try {
                 answer.complete(use.apply(consumer));
             } catch (RuntimeException failure) {

@@ -30,20 +30,20 @@ public final class Shell {
     }
 
     public static void main(String[] arguments) throws Exception {
-        PrintStream answers = System.out;
-        BufferedReader questions = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = questions.readLine(); line != null; line = questions.readLine()) {
+        PrintStream results = System.out;
+        BufferedReader commands = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = commands.readLine(); line != null; line = commands.readLine()) {
             List<String> command = JSON.readValue(line, new TypeReference<List<String>>() { });
-            answers.println(JSON.writeValueAsString(outcome(command)));
-            answers.flush();
+            results.println(JSON.writeValueAsString(outcome(command)));
+            results.flush();
         }
     }
 
     private static Map<String, Object> outcome(List<String> command) throws Exception {
         ByteArrayOutputStream printed = new ByteArrayOutputStream();
-        ByteArrayOutputStream complaints = new ByteArrayOutputStream();
+        ByteArrayOutputStream errors = new ByteArrayOutputStream();
         System.setOut(new PrintStream(printed, true, StandardCharsets.UTF_8));
-        System.setErr(new PrintStream(complaints, true, StandardCharsets.UTF_8));
+        System.setErr(new PrintStream(errors, true, StandardCharsets.UTF_8));
         AtomicInteger status = new AtomicInteger(RUNNING);
         Exit.Procedure leave = (code, message) -> {
             status.compareAndSet(RUNNING, code);
@@ -56,7 +56,7 @@ public final class Shell {
         return Map.of(
             "status", status.get(),
             "output", printed.toString(StandardCharsets.UTF_8),
-            "errors", complaints.toString(StandardCharsets.UTF_8));
+            "errors", errors.toString(StandardCharsets.UTF_8));
     }
 
     private static void run(List<String> command, AtomicInteger status) throws Exception {

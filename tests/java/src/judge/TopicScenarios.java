@@ -34,8 +34,8 @@ final class TopicScenarios {
     }
 
     private static Object topicLife(Clients clients, String topic) throws Exception {
-        NewTopic wanted = new NewTopic(topic, Optional.of(3), Optional.empty()).configs(Map.of("retention.ms", "4242"));
-        CreateTopicsResult created = clients.admin.createTopics(List.of(wanted));
+        NewTopic newTopic = new NewTopic(topic, Optional.of(3), Optional.empty()).configs(Map.of("retention.ms", "4242"));
+        CreateTopicsResult created = clients.admin.createTopics(List.of(newTopic));
         Map<String, Object> seen = new LinkedHashMap<>();
         Uuid id = created.topicId(topic).get();
         seen.put("partitions", created.numPartitions(topic).get());
@@ -83,8 +83,8 @@ final class TopicScenarios {
 
     private static Object manualAssignment(Clients clients, String topic) throws Exception {
         int node = clients.admin.describeCluster().nodes().get().iterator().next().id();
-        NewTopic wanted = new NewTopic(topic, Map.of(0, List.of(node), 1, List.of(node)));
-        clients.admin.createTopics(List.of(wanted)).all().get();
+        NewTopic newTopic = new NewTopic(topic, Map.of(0, List.of(node), 1, List.of(node)));
+        clients.admin.createTopics(List.of(newTopic)).all().get();
         return clients.admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic).partitions().size();
     }
 

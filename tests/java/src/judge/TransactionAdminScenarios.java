@@ -77,16 +77,16 @@ final class TransactionAdminScenarios {
             Waiting.until("the abort is complete",
                 () -> described(clients, topic + "-idle").state() == TransactionState.COMPLETE_ABORT);
             long producerId = described(clients, topic + "-open").producerId();
-            Map<String, ListTransactionsOptions> questions = new LinkedHashMap<>();
-            questions.put("all", new ListTransactionsOptions());
-            questions.put("ongoing", new ListTransactionsOptions().filterStates(List.of(TransactionState.ONGOING)));
-            questions.put("producer", new ListTransactionsOptions().filterProducerIds(List.of(producerId)));
-            questions.put("longer", new ListTransactionsOptions().filterOnDuration(3_600_000));
-            questions.put("started", new ListTransactionsOptions().filterOnDuration(0));
-            questions.put("pattern", new ListTransactionsOptions().filterOnTransactionalIdPattern(topic + "-i.*"));
-            questions.put("partOfName", new ListTransactionsOptions().filterOnTransactionalIdPattern("-idle"));
+            Map<String, ListTransactionsOptions> filters = new LinkedHashMap<>();
+            filters.put("all", new ListTransactionsOptions());
+            filters.put("ongoing", new ListTransactionsOptions().filterStates(List.of(TransactionState.ONGOING)));
+            filters.put("producer", new ListTransactionsOptions().filterProducerIds(List.of(producerId)));
+            filters.put("longer", new ListTransactionsOptions().filterOnDuration(3_600_000));
+            filters.put("started", new ListTransactionsOptions().filterOnDuration(0));
+            filters.put("pattern", new ListTransactionsOptions().filterOnTransactionalIdPattern(topic + "-i.*"));
+            filters.put("partOfName", new ListTransactionsOptions().filterOnTransactionalIdPattern("-idle"));
             Map<String, Object> seen = new LinkedHashMap<>();
-            for (Map.Entry<String, ListTransactionsOptions> each : questions.entrySet()) {
+            for (Map.Entry<String, ListTransactionsOptions> each : filters.entrySet()) {
                 seen.put(each.getKey(), names(topic, clients.admin.listTransactions(each.getValue()).all().get()));
             }
             seen.put("badPattern", Clients.failureOf(clients.admin.listTransactions(

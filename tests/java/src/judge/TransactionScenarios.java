@@ -25,7 +25,7 @@ final class TransactionScenarios {
         scenarios.put("commit-and-abort", TransactionScenarios::commitAndAbort);
         scenarios.put("open-transaction", TransactionScenarios::openTransaction);
         scenarios.put("offsets-in-transaction", TransactionScenarios::offsetsInTransaction);
-        scenarios.put("strange-offsets", TransactionScenarios::strangeOffsets);
+        scenarios.put("stale-offsets", TransactionScenarios::staleOffsets);
         scenarios.put("fenced", TransactionScenarios::fenced);
         scenarios.put("timed-out", TransactionScenarios::timedOut);
         scenarios.put("timeout-bounds", TransactionScenarios::timeoutBounds);
@@ -172,7 +172,7 @@ final class TransactionScenarios {
     }
 
     /** Offsets of a generation that is over, or of a member that has left, are refused. */
-    private static Object strangeOffsets(Clients clients, String topic) throws Exception {
+    private static Object staleOffsets(Clients clients, String topic) throws Exception {
         clients.create(topic, 2, Map.of());
         return Map.of(
             "classic", refusals(clients, topic, GroupScenarios.classic(topic + "-classic", "Range")),

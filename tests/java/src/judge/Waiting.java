@@ -12,7 +12,7 @@ final class Waiting {
         long deadline = System.nanoTime() + SECONDS * 1_000_000_000L;
         while (!holds.call()) {
             if (System.nanoTime() > deadline) {
-                throw new IllegalStateException("waited in vain until " + what);
+                throw new IllegalStateException("timed out while waiting until " + what);
             }
             Thread.sleep(20);
         }

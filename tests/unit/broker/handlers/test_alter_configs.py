@@ -22,10 +22,10 @@ def resource(kind: int, name: str, *pairs: tuple[str, str | None]) -> AlterConfi
 
 def alter(stage: Any, *resources: AlterConfigsResource, version: int = 2, **fields: bool) -> list[int]:
     response = stage.ask(AlterConfigsRequest(resources=list(resources), **fields), version)
-    told = [(answer.resource_type, answer.resource_name) for answer in response.responses]
-    assert told == [
-        (asked.resource_type, asked.resource_name)
-        for asked in {id(each): each for each in resources}.values()
+    answered = [(answer.resource_type, answer.resource_name) for answer in response.responses]
+    assert answered == [
+        (resource.resource_type, resource.resource_name)
+        for resource in {id(each): each for each in resources}.values()
     ]
     assert all((answer.error_message is None) == (answer.error_code == 0) for answer in response.responses)
     return [answer.error_code for answer in response.responses]
@@ -89,7 +89,7 @@ def test_validation_changes_nothing(stage: Any) -> None:
     assert stage.image.topic_config("t") == {"retention.ms": "1000"}
 
 
-def test_without_a_controller_every_resource_is_told(stage: Any) -> None:
+def test_without_a_controller_every_resource_gets_an_error(stage: Any) -> None:
     stage.create("t")
     stage.run(stage.controller.step_down())
     assert alter(stage, resource(TOPIC, "t")) == [ErrorCode.NOT_CONTROLLER]

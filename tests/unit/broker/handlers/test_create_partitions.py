@@ -76,7 +76,7 @@ def test_validation_changes_nothing(stage: Any) -> None:
     assert len(stage.image.topic("t").partitions) == 1
 
 
-def test_without_a_controller_every_topic_is_told(stage: Any) -> None:
+def test_without_a_controller_every_topic_gets_an_error(stage: Any) -> None:
     stage.create("t")
     stage.run(stage.controller.step_down())
     assert ask(stage, grow("t", 2))["t"].error_code == ErrorCode.NOT_CONTROLLER

@@ -1,4 +1,4 @@
-"""What CreateTopics creates, refuses and tells about it, in every version."""
+"""What CreateTopics creates, refuses and answers, in every version."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_one_bad_topic_leaves_the_others_alone(stage: Any, topic: CreatableTopic
     assert stage.image.topics.keys() == {"taken", "fine"}
 
 
-def test_counts_and_an_assignment_contradict_each_other(stage: Any) -> None:
+def test_a_count_together_with_an_assignment_is_refused(stage: Any) -> None:
     topic = assigned("t", (0, [1]))
     topic.num_partitions = 1
     assert create(stage, topic)["t"].error_code == ErrorCode.INVALID_REQUEST
@@ -144,7 +144,7 @@ def test_a_controller_that_is_busy_is_not_waited_for_longer_than_asked(stage: An
     assert not stage.image.topics
 
 
-def test_without_a_controller_every_topic_is_told(stage: Any) -> None:
+def test_without_a_controller_every_topic_gets_an_error(stage: Any) -> None:
     stage.run(stage.controller.step_down())
     results = create(stage, new("a"), new("b"))
     assert {result.error_code for result in results.values()} == {ErrorCode.NOT_CONTROLLER}

@@ -69,6 +69,6 @@ def test_a_compacted_topic_keeps_its_records(stage: Any) -> None:
     assert delete(stage, "both", HIGH_WATERMARK) == (ErrorCode.NONE, 2)
 
 
-def test_internal_topics_are_not_for_clients_to_empty(stage: Any) -> None:
+def test_clients_cannot_delete_records_of_internal_topics(stage: Any) -> None:
     stage.create("__consumer_offsets")
     assert delete(stage, "__consumer_offsets", HIGH_WATERMARK) == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)

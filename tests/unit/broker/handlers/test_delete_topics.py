@@ -65,7 +65,7 @@ def test_the_same_topic_by_name_and_by_id_stays(stage: Any) -> None:
     assert "both" in stage.image.topics
 
 
-def test_a_name_and_an_id_together_or_neither_make_no_sense(stage: Any) -> None:
+def test_a_name_together_with_an_id_and_neither_of_them_are_refused(stage: Any) -> None:
     stage.create("old")
     topic_id = stage.image.topic("old").id
     results = delete(stage, DeleteTopicState(name="old", topic_id=topic_id), DeleteTopicState())

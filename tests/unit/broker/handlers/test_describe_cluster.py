@@ -1,4 +1,4 @@
-"""What DescribeCluster tells of brokers and the controller."""
+"""What DescribeCluster answers about brokers and the controller."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_fenced_brokers_only_on_request(stage: Any) -> None:
     assert [(b.broker_id, b.is_fenced) for b in response.brokers] == [(1, False), (2, True)]
 
 
-def test_a_controller_that_clients_cannot_reach_is_not_told(stage: Any) -> None:
+def test_a_controller_that_clients_cannot_reach_is_not_named(stage: Any) -> None:
     me = stage.image.brokers[1]
     stage.write(BrokerRecord(1, me.epoch, me.incarnation, me.listeners, me.rack, fenced=True))
     assert stage.ask(DescribeClusterRequest(), 1).controller_id == -1

@@ -1,4 +1,4 @@
-"""What DescribeConfigs tells of topics, brokers and loggers."""
+"""What DescribeConfigs answers about topics, brokers and loggers."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ def set_config(stage: Any, kind: int, name: str, key: str, value: str) -> None:
 @pytest.mark.parametrize("version", range(1, 5))
 def test_every_config_of_a_topic(stage: Any, version: int) -> None:
     stage.create("t", retention_ms="1000")
-    found = configs(stage, TOPIC, "t", version=version)
-    assert found.keys() == {name for name, key in TOPIC_KEYS.items() if not key.internal}
-    retention = found["retention.ms"]
+    described = configs(stage, TOPIC, "t", version=version)
+    assert described.keys() == {name for name, key in TOPIC_KEYS.items() if not key.internal}
+    retention = described["retention.ms"]
     assert (retention.value, retention.config_source, retention.read_only) == ("1000", TOPIC_SOURCE, False)
-    assert found["segment.bytes"].config_source == DEFAULT_SOURCE
-    assert not any(config.synonyms for config in found.values())
+    assert described["segment.bytes"].config_source == DEFAULT_SOURCE
+    assert not any(config.synonyms for config in described.values())
     assert retention.config_type == (LONG_TYPE if version >= 3 else 0)
-    assert not any(config.documentation for config in found.values())
+    assert not any(config.documentation for config in described.values())
 
 
-def test_synonyms_show_all_that_stands_behind_a_value(make_stage: Any) -> None:
+def test_synonyms_list_all_sources_of_a_value(make_stage: Any) -> None:
     stage = make_stage(log_retention_ms="5000")
     stage.create("t", retention_ms="1000")
     set_config(stage, BROKER, "", "log.retention.ms", "4000")
     set_config(stage, BROKER, "1", "log.retention.ms", "3000")
-    found = configs(stage, TOPIC, "t", "retention.ms", include_synonyms=True)["retention.ms"]
-    assert [(s.name, s.value, s.source) for s in found.synonyms][:4] == [
+    retention = configs(stage, TOPIC, "t", "retention.ms", include_synonyms=True)["retention.ms"]
+    assert [(s.name, s.value, s.source) for s in retention.synonyms][:4] == [
         ("retention.ms", "1000", TOPIC_SOURCE),
         ("log.retention.ms", "3000", BROKER_SOURCE),
         ("log.retention.ms", "4000", CLUSTER_SOURCE),
@@ -68,11 +68,11 @@ def test_synonyms_show_all_that_stands_behind_a_value(make_stage: Any) -> None:
 
 def test_documentation_on_request(stage: Any) -> None:
     stage.create("t")
-    found = configs(stage, TOPIC, "t", include_documentation=True)
-    assert found["retention.ms"].documentation == TOPIC_KEYS["retention.ms"].doc
+    described = configs(stage, TOPIC, "t", include_documentation=True)
+    assert described["retention.ms"].documentation == TOPIC_KEYS["retention.ms"].doc
 
 
-def test_only_the_keys_asked_for(stage: Any) -> None:
+def test_only_the_requested_keys(stage: Any) -> None:
     stage.create("t")
     assert configs(stage, TOPIC, "t", "retention.ms", "no.such.key").keys() == {"retention.ms"}
     assert len(describe(stage, TOPIC, "t", []).configs) > 20
@@ -86,20 +86,20 @@ def test_topics_that_cannot_be_described(stage: Any) -> None:
 def test_every_config_of_this_broker(make_stage: Any) -> None:
     stage = make_stage(num_partitions="7", ssl_keystore_password="secret")
     set_config(stage, BROKER, "1", "log.retention.ms", "3000")
-    found = configs(stage, BROKER, "1")
-    assert found.keys() == {name for name, key in BROKER_KEYS.items() if not key.internal}
-    partitions, retention = found["num.partitions"], found["log.retention.ms"]
+    described = configs(stage, BROKER, "1")
+    assert described.keys() == {name for name, key in BROKER_KEYS.items() if not key.internal}
+    partitions, retention = described["num.partitions"], described["log.retention.ms"]
     assert (partitions.value, partitions.config_source, partitions.read_only) == ("7", STATIC_SOURCE, True)
     assert (retention.value, retention.config_source, retention.read_only) == ("3000", BROKER_SOURCE, False)
-    password = found["ssl.keystore.password"]
+    password = described["ssl.keystore.password"]
     assert (password.value, password.is_sensitive, password.config_type) == (None, True, PASSWORD_TYPE)
 
 
 def test_the_cluster_default_lists_only_what_was_set(stage: Any) -> None:
     assert configs(stage, BROKER, "") == {}
     set_config(stage, BROKER, "", "log.retention.ms", "4000")
-    found = configs(stage, BROKER, "")
-    assert [(name, config.value, config.config_source) for name, config in found.items()] == [
+    described = configs(stage, BROKER, "")
+    assert [(name, config.value, config.config_source) for name, config in described.items()] == [
         ("log.retention.ms", "4000", CLUSTER_SOURCE)
     ]
 
@@ -119,8 +119,8 @@ def test_client_metrics_have_no_configs(stage: Any) -> None:
 
 
 def test_a_group_that_is_not_there_has_the_settings_of_the_broker(stage: Any) -> None:
-    found = configs(stage, GROUP, "any")
-    assert {name: config.value for name, config in found.items()} == {
+    described = configs(stage, GROUP, "any")
+    assert {name: config.value for name, config in described.items()} == {
         "consumer.session.timeout.ms": "45000",
         "consumer.heartbeat.interval.ms": "5000",
         "consumer.assignment.interval.ms": "1000",
@@ -131,8 +131,8 @@ def test_loggers_and_the_levels_in_force(stage: Any) -> None:
     logger = logging.getLogger("barnabas.tests.described")
     logger.setLevel(logging.WARNING)
     child = logging.getLogger("barnabas.tests.described.child")
-    found = configs(stage, BROKER_LOGGER, "1")
-    assert found[logger.name].value == found[child.name].value == "WARN"
-    assert (found["root"].config_source, found["root"].read_only) == (LOGGER_SOURCE, False)
+    described = configs(stage, BROKER_LOGGER, "1")
+    assert described[logger.name].value == described[child.name].value == "WARN"
+    assert (described["root"].config_source, described["root"].read_only) == (LOGGER_SOURCE, False)
     logger.setLevel(logging.NOTSET)
-    assert configs(stage, BROKER_LOGGER, "1", logger.name)[logger.name].value == found["root"].value
+    assert configs(stage, BROKER_LOGGER, "1", logger.name)[logger.name].value == described["root"].value

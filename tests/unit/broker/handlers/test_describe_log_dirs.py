@@ -1,4 +1,4 @@
-"""What DescribeLogDirs tells of directories, partitions and space."""
+"""What DescribeLogDirs answers about directories, partitions and space."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ def test_all_partitions_with_their_sizes(stage: Any, tmp_path: Path, version: in
         assert (result.total_bytes, result.usable_bytes) == (-1, -1)
 
 
-def test_only_the_partitions_asked_for(stage: Any) -> None:
+def test_only_the_requested_partitions(stage: Any) -> None:
     stage.create("a", 2)
     stage.create("b")
-    wanted = [DescribableLogDirTopic(topic="a", partitions=[1, 7]), DescribableLogDirTopic(topic="gone")]
-    (some,) = describe(stage, wanted)
+    requested = [DescribableLogDirTopic(topic="a", partitions=[1, 7]), DescribableLogDirTopic(topic="gone")]
+    (some,) = describe(stage, requested)
     assert partitions(some) == {("a", 1)}
     (none,) = describe(stage, [])
     assert none.topics == []
 
 
-def test_every_directory_is_told_even_an_empty_one(make_stage: Any, tmp_path: Path) -> None:
+def test_every_directory_is_listed_even_an_empty_one(make_stage: Any, tmp_path: Path) -> None:
     names = [str(tmp_path / "one"), str(tmp_path / "two")]
     stage = make_stage(log_dirs=",".join(names))
     stage.create("t")

@@ -1,4 +1,4 @@
-"""What DescribeProducers tells of the producers of a partition."""
+"""What DescribeProducers answers about the producers of a partition."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_producers_with_their_last_sequences(stage: Any) -> None:
     assert (empty.error_code, empty.active_producers) == (ErrorCode.NONE, [])
 
 
-def test_an_open_transaction_is_told_with_its_start(stage: Any) -> None:
+def test_an_open_transaction_is_listed_with_its_start(stage: Any) -> None:
     stage.create("t")
     stage.append("t", 4)
     stage.append("t", 1, producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)

@@ -60,14 +60,14 @@ def test_everything_about_a_partition(topics: Any) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 6])
-def test_the_pages_together_are_the_whole(topics: Any, limit: int) -> None:
+def test_the_pages_together_have_every_partition_once(topics: Any, limit: int) -> None:
     seen: list[tuple[str, int]] = []
     cursor: tuple[str, int] | None = None
     while True:
         page, cursor = ask(topics, limit=limit, cursor=cursor)
-        found = [(name, index) for name, indexes in page for index in indexes]
-        assert len(found) == limit or cursor is None
-        seen += found
+        partitions = [(name, index) for name, indexes in page for index in indexes]
+        assert len(partitions) == limit or cursor is None
+        seen += partitions
         if cursor is None:
             break
     assert seen == [("a", 0), ("a", 1), ("b", 0), ("b", 1), ("b", 2), ("c", 0)]
@@ -92,16 +92,16 @@ def test_topics_that_were_named_and_are_not_there(topics: Any) -> None:
     ]
 
 
-def test_a_cursor_at_a_topic_deleted_meanwhile_goes_on_behind_it(topics: Any) -> None:
+def test_a_cursor_at_a_deleted_topic_continues_with_the_next_topic(topics: Any) -> None:
     assert ask(topics, cursor=("aa", 7)) == ([("b", [0, 1, 2]), ("c", [0])], None)
 
 
-def test_a_cursor_behind_the_last_partition_goes_on_with_the_next_topic(topics: Any) -> None:
+def test_a_cursor_after_the_last_partition_continues_with_the_next_topic(topics: Any) -> None:
     assert ask(topics, "b", "c", cursor=("b", 9)) == ([("b", []), ("c", [0])], None)
 
 
 @pytest.mark.parametrize("cursor", [("b", 0), ("a", -1)])
-def test_a_cursor_that_makes_no_sense(topics: Any, cursor: tuple[str, int]) -> None:
+def test_an_invalid_cursor_is_refused(topics: Any, cursor: tuple[str, int]) -> None:
     response = whole(topics, "a", "c", cursor=cursor)
     assert [(topic.name, topic.error_code) for topic in response.topics] == [
         ("a", ErrorCode.INVALID_REQUEST),

@@ -58,8 +58,8 @@ def _bytes_of(chunk: Any) -> Any:
         return file.read(chunk.size)
 
 
-def plainly(response: Any) -> Any:
-    """What can be compared: records as bytes."""
+def comparable(response: Any) -> Any:
+    """The response with its records as bytes, so that two responses can be compared."""
     for topic in response.responses:
         for part in topic.partitions:
             part.records = bytes(part.records)
@@ -68,7 +68,9 @@ def plainly(response: Any) -> Any:
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("offset", [0, 4, 14])
-def test_both_ways_answer_alike(filled: Stage, monkeypatch: pytest.MonkeyPatch, version: int, offset: int):
+def test_both_ways_give_the_same_answer(
+    filled: Stage, monkeypatch: pytest.MonkeyPatch, version: int, offset: int
+):
     counts = filled.replicas.leader("topic", 0).requests
     for bytes_max in (0, 200, 100_000):
         counts.bytes_out = counts.fetches = 0
@@ -79,7 +81,7 @@ def test_both_ways_answer_alike(filled: Stage, monkeypatch: pytest.MonkeyPatch, 
             patched.setattr(Reading, "_is_plain", lambda *_: False)
             went_short_too, ordinary = ask(filled, request_of(filled, offset, bytes_max), version)
         assert (went_short, went_short_too) == (True, False)
-        assert plainly(short) == plainly(ordinary)
+        assert comparable(short) == comparable(ordinary)
         assert len(short.responses[0].partitions[0].records) == bytes_out > 0
         assert (counts.fetches, counts.bytes_out) == (2, 2 * bytes_out)
 
@@ -112,9 +114,7 @@ def test_a_session_gets_only_what_is_new(filled: Stage):
         (0, {"last_fetched_epoch": 9}),
     ],
 )
-def test_whatever_else_there_is_to_say_goes_the_ordinary_way(
-    filled: Stage, offset: int, fields: dict[str, int]
-):
+def test_errors_and_empty_answers_go_the_ordinary_way(filled: Stage, offset: int, fields: dict[str, int]):
     request = request_of(filled, offset)
     for name, value in fields.items():
         setattr(request.topics[0].partitions[0], name, value)

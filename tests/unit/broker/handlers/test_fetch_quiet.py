@@ -65,7 +65,7 @@ def test_quiet_partitions_are_not_even_looked_at(
     monkeypatch.setattr(
         Reading,
         "_read_one",
-        lambda self, wanted, *rest: (looked_at.append(wanted.index), read_one(self, wanted, *rest)),
+        lambda self, part, *rest: (looked_at.append(part.index), read_one(self, part, *rest)),
     )
     assert session.answered() == {}
     assert looked_at == []
@@ -96,7 +96,7 @@ def _led_elsewhere(stage: Stage) -> None:
     ],
 )
 @pytest.mark.parametrize("version", [12, 13])
-def test_whatever_happens_to_a_quiet_partition_is_in_the_answer(
+def test_a_change_of_a_quiet_partition_is_in_the_answer(
     filled: Stage, change: Callable[[Stage], None], code: ErrorCode, version: int
 ) -> None:
     session = Session(filled, version)
@@ -114,7 +114,7 @@ def test_whatever_happens_to_a_quiet_partition_is_in_the_answer(
         ({"fetch_offset": 2}, ErrorCode.NONE),
     ],
 )
-def test_what_a_client_asks_of_a_quiet_partition_is_answered(
+def test_a_changed_request_for_a_quiet_partition_is_answered(
     filled: Stage, fields: dict[str, int], code: ErrorCode
 ) -> None:
     session = Session(filled, 12)

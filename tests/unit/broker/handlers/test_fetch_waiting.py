@@ -1,4 +1,4 @@
-"""A fetch that waits, over few partitions and over many: who ends the wait, and what is left behind."""
+"""A fetch that waits for few or many partitions: what ends the wait, and that no waiters are left."""
 
 import asyncio
 import dataclasses
@@ -89,7 +89,7 @@ def test_an_append_ends_the_wait(filled: Stage) -> None:
     assert waiting(filled) == 0
 
 
-def test_too_little_is_waited_on(filled: Stage) -> None:
+def test_the_wait_goes_on_until_there_are_min_bytes(filled: Stage) -> None:
     """One record has less than min_bytes."""
     seen: list[int] = []
     response = ask(

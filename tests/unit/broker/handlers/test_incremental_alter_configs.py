@@ -32,10 +32,10 @@ def resource(kind: int, name: str, *changes: tuple[str, int, str | None]) -> Alt
 
 def alter(stage: Any, *resources: AlterConfigsResource, version: int = 1, **fields: bool) -> list[int]:
     response = stage.ask(IncrementalAlterConfigsRequest(resources=list(resources), **fields), version)
-    told = [(answer.resource_type, answer.resource_name) for answer in response.responses]
-    assert told == [
-        (asked.resource_type, asked.resource_name)
-        for asked in {id(each): each for each in resources}.values()
+    answered = [(answer.resource_type, answer.resource_name) for answer in response.responses]
+    assert answered == [
+        (resource.resource_type, resource.resource_name)
+        for resource in {id(each): each for each in resources}.values()
     ]
     assert all((answer.error_message is None) == (answer.error_code == 0) for answer in response.responses)
     return [answer.error_code for answer in response.responses]
@@ -142,7 +142,7 @@ def test_levels_of_loggers(stage: Any, logger: logging.Logger) -> None:
         ("", ("barnabas.tests.altered", SET, "INFO"), ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_levels_that_cannot_be(
+def test_changes_of_levels_that_are_refused(
     stage: Any, logger: logging.Logger, broker: str, change: tuple[str, int, str | None], code: ErrorCode
 ) -> None:
     good = (logger.name + ".child", SET, "DEBUG")
@@ -151,7 +151,7 @@ def test_levels_that_cannot_be(
     assert child.level == logging.NOTSET
 
 
-def test_without_a_controller_every_resource_is_told(stage: Any) -> None:
+def test_without_a_controller_every_resource_gets_an_error(stage: Any) -> None:
     stage.create("t")
     stage.run(stage.controller.step_down())
     assert alter(stage, resource(TOPIC, "t", ("flush.ms", SET, "1"))) == [ErrorCode.NOT_CONTROLLER]

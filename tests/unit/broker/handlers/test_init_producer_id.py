@@ -1,4 +1,4 @@
-"""Which ids InitProducerId gives, and to whom it gives none."""
+"""Which ids InitProducerId gives, and which requests it refuses."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def test_a_producer_that_comes_back_gets_a_new_id(stage: Any) -> None:
         (InitProducerIdRequest(transactional_id=""), ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_who_gets_no_id(stage: Any, request_: InitProducerIdRequest, code: ErrorCode) -> None:
+def test_requests_that_get_no_id(stage: Any, request_: InitProducerIdRequest, code: ErrorCode) -> None:
     answer = stage.ask(request_, 5)
     assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (code, -1, -1)
     assert stage.image.next_producer_id == 0
 
 
-def test_without_a_controller_producers_are_told_to_come_back(stage: Any) -> None:
+def test_without_a_controller_producers_get_a_retriable_error(stage: Any) -> None:
     stage.run(stage.controller.step_down())
     answer = stage.ask(idempotent(), 5)
     assert answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

@@ -36,7 +36,7 @@ def test_version_0_knows_client_metrics_only(filled: Any) -> None:
     assert listed(filled, version=0) == [(CLIENT_METRICS, "metrics")]
 
 
-def test_no_types_are_all_types(filled: Any) -> None:
+def test_an_empty_list_of_types_means_all_types(filled: Any) -> None:
     assert listed(filled) == [
         (TOPIC, "a"),
         (TOPIC, "b"),
@@ -49,10 +49,10 @@ def test_no_types_are_all_types(filled: Any) -> None:
     ]
 
 
-def test_only_the_types_asked_for_and_each_once(filled: Any) -> None:
+def test_only_the_requested_types_and_each_once(filled: Any) -> None:
     assert listed(filled, GROUP, TOPIC, GROUP) == [(GROUP, "group"), (TOPIC, "a"), (TOPIC, "b")]
 
 
-def test_a_type_nobody_knows(filled: Any) -> None:
+def test_an_unknown_type_is_refused(filled: Any) -> None:
     response = filled.ask(ListConfigResourcesRequest(resource_types=[TOPIC, 3]), 1)
     assert (response.error_code, response.config_resources) == (ErrorCode.UNSUPPORTED_VERSION, [])

@@ -1,4 +1,4 @@
-"""The short way of a Produce beside the ordinary one: the same answers, the same bytes in the log."""
+"""The short way and the ordinary way of Produce: the same answers, the same bytes in the log."""
 
 import dataclasses
 import errno
@@ -18,10 +18,10 @@ VERSIONS = range(3, 14)
 
 
 def request_of(stage: Stage, topic: str, batch: bytes, acks: int = -1, index: int = 0) -> ProduceRequest:
-    found = stage.image.topics.get(topic)
+    topic_image = stage.image.topics.get(topic)
     data = TopicProduceData(
         name=topic,
-        topic_id=found.id if found else bytes(16),
+        topic_id=topic_image.id if topic_image else bytes(16),
         partition_data=[PartitionProduceData(index=index, records=batch)],
     )
     return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[data])
@@ -44,7 +44,7 @@ def answered(stage: Stage, arrived: memoryview) -> tuple[int, int, bytearray]:
 
 
 def short_way(stage: Stage, request: ProduceRequest, version: int) -> Any:
-    """What the short way answers, as a client reads it; None where it leaves the request to the other."""
+    """What the short way answers, as a client reads it; None if it leaves the request to the ordinary way."""
     frame = frame_of(request, version)
     taken, count, reply = answered(stage, frame)
     assert (taken, count) in ((0, 0), (len(frame), 1))
@@ -63,9 +63,10 @@ def test_appends_and_answers_as_the_ordinary_way_does(stage: Stage, version: int
     stage.create("ordinary")
     for _ in range(3):
         batch = a_batch(stage)
-        given = short_way(stage, request_of(stage, "short", batch, acks), version)
-        asked = stage.ask(request_of(stage, "ordinary", batch, acks), version)
-        assert given.responses[0].partition_responses == asked.responses[0].partition_responses
+        short_answer = short_way(stage, request_of(stage, "short", batch, acks), version)
+        ordinary_answer = stage.ask(request_of(stage, "ordinary", batch, acks), version)
+        ordinary_parts = ordinary_answer.responses[0].partition_responses
+        assert short_answer.responses[0].partition_responses == ordinary_parts
     short, ordinary = (stage.replicas.leader(name, 0) for name in ("short", "ordinary"))
     assert short.high_watermark == ordinary.high_watermark == 9
     written = [partition.log.active.path(".log").read_bytes() for partition in (short, ordinary)]
@@ -92,7 +93,7 @@ def test_an_idempotent_producer_takes_the_short_way_in_order_and_with_a_repeat(s
 
 
 def special_requests(stage: Stage) -> dict[str, ProduceRequest]:
-    """Requests that the short way has nothing to do with, by what is special about them."""
+    """Requests that the short way must not answer, by what is special about them."""
     now_ms = stage.clock.now_ms()
     sequenced = {"producer_id": 5, "producer_epoch": 0}
     stage.append("topic", **sequenced, base_sequence=0)
@@ -121,7 +122,7 @@ def special_requests(stage: Stage) -> dict[str, ProduceRequest]:
     }
 
 
-def test_whatever_is_refused_or_special_is_left_alone(stage: Stage):
+def test_refused_and_special_requests_are_left_to_the_ordinary_way(stage: Stage):
     stage.create("topic", cleanup_policy="compact", max_message_bytes="2000")
     stage.create("__consumer_offsets")
     requests = special_requests(stage)
@@ -140,7 +141,7 @@ def test_batches_that_the_topic_changes_go_the_ordinary_way(stage: Stage, key: s
     assert short_way(stage, request_of(stage, "topic", a_batch(stage)), 9) is None
 
 
-def test_more_replicas_in_sync_are_waited_for_by_the_ordinary_way(stage: Stage):
+def test_the_ordinary_way_waits_for_more_replicas_in_sync(stage: Stage):
     stage.create("topic")
     partition = stage.replicas.leader("topic", 0)
     placed = stage.image.topics["topic"].partitions[0]
@@ -151,7 +152,7 @@ def test_more_replicas_in_sync_are_waited_for_by_the_ordinary_way(stage: Stage):
     assert short_way(stage, request, 9) is not None
 
 
-def test_too_few_in_sync_are_refused_by_the_ordinary_way(stage: Stage):
+def test_the_ordinary_way_refuses_too_few_replicas_in_sync(stage: Stage):
     stage.create("topic", min_insync_replicas="2")
     assert short_way(stage, request_of(stage, "topic", a_batch(stage)), 9) is None
 
@@ -208,7 +209,7 @@ def test_a_connection_keeps_a_bounded_number_of_permits(stage: Stage):
     assert 0 < len(stage.connection.permits) <= 1000  # type: ignore[attr-defined]
 
 
-def test_the_metadata_is_asked_again_when_it_changes(stage: Stage):
+def test_the_metadata_is_read_again_when_it_changes(stage: Stage):
     stage.create("topic")
     assert short_way(stage, request_of(stage, "topic", a_batch(stage)), 9) is not None
     stage.run(stage.controller.delete_topics([TopicReference("topic")]))
@@ -242,15 +243,15 @@ def test_a_full_disk_is_reported_by_the_ordinary_way_from_the_same_frame(
     monkeypatch.setattr(segment, "_pwrite", full)
     assert answered(stage, frame)[1] == 0
     changed = [place for place, byte in enumerate(before) if frame[place] != byte]
-    # Nothing but the leader epoch, which is the broker's to set.
+    # Only the leader epoch, which the broker sets.
     assert all(12 <= place - (len(before) - 3 - len(a_batch(stage))) < 16 for place in changed)
     monkeypatch.undo()
     assert answered(stage, frame)[1] == 1
     assert stage.replicas.leader("topic", 0).log.log_end_offset == 6
 
 
-def test_a_defect_is_not_tried_again(stage: Stage, monkeypatch: pytest.MonkeyPatch):
-    """What failed other than by a Kafka error may have changed something: it must not be appended again."""
+def test_an_append_with_an_unexpected_error_is_not_repeated(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    """An unexpected error may have changed something: the batch must not be appended again."""
     stage.create("topic")
     log = stage.replicas.leader("topic", 0).log
     frame = frame_of(request_of(stage, "topic", a_batch(stage)), 9)
@@ -301,7 +302,7 @@ def test_several_frames_are_answered_together_up_to_the_first_that_is_special(st
 
 
 @pytest.mark.parametrize("missing", [1, 30, 100])
-def test_a_frame_that_is_not_all_there_waits(stage: Stage, missing: int):
+def test_an_incomplete_frame_waits(stage: Stage, missing: int):
     stage.create("topic")
     frame = frame_of(request_of(stage, "topic", a_batch(stage)), 9)
     assert answered(stage, frame[:-missing])[:2] == (0, 0)

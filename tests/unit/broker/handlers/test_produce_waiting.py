@@ -31,7 +31,7 @@ def follow(stage: Stage, partition: Partition, **change: Any) -> None:
 
 
 def ask(stage: Stage, timeout_ms: int, *meanwhile: Any) -> ErrorCode:
-    """The answer to a Produce with acks=all, while which these functions are called."""
+    """The answer to a Produce with acks=all; these functions are called while it waits."""
     request = request_of(stage, "topic", a_batch(stage))
     request.timeout_ms = timeout_ms
     return stage.run(_ask(stage, request, meanwhile))
@@ -64,7 +64,7 @@ def test_answers_when_the_other_replica_leaves_the_isr(stage: Stage, partition: 
     assert ask(stage, 60_000, lambda: follow(stage, partition, isr=(1,))) == ErrorCode.NONE
 
 
-def test_gives_up_after_the_client_s_time(stage: Stage, partition: Partition) -> None:
+def test_gives_up_after_the_timeout_of_the_request(stage: Stage, partition: Partition) -> None:
     assert ask(stage, 10) == ErrorCode.REQUEST_TIMED_OUT
     assert len(partition.committed) == 0
 
@@ -73,7 +73,7 @@ def test_gives_up_after_the_client_s_time(stage: Stage, partition: Partition) ->
     "change",
     [
         {"leader": 2, "leader_epoch": 9, "isr": (1, 2)},
-        # This broker leads again, and what is in the log is committed; it may be another batch by now.
+        # This broker leads again and everything in its log is committed, but it may be another batch now.
         {"leader_epoch": 9, "isr": (1,)},
     ],
 )

@@ -81,44 +81,44 @@ def test_requests_and_bytes_per_topic(running: VisibleBroker, client: RawClient)
     assert fetch_partition(client, topic, 99).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert fetch_partition(client, topic, partition=7).error_code
     assert fetch_partition(client, other).error_code == ErrorCode.NONE
-    found = figures(running)
+    values = figures(running)
     prefix = "kafka_server_brokertopicmetrics_"
     label = ("topic", "orders")
-    assert found[prefix + "bytesin_total", label] == len(first) + len(second)
-    assert found[prefix + "messagesin_total", label] == 3
-    assert found[prefix + "bytesout_total", label] == len(first)
-    assert found[prefix + "totalproducerequests_total", label] == 3
-    assert found[prefix + "failedproducerequests_total", label] == 1
-    assert found[prefix + "totalfetchrequests_total", label] == 2
-    assert found[prefix + "failedfetchrequests_total", label] == 1
+    assert values[prefix + "bytesin_total", label] == len(first) + len(second)
+    assert values[prefix + "messagesin_total", label] == 3
+    assert values[prefix + "bytesout_total", label] == len(first)
+    assert values[prefix + "totalproducerequests_total", label] == 3
+    assert values[prefix + "failedproducerequests_total", label] == 1
+    assert values[prefix + "totalfetchrequests_total", label] == 2
+    assert values[prefix + "failedfetchrequests_total", label] == 1
     for name in ("produce", "fetch"):
-        assert found[f"{prefix}total{name}requests_total", ("topic", "")] == 1
-        assert found[f"{prefix}failed{name}requests_total", ("topic", "")] == 1
-    assert found[prefix + "totalfetchrequests_total", ("topic", "quiet")] == 1
+        assert values[f"{prefix}total{name}requests_total", ("topic", "")] == 1
+        assert values[f"{prefix}failed{name}requests_total", ("topic", "")] == 1
+    assert values[prefix + "totalfetchrequests_total", ("topic", "quiet")] == 1
 
 
 def test_latencies_are_histograms(running: VisibleBroker, client: RawClient) -> None:
     topic = new_topic(client)
     for _ in range(5):
         produce_batch(client, topic, batch_of(b"x"))
-    found = figures(running)
+    values = figures(running)
     name, label = "kafka_network_requestmetrics_totaltime_seconds", ("request", "Produce")
-    assert found[name + "_count", label] == 5
-    assert found["kafka_network_requestmetrics_requests_total", label] == 5
-    assert found[name + "_sum", label] > 0
+    assert values[name + "_count", label] == 5
+    assert values["kafka_network_requestmetrics_requests_total", label] == 5
+    assert values[name + "_sum", label] > 0
     buckets = {
         dict(labels)["le"]: value
-        for labels, value in found.of(name + "_bucket").items()
+        for labels, value in values.of(name + "_bucket").items()
         if dict(labels)["request"] == "Produce"
     }
     counts = [buckets[bound] for bound in sorted(buckets, key=float)]
     assert len(counts) == 25
     assert counts == sorted(counts)
     assert counts[-1] == 5
-    assert (name + "_count", ("request", "DeleteTopics")) not in found
+    assert (name + "_count", ("request", "DeleteTopics")) not in values
 
 
-def test_requests_that_are_answered_together_are_recorded_each() -> None:
+def test_requests_that_are_answered_together_are_counted_one_by_one() -> None:
     traffic = Traffic()
     traffic.record(3, 1000)
     traffic.record(1, 1 << 40)
@@ -129,26 +129,26 @@ def test_requests_that_are_answered_together_are_recorded_each() -> None:
 def test_groups_and_their_lag(running: VisibleBroker, client: RawClient) -> None:
     topic = new_topic(client, name="orders")
     produce_batch(client, topic, batch_of(*[b"x"] * 10))
-    workers, stranger = RawGroup(client, "workers"), RawGroup(client, "outside")
+    workers, outside = RawGroup(client, "workers"), RawGroup(client, "outside")
     workers.find()
     joined = workers.joined()
     workers.sync(joined, {joined.member_id: b"all"})
     member = {"generation_id_or_member_epoch": joined.generation_id, "member_id": joined.member_id}
     assert workers.commit(topic, 4, **member) == ErrorCode.NONE
-    assert stranger.commit(topic, 9) == ErrorCode.NONE
-    found = figures(running)
+    assert outside.commit(topic, 9) == ErrorCode.NONE
+    values = figures(running)
     place = (("topic", "orders"), ("partition", "0"))
-    assert found["kafka_consumergroup_lag", ("consumergroup", "workers"), *place] == 6
-    assert found["kafka_consumergroup_current_offset", ("consumergroup", "workers"), *place] == 4
-    assert found["kafka_consumergroup_lag_sum", ("consumergroup", "outside"), ("topic", "orders")] == 1
-    states = found.of("kafka_server_group_coordinator_metrics_group_count")
+    assert values["kafka_consumergroup_lag", ("consumergroup", "workers"), *place] == 6
+    assert values["kafka_consumergroup_current_offset", ("consumergroup", "workers"), *place] == 4
+    assert values["kafka_consumergroup_lag_sum", ("consumergroup", "outside"), ("topic", "orders")] == 1
+    states = values.of("kafka_server_group_coordinator_metrics_group_count")
     assert states == {
         (("protocol", "classic"), ("state", "Stable")): 1,
         (("protocol", "classic"), ("state", "Empty")): 1,
     }
-    assert found["kafka_coordinator_group_groupmetadatamanager_numgroups"] == 2
-    assert found["kafka_coordinator_group_groupmetadatamanager_numgroupsstable"] == 1
-    assert found["kafka_coordinator_group_groupmetadatamanager_numoffsets"] == 2
+    assert values["kafka_coordinator_group_groupmetadatamanager_numgroups"] == 2
+    assert values["kafka_coordinator_group_groupmetadatamanager_numgroupsstable"] == 1
+    assert values["kafka_coordinator_group_groupmetadatamanager_numoffsets"] == 2
 
 
 def test_lag_per_partition_has_a_limit(
@@ -161,9 +161,9 @@ def test_lag_per_partition_has_a_limit(
     for each in (topic, other):
         produce_batch(client, each, batch_of(b"x"))
         assert group.commit(each, 0) == ErrorCode.NONE
-    found = figures(running)
-    assert list(found.of("kafka_consumergroup_lag").values()) == [1]
-    assert list(found.of("kafka_consumergroup_lag_sum").values()) == [1, 1]
+    samples = figures(running)
+    assert list(samples.of("kafka_consumergroup_lag").values()) == [1]
+    assert list(samples.of("kafka_consumergroup_lag_sum").values()) == [1, 1]
 
 
 def test_open_transactions(running: VisibleBroker, client: RawClient) -> None:
@@ -172,35 +172,35 @@ def test_open_transactions(running: VisibleBroker, client: RawClient) -> None:
     producer.init()
     assert figures(running)["barnabas_open_transactions", ("state", "Ongoing")] == 0
     assert producer.produce(topic, b"x") == ErrorCode.NONE
-    found = figures(running)
-    assert found["barnabas_open_transactions", ("state", "Ongoing")] == 1
-    assert found["barnabas_transactional_ids"] == 1
-    assert found["barnabas_oldest_transaction_seconds"] >= 0
+    values = figures(running)
+    assert values["barnabas_open_transactions", ("state", "Ongoing")] == 1
+    assert values["barnabas_transactional_ids"] == 1
+    assert values["barnabas_oldest_transaction_seconds"] >= 0
 
 
 def test_partitions_in_trouble(running: VisibleBroker, client: RawClient) -> None:
     new_topic(client, name="strict", min_insync_replicas="2")
     new_topic(client, name="broken", partitions=2)
-    found = figures(running)
-    assert found["kafka_server_replicamanager_partitioncount"] == 3
-    assert found["kafka_server_replicamanager_leadercount"] == 3
-    assert found["kafka_server_replicamanager_underminisrpartitioncount"] == 1
-    assert found["kafka_server_replicamanager_atminisrpartitioncount"] == 2
-    assert found["kafka_server_replicamanager_underreplicatedpartitions"] == 0
-    assert found["kafka_controller_kafkacontroller_globaltopiccount"] == 2
-    assert found["kafka_controller_kafkacontroller_globalpartitioncount"] == 3
-    assert found["kafka_controller_kafkacontroller_offlinepartitionscount"] == 0
+    values = figures(running)
+    assert values["kafka_server_replicamanager_partitioncount"] == 3
+    assert values["kafka_server_replicamanager_leadercount"] == 3
+    assert values["kafka_server_replicamanager_underminisrpartitioncount"] == 1
+    assert values["kafka_server_replicamanager_atminisrpartitioncount"] == 2
+    assert values["kafka_server_replicamanager_underreplicatedpartitions"] == 0
+    assert values["kafka_controller_kafkacontroller_globaltopiccount"] == 2
+    assert values["kafka_controller_kafkacontroller_globalpartitioncount"] == 3
+    assert values["kafka_controller_kafkacontroller_offlinepartitionscount"] == 0
 
     def take_offline(broker: Broker) -> None:
         broker.replicas.leader("broken", 1).log.offline = True
 
     running.look(take_offline)
-    found = figures(running)
-    assert found["kafka_controller_kafkacontroller_offlinepartitionscount"] == 1
-    assert found["kafka_server_replicamanager_offlinereplicacount"] == 1
+    values = figures(running)
+    assert values["kafka_controller_kafkacontroller_offlinepartitionscount"] == 1
+    assert values["kafka_server_replicamanager_offlinereplicacount"] == 1
 
 
-def test_a_follower_of_the_metadata_that_fails_is_seen(running: VisibleBroker) -> None:
+def test_a_failed_follower_of_the_metadata_is_counted(running: VisibleBroker) -> None:
     assert figures(running)["barnabas_metadata_followers_behind"] == 0
 
     def fail(*_: object) -> None:
@@ -211,29 +211,29 @@ def test_a_follower_of_the_metadata_that_fails_is_seen(running: VisibleBroker) -
         broker.followers.follow(broker.image, broker.image, Difference())
 
     running.look(add)
-    found = figures(running)
-    assert found["barnabas_metadata_followers_behind"] == 1
-    assert found["kafka_server_broker_metadata_metrics_metadata_apply_error_count"] == 1
+    values = figures(running)
+    assert values["barnabas_metadata_followers_behind"] == 1
+    assert values["kafka_server_broker_metadata_metrics_metadata_apply_error_count"] == 1
 
 
 def test_the_process_and_its_loop(running: VisibleBroker) -> None:
-    found = figures(running)
+    samples = figures(running)
     own = os.getpid()
     resident_kilobytes = next(
         int(line.split()[1])
         for line in Path(f"/proc/{own}/status").read_text().splitlines()
         if line.startswith("VmRSS")
     )
-    assert found["process_resident_memory_bytes"] == pytest.approx(resident_kilobytes * 1024, rel=0.2)
-    assert found["process_virtual_memory_bytes"] > found["process_resident_memory_bytes"]
-    assert 3 < found["process_open_fds"] < found["process_max_fds"]
-    assert found["process_cpu_seconds_total"] > 0
-    assert found["process_start_time_seconds"] < time.time()
-    assert found["process_start_time_seconds"] > time.time() - 30 * 24 * 3600
-    share = found["kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent"]
+    assert samples["process_resident_memory_bytes"] == pytest.approx(resident_kilobytes * 1024, rel=0.2)
+    assert samples["process_virtual_memory_bytes"] > samples["process_resident_memory_bytes"]
+    assert 3 < samples["process_open_fds"] < samples["process_max_fds"]
+    assert samples["process_cpu_seconds_total"] > 0
+    assert samples["process_start_time_seconds"] < time.time()
+    assert samples["process_start_time_seconds"] > time.time() - 30 * 24 * 3600
+    share = samples["kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent"]
     assert 0 < share <= 1
-    assert found["barnabas_loop_idle_seconds_total"] > 0
-    assert list(found.of("barnabas_build_info").values()) == [1]
+    assert samples["barnabas_loop_idle_seconds_total"] > 0
+    assert list(samples.of("barnabas_build_info").values()) == [1]
 
 
 def test_a_topic_that_is_deleted_during_a_scrape_does_not_break_it(

@@ -135,14 +135,16 @@ def converse(running: VisibleBroker, data: bytes) -> bytes:
         return answer
 
 
-def test_what_is_no_request_is_refused(running: VisibleBroker) -> None:
+def test_malformed_requests_are_refused(running: VisibleBroker) -> None:
     assert converse(running, b"hello\r\n\r\n").startswith(b"HTTP/1.1 400 Bad Request\r\n")
     assert converse(running, b"\x00\xff\x00 \xfe\r\n\r\n").startswith(b"HTTP/1.1 400 ")
     too_long = b"GET /metrics HTTP/1.1\r\nX: " + b"x" * server.REQUEST_BYTES_MAX * 2
     assert converse(running, too_long).startswith(b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
 
 
-def test_a_peer_that_sends_nothing_is_let_go(running: VisibleBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_peer_that_sends_nothing_is_disconnected(
+    running: VisibleBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(server, "REQUEST_SECONDS_MAX", 0.05)
     assert converse(running, b"GET /metrics HTTP/1.1\r\n") == b""
 

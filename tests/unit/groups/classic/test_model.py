@@ -35,7 +35,7 @@ class Client:
     """What a consumer does about the answers it gets."""
 
     name: str
-    wants: str = "join"
+    next_call: str = "join"
     leads: list[str] = field(default_factory=list)
     owned: bytes = b""
     seen: int = 0
@@ -61,15 +61,15 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         if answer.error_code == ErrorCode.FENCED_INSTANCE_ID:
             self.clients.pop(client.name, None)
         elif answer.error_code != ErrorCode.NONE:
-            client.wants = "join"
+            client.next_call = "join"
             if answer.error_code in FORGET_ID:
                 self.story[client.name].member_id = ""
         elif isinstance(answer, JoinGroupResponse):
-            client.wants = "sync"
+            client.next_call = "sync"
             leads = answer.leader == answer.member_id and not answer.skip_assignment
             client.leads = [member.member_id for member in answer.members] if leads else []
         else:
-            client.wants, client.owned = "nothing", answer.assignment
+            client.next_call, client.owned = "nothing", answer.assignment
             self.own(client, self.story[client.name].generation)
 
     def own(self, client: Client, generation: int) -> None:
@@ -82,14 +82,14 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         if client.name not in self.clients or self.story[client.name].waiting is not None:
             return
         try:
-            if client.wants == "join":
+            if client.next_call == "join":
                 self.story.join(client.name)
-            elif client.wants == "sync":
+            elif client.next_call == "sync":
                 self.story.sync(client.name, self.assignments(client.leads))
             else:
                 self.take_heartbeat(client, self.story.heartbeat(client.name))
         except KafkaError:
-            client.wants = "join"
+            client.next_call = "join"
         self.read_inbox(client)
 
     def assignments(self, member_ids: list[str]) -> dict[str, bytes]:
@@ -103,7 +103,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         if code is ErrorCode.FENCED_INSTANCE_ID:
             self.clients.pop(client.name)
         elif code is not ErrorCode.NONE:
-            client.wants = "join"
+            client.next_call = "join"
             if code in FORGET_ID:
                 self.story[client.name].member_id = ""
 
@@ -131,9 +131,9 @@ class ClassicGroupMachine(RuleBasedStateMachine):
 
     @rule(name=NAMES)
     def somebody_wants_something_else(self, name: str) -> None:
-        if name in self.clients and self.clients[name].wants == "nothing":
+        if name in self.clients and self.clients[name].next_call == "nothing":
             self.story[name].protocols = {"range": subscription("orders", f"t{self.turns}")} | STICKY
-            self.clients[name].wants = "join"
+            self.clients[name].next_call = "join"
 
     @rule(name=NAMES)
     def somebody_acts(self, name: str) -> None:
@@ -148,7 +148,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
     @rule(name=NAMES)
     def a_request_is_sent_twice(self, name: str) -> None:
         if name in self.clients and self.story[name].waiting is not None:
-            if self.clients[name].wants == "join":
+            if self.clients[name].next_call == "join":
                 self.story.join(name)
             else:
                 self.story.sync(name)
@@ -193,7 +193,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         return (
             group.state is State.STABLE
             and {person.member_id for person in people} == {member.id for member in group.members}
-            and all(client.wants == "nothing" for client in self.clients.values())
+            and all(client.next_call == "nothing" for client in self.clients.values())
             and {person.generation for person in people} == {group.generation}
         )
 

@@ -70,8 +70,8 @@ class ClassicStory(ConsumerGroupStory):
         answer = self.take(self.group.sync(request, self.now_ms))
         if answer.error_code:
             return (answer.error_code, [])
-        found = by_topic_id(read_assignment(answer.assignment).assigned_partitions, self.topics)
-        return (0, sorted(number for numbers in found.values() for number in numbers))
+        partitions = by_topic_id(read_assignment(answer.assignment).assigned_partitions, self.topics)
+        return (0, sorted(number for numbers in partitions.values() for number in numbers))
 
     def classic_beat(self, member_id: str, generation: int) -> int:
         request = HeartbeatRequest(group_id=GROUP, member_id=member_id, generation_id=generation)

@@ -80,7 +80,7 @@ def test_the_second_member_waits_until_the_first_has_revoked_its_part() -> None:
 
     answer = story.beat("a")
     assert answer.member_epoch == 1, "it stays at its epoch until it says that it gave partitions up"
-    assert story.members["a"].wanted < story.members["a"].owned
+    assert story.members["a"].target < story.members["a"].owned
     assert state_of(story, "a") is MemberState.UNREVOKED_PARTITIONS
     assert story.beat("b").assignment is None
     assert state_of(story, "b") is MemberState.UNRELEASED_PARTITIONS
@@ -356,7 +356,7 @@ def test_topics_that_a_slow_member_no_longer_subscribes_to_are_revoked_at_once()
     story.beat("a")
     assert state_of(story, "a") is MemberState.UNREVOKED_PARTITIONS
     story.beat("a", report=False, subscribed_topic_names=["t"])
-    names = {story.topics.topic_name(topic) for topic, _ in story.members["a"].wanted}
+    names = {story.topics.topic_name(topic) for topic, _ in story.members["a"].target}
     assert names == {"t"}
     story.settle()
     assert [len(story.members[name].owned) for name in "ab"] == [2, 2]

@@ -65,8 +65,8 @@ class ConsumerGroupModel(RuleBasedStateMachine):
         name = self._any(data)
         self._beat(name, subscribed_topic_names=topics, subscribed_topic_regex=regex)
         if name in self.story.members:
-            wanted = {self.story.topics.topic_name(topic) for topic, _ in self.story.members[name].wanted}
-            assert wanted <= self._subscribed()
+            names = {self.story.topics.topic_name(topic) for topic, _ in self.story.members[name].target}
+            assert names <= self._subscribed()
 
     @precondition(lambda self: len(self.story.members) > 1)
     @rule(data=st.data(), says_so=st.booleans())
@@ -183,9 +183,11 @@ class ConsumerGroupModel(RuleBasedStateMachine):
 
     def _subscribed(self) -> set[str]:
         """The existing topics that the members asked for, by their own words."""
-        said = [member.subscription for member in self.story.members.values()]
-        names = {name for each in said for name in each["subscribed_topic_names"]}
-        regexes = {each["subscribed_topic_regex"] for each in said if each.get("subscribed_topic_regex")}
+        subscriptions = [member.subscription for member in self.story.members.values()]
+        names = {name for each in subscriptions for name in each["subscribed_topic_names"]}
+        regexes = {
+            each["subscribed_topic_regex"] for each in subscriptions if each.get("subscribed_topic_regex")
+        }
         existing = set(self.story.topics.names())
         return {name for name in existing if name in names or any(re.fullmatch(r, name) for r in regexes)}
 

@@ -43,28 +43,28 @@ def ours(bench: CompactionBench) -> list[Row]:
     "cleaned", ["none", "gzip"], indirect=True
 )  # the codecs that it supports without other packages
 def test_kafka_python_reads_them(cleaned: CompactionBench) -> None:
-    found: list[Row] = []
+    rows: list[Row] = []
     for segment in cleaned.log.segments[:-1]:
         records = MemoryRecords(segment.path(".log").read_bytes())
         while records.has_next():
             batch = records.next_batch()
             assert batch.validate_crc()
             if not batch.is_control_batch:
-                found += [(row.offset, row.timestamp, row.key, row.value) for row in batch]
-    assert found == ours(cleaned)
-    assert len(found) == 8
+                rows += [(row.offset, row.timestamp, row.key, row.value) for row in batch]
+    assert rows == ours(cleaned)
+    assert len(rows) == 8
 
 
 def test_aiokafka_reads_them(cleaned: CompactionBench) -> None:
-    found: list[Row] = []
+    rows: list[Row] = []
     for header, data in cleaned.batches():
         batch = AiokafkaBatch(bytearray(data))
         assert batch.validate_crc()
         assert batch.next_offset == header.next_offset
         assert (batch.producer_id, batch.base_offset) == (header.producer_id, header.base_offset)
         if not batch.is_control_batch:
-            found += [(row.offset, row.timestamp, row.key, row.value) for row in batch]
-    assert found == ours(cleaned)
+            rows += [(row.offset, row.timestamp, row.key, row.value) for row in batch]
+    assert rows == ours(cleaned)
 
 
 def test_the_log_has_batches_of_every_kind(cleaned: CompactionBench) -> None:

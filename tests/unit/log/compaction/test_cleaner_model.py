@@ -112,9 +112,9 @@ class CompactionMachine(RuleBasedStateMachine):
     def indexes_fit_their_segments(self) -> None:
         for segment in self.bench.log.segments[:-1]:
             if segment.size:
-                found = examine(segment, segment.next_offset, gaps=True, last=False)
-                assert not found.bad
-                assert found.max_timestamp == segment.max_timestamp or not segment.timestamps_known
+                examined = examine(segment, segment.next_offset, gaps=True, last=False)
+                assert not examined.bad
+                assert examined.max_timestamp == segment.max_timestamp or not segment.timestamps_known
 
     @invariant()
     def no_files_are_left_behind(self) -> None:

@@ -91,8 +91,8 @@ def test_max_timestamp_is_that_of_what_is_left(bench: CompactionBench) -> None:
     bench.clean()
     assert [header.max_timestamp - start for header in bench.headers()] == [0, -1000, -1000]
     assert bench.log.segments[0].max_timestamp == start
-    found = bench.log.max_timestamp_offset()
-    assert found is not None and found.offset == 0
+    newest = bench.log.max_timestamp_offset()
+    assert newest is not None and newest.offset == 0
 
 
 def test_records_without_key_are_dropped(bench: CompactionBench) -> None:
@@ -266,12 +266,12 @@ def test_the_indexes_are_as_recovery_would_make_them(tmp_path: Path) -> None:
         bench.clock.advance(1)
     bench.clean()
     segment = bench.log.segments[0]
-    found = examine(segment, segment.next_offset, gaps=True, last=False)
+    examined = examine(segment, segment.next_offset, gaps=True, last=False)
     segment.file()
-    assert len(found.entries) > 10
-    assert [segment.index.get(slot) for slot in range(len(segment.index))] == found.entries
+    assert len(examined.entries) > 10
+    assert [segment.index.get(slot) for slot in range(len(segment.index))] == examined.entries
     times = [segment.time_index.get(slot) for slot in range(len(segment.time_index))]
-    assert times[: len(found.time_entries)] == found.time_entries
+    assert times[: len(examined.time_entries)] == examined.time_entries
     assert times[-1] == (segment.max_timestamp, segment.max_timestamp_offset)
 
 

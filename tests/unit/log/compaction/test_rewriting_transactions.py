@@ -130,6 +130,6 @@ def test_the_new_transaction_index_needs_no_rebuilding(
     bench.end_transaction(ABORT_MARKER, 6)
     bench.clean()
     bench.restart(clean=True)
-    found = bench.log.aborted_transactions(0, 100)
-    assert [entry.producer_id for entry in found] == [5, 6], "their emptied last batches are still there"
+    aborted = bench.log.aborted_transactions(0, 100)
+    assert [entry.producer_id for entry in aborted] == [5, 6], "their emptied last batches are still there"
     assert not caplog.records

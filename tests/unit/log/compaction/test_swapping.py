@@ -76,9 +76,9 @@ def test_a_crash_at_any_rename(tmp_path: Path, step: int) -> None:
     disk.heal()
     bench.crash()
     bench.start()
-    found = bench.records()
-    assert found in (before, after)
-    assert (found == after) == (step >= len(names.SEGMENT_SUFFIXES))
+    recovered = bench.records()
+    assert recovered in (before, after)
+    assert (recovered == after) == (step >= len(names.SEGMENT_SUFFIXES))
     assert not [path for path in bench.directory.iterdir() if path.suffix in (names.CLEANED, names.SWAP)]
     bench.fill(2)
-    assert bench.records()[: len(found)] == found
+    assert bench.records()[: len(recovered)] == recovered

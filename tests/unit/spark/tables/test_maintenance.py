@@ -181,8 +181,8 @@ def test_a_table_is_looked_after_while_a_query_appends(target: TableTarget) -> N
 def test_a_table_is_looked_after_while_a_query_upserts(tmp_path: Path, format_: str) -> None:
     target = TableTarget(str(tmp_path / "orders"), format=format_, mode="upsert", key=("id",))
     while_maintained(target, 8, Upsert(target))
-    found = {row["id"]: row["amount"] for row in rows_of(target)}
-    assert found == {-1: 7.0} | dict.fromkeys(range(8), 2.5)
+    amounts = {row["id"]: row["amount"] for row in rows_of(target)}
+    assert amounts == {-1: 7.0} | dict.fromkeys(range(8), 2.5)
     assert len(rows_of(target)) == 9
 
 

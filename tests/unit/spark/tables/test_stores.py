@@ -104,8 +104,8 @@ def test_upserts_replace_and_delete(tmp_path: Path, format_: str) -> None:
     store.prepare(fitting_of(None, first.schema, evolve=True))
     store.upsert(first, none, Mark("query", 0))
     store.upsert(orders((2, "coffee", 9.0), (4, "tea", 5.0)), orders((1, "tea", 0.0)), Mark("query", 1))
-    found = [(row["id"], row["category"], row["amount"]) for row in rows_of(target)]
-    assert found == [(2, "coffee", 9.0), (3, "tea", 4.0), (4, "tea", 5.0)]
+    stored = [(row["id"], row["category"], row["amount"]) for row in rows_of(target)]
+    assert stored == [(2, "coffee", 9.0), (3, "tea", 4.0), (4, "tea", 5.0)]
     assert store_of(target).last_batch("query") == 1
 
 
@@ -135,8 +135,8 @@ def test_a_move_that_was_cut_short_is_finished(tmp_path: Path, monkeypatch: pyte
 def test_the_newest_row_of_each_key() -> None:
     target = TableTarget("t", mode="upsert", key=("id",), order_by="amount")
     rows = orders((1, "old", 1.0), (1, "new", 5.0), (1, "older", 0.5), (2, "only", 1.0))
-    found = newest_of_each_key(rows, target).to_pylist()
-    assert sorted(row["category"] for row in found) == ["new", "only"]
+    newest = newest_of_each_key(rows, target).to_pylist()
+    assert sorted(row["category"] for row in newest) == ["new", "only"]
 
 
 def test_a_key_that_is_not_there_is_reported() -> None:
