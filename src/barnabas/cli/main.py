@@ -34,7 +34,7 @@ COMMANDS: dict[str, Row] = {
     "topics": Row("topics", "create, list, describe, alter and delete topics", "kafka-topics"),
     "configs": Row("configs", "show and change settings of topics, brokers and groups", "kafka-configs"),
     "zookeeper": Row("zookeeper", "run a ZooKeeper server for a cluster"),
-    "cluster": Row("cluster", "the cluster's id and its brokers", "kafka-cluster"),
+    "cluster": Row("cluster", "start a cluster on this machine, or show its state", "kafka-cluster"),
     "broker-api-versions": Row(
         "broker_api_versions", "which APIs brokers support", "kafka-broker-api-versions"
     ),
@@ -76,7 +76,7 @@ COMMANDS: dict[str, Row] = {
 
 
 NO_ZOOKEEPER = (
-    "There is no ZooKeeper: use --bootstrap-server HOST:PORT with the address of a broker "
+    "Tools do not talk to ZooKeeper: use --bootstrap-server HOST:PORT with the address of a broker "
     "instead of --zookeeper."
 )
 
@@ -147,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"barnabas has no command {name!r}.{meant} `barnabas --help` lists the commands.", file=sys.stderr
         )
         return 1
-    if any(word.partition("=")[0] == "--zookeeper" for word in given[1:]):
+    if name != "cluster" and any(word.partition("=")[0] == "--zookeeper" for word in given[1:]):
         print(NO_ZOOKEEPER, file=sys.stderr)
         return 1
     options = parser_of(name).parse_args(given[1:])

@@ -19,6 +19,7 @@ from barnabas.client.types import TopicDescription
 from barnabas.testing.broker import TEST_DEFAULTS
 from barnabas.testing.broker_process import BrokerProcess
 from barnabas.testing.local_cluster import LocalCluster
+from barnabas.testing.zookeeper import ZooKeeper
 
 WAIT_SECONDS_MAX = 60.0
 POLL_SECONDS = 0.05
@@ -49,9 +50,11 @@ class Cluster:
         if racks is not None and len(racks) != brokers:
             raise ValueError(f"racks must have a rack for each of the {brokers} brokers, not {len(racks)}")
         self._own_dir = Path(tempfile.mkdtemp(prefix="barnabas-cluster-")) if data_dir is None else None
+        directory = data_dir or self._own_dir or Path()
         self._local = LocalCluster(
             brokers,
-            data_dir or self._own_dir or Path(),
+            directory,
+            ZooKeeper(data_dir=directory / "zookeeper"),
             overrides={**CLUSTER_TEST_DEFAULTS, **(overrides or {})},
             broker_overrides={id_: {"broker.rack": rack} for id_, rack in enumerate(racks or (), start=1)},
         )

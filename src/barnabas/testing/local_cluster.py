@@ -31,36 +31,37 @@ def replication_settings(brokers: int) -> dict[str, str]:
 
 class LocalCluster:
     """Brokers 1 to `brokers` below `data_dir`. With a `port`, they take it and the ports after it; with 0,
-    free ports. `broker_overrides` has settings that only one broker has. Without the address of a
-    `zookeeper`, one is started, and stopped with the brokers."""
+    free ports. `broker_overrides` has settings that only one broker has. A `ZooKeeper` is started and stopped
+    with the brokers; a text is the address of one that runs already."""
 
     def __init__(
         self,
         brokers: int,
         data_dir: Path,
-        port: int = 0,
-        zookeeper: str | None = None,
-        overrides: Mapping[str, str] | None = None,
+        zookeeper: ZooKeeper | str,
         *,
+        port: int = 0,
+        overrides: Mapping[str, str] | None = None,
         broker_overrides: Mapping[int, Mapping[str, str]] | None = None,
     ) -> None:
         if brokers < 1:
             raise ValueError(f"a cluster needs at least one broker, not {brokers}")
         self.data_dir = data_dir
-        self.zookeeper = None if zookeeper is not None else ZooKeeper(data_dir=data_dir / "zookeeper")
-        self._given_zookeeper = zookeeper
+        self._zookeeper = zookeeper
         self._overrides = {**replication_settings(brokers), **(overrides or {})}
         self._broker_overrides = dict(broker_overrides or {})
         self._ports = {id_: port and port + id_ - 1 for id_ in range(1, brokers + 1)}
         self.brokers: dict[int, BrokerProcess] = {}
 
     @property
+    def zookeeper(self) -> ZooKeeper | None:
+        """The ZooKeeper that is started and stopped with the brokers, if there is one."""
+        return self._zookeeper if isinstance(self._zookeeper, ZooKeeper) else None
+
+    @property
     def zookeeper_connect(self) -> str:
         """The value of zookeeper.connect of all brokers."""
-        if self._given_zookeeper is not None:
-            return self._given_zookeeper
-        assert self.zookeeper is not None
-        return self.zookeeper.connect
+        return self._zookeeper.connect if isinstance(self._zookeeper, ZooKeeper) else self._zookeeper
 
     @property
     def bootstrap(self) -> str:
@@ -89,7 +90,15 @@ class LocalCluster:
         own = self._broker_overrides.get(id_, {})
         settings = {"zookeeper.connect": self.zookeeper_connect, **self._overrides, **own}
         data_dir = self.data_dir / f"broker-{id_}"
-        return BrokerProcess(id_, data_dir, settings, self.data_dir / f"broker-{id_}.log", port)
+        return BrokerProcess(id_, data_dir, settings, self._output_file(id_), port)
+
+    def _output_file(self, broker_id: int) -> Path:
+        return self.data_dir / f"broker-{broker_id}.log"
+
+    def output_files(self) -> dict[str, Path]:
+        """The files that get what the processes print, by the name of the process."""
+        files = {f"broker {id_}": self._output_file(id_) for id_ in self._ports}
+        return files if self.zookeeper is None else {"zookeeper": self.zookeeper.output_file, **files}
 
     def wait_until_joined(self, broker: BrokerProcess) -> None:
         """Return when this broker knows all running brokers."""

@@ -25,8 +25,8 @@ _POLL_SECONDS = 0.02
 
 class ZooKeeper:
     """`data_dir` is where the data stays when the `with` block ends. `tick_ms` is the precision of session
-    timeouts; the shortest session is two ticks. Changes are not synced to disk: they survive kill(), but not
-    a crash of the machine."""
+    timeouts; the shortest session is two ticks. Without `sync_writes` changes survive kill(), but not a crash
+    of the machine."""
 
     def __init__(
         self,
@@ -35,12 +35,14 @@ class ZooKeeper:
         data_dir: Path | None = None,
         jars: Path | None = None,
         tick_ms: int = 200,
+        sync_writes: bool = False,
     ) -> None:
         self._own_dir = Path(tempfile.mkdtemp(prefix="zookeeper-")) if data_dir is None else None
         self.data_dir = data_dir or self._own_dir or Path()
         self.port = port
         self._jars = jars
         self._tick_ms = tick_ms
+        self._sync_writes = sync_writes
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -49,14 +51,19 @@ class ZooKeeper:
         return f"127.0.0.1:{self.port}"
 
     @property
+    def output_file(self) -> Path:
+        """The file that gets what the server prints."""
+        return self.data_dir / "server.log"
+
+    @property
     def pid(self) -> int:
         return self._running().pid
 
     def start(self) -> Self:
         port = self.port or free_port()
-        settings = ServerSettings(port, self.data_dir, tick_ms=self._tick_ms, sync_writes=False)
+        settings = ServerSettings(port, self.data_dir, tick_ms=self._tick_ms, sync_writes=self._sync_writes)
         command = server_command(settings, self._jars)
-        with (self.data_dir / "server.log").open("ab") as output:
+        with self.output_file.open("ab") as output:
             # A process group of its own: Ctrl-C on a terminal stops brokers first, then ZooKeeper.
             self._process = subprocess.Popen(command, stdout=output, stderr=output, process_group=0)
         self.port = port
@@ -97,7 +104,7 @@ class ZooKeeper:
 
     def output(self) -> str:
         """What the server printed so far."""
-        return (self.data_dir / "server.log").read_text()
+        return self.output_file.read_text()
 
     def __enter__(self) -> Self:
         try:

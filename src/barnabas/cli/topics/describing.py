@@ -1,11 +1,18 @@
 """Lists and describes topics, as text in Kafka's format or as JSON."""
 
 import argparse
-from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from barnabas.cli.failures import ToolError, print_errors, results_and_errors
 from barnabas.cli.output import print_json
+from barnabas.cli.partition_states import (
+    Moves,
+    PartitionStates,
+    in_sync_min_of,
+    replication_factor,
+    running_moves,
+    states_of,
+)
 from barnabas.cli.topic_filter import chosen
 from barnabas.cli.topics.changing import existing
 from barnabas.client.admin import (
@@ -15,12 +22,9 @@ from barnabas.client.admin import (
     ConfigResourceType,
     PartitionReassignment,
 )
-from barnabas.client.errors import UnsupportedVersionError
 from barnabas.client.types import Node, TopicDescription, TopicPartition, TopicPartitionInfo
 from barnabas.config.definition import Source
 from barnabas.ids import ZERO_UUID, uuid_from_string, uuid_to_string
-
-Moves = Mapping[TopicPartition, PartitionReassignment]
 
 
 class Described(NamedTuple):
@@ -64,7 +68,10 @@ def describe(admin: Admin, options: argparse.Namespace) -> int:
         lambda: admin.describe_configs(resources, include_synonyms=False)
     )
     errors |= {resource.name: error for resource, error in config_errors.items()}
-    moves = _moves(admin, topics.values())
+    partitions = [
+        TopicPartition(topic.name, info.partition) for topic in topics.values() for info in topic.partitions
+    ]
+    moves = running_moves(admin, partitions)
     live = {node.id for node in admin.describe_cluster().nodes}
     shown = [
         _described(topics[resource.name], configs, moves, live, options)
@@ -97,15 +104,6 @@ def _named_by_id(admin: Admin, options: argparse.Namespace) -> list[str] | None:
     return names
 
 
-def _moves(admin: Admin, topics: Iterable[TopicDescription]) -> Moves:
-    partitions = [TopicPartition(topic.name, info.partition) for topic in topics for info in topic.partitions]
-    try:
-        return admin.list_partition_reassignments(partitions) if partitions else {}
-    except UnsupportedVersionError:
-        # A broker without this API does not move partitions.
-        return {}
-
-
 def _described(
     topic: TopicDescription,
     entries: dict[str, ConfigEntry],
@@ -114,7 +112,7 @@ def _described(
     options: argparse.Namespace,
 ) -> Described:
     own = {entry.name: entry.value for entry in entries.values() if entry.source != Source.DEFAULT}
-    in_sync_min = int(entries["min.insync.replicas"].value or 1) if "min.insync.replicas" in entries else 1
+    in_sync_min = in_sync_min_of(entries)
 
     def move_of(info: TopicPartitionInfo) -> PartitionReassignment | None:
         return moves.get(TopicPartition(topic.name, info.partition))
@@ -122,19 +120,10 @@ def _described(
     partitions = [
         info
         for info in topic.partitions
-        if _is_chosen(info, _replication_factor(info, move_of(info)), in_sync_min, live, options)
+        if _is_chosen(states_of(info, move_of(info), in_sync_min, live), options)
     ]
     first = topic.partitions[0]
-    return Described(topic, own, _replication_factor(first, move_of(first)), partitions)
-
-
-def _replication_factor(info: TopicPartitionInfo, move: PartitionReassignment | None) -> int:
-    """The number of replicas, without those that a running move is adding. A finished move is ignored."""
-    if move is not None:
-        changing = {*move.adding_replicas, *move.removing_replicas}
-        if any(node.id in changing for node in info.replicas):
-            return len(move.replicas) - len(move.adding_replicas)
-    return len(info.replicas)
+    return Described(topic, own, replication_factor(first, move_of(first)), partitions)
 
 
 def reports(options: argparse.Namespace) -> bool:
@@ -147,22 +136,14 @@ def reports(options: argparse.Namespace) -> bool:
     )
 
 
-def _is_chosen(
-    info: TopicPartitionInfo,
-    replication_factor: int,
-    in_sync_min: int,
-    live: set[int],
-    options: argparse.Namespace,
-) -> bool:
-    in_sync = len(info.in_sync_replicas)
-    has_leader = info.leader is not None
-    states = (
-        (options.under_replicated_partitions, in_sync < replication_factor),
-        (options.under_min_isr_partitions, not has_leader or in_sync < in_sync_min),
-        (options.at_min_isr_partitions, in_sync == in_sync_min),
-        (options.unavailable_partitions, info.leader is None or info.leader.id not in live),
+def _is_chosen(states: PartitionStates, options: argparse.Namespace) -> bool:
+    pairs = (
+        (options.under_replicated_partitions, states.is_under_replicated),
+        (options.under_min_isr_partitions, states.is_under_min_isr),
+        (options.at_min_isr_partitions, states.is_at_min_isr),
+        (options.unavailable_partitions, states.is_unavailable),
     )
-    return not reports(options) or any(is_set and holds for is_set, holds in states)
+    return not reports(options) or any(is_set and holds for is_set, holds in pairs)
 
 
 def _print(described: Described, moves: Moves, options: argparse.Namespace) -> None:
