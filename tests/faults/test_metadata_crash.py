@@ -382,6 +382,7 @@ import asyncio, sys
 from pathlib import Path
 from barnabas.config.values import BrokerConfig
 from barnabas.ids import random_uuid
+from barnabas.metadata.brokers import Heartbeat
 from barnabas.metadata.configs import ConfigRules
 from barnabas.metadata.embedded import EmbeddedStore
 from barnabas.metadata.node import MetadataNode
@@ -394,6 +395,7 @@ async def main(directory, prefix):
     registration = BrokerRegistration(1, random_uuid(), (Listener("PLAINTEXT", "h", 1),))
     config = BrokerConfig({"node.id": "1"})
     node = await MetadataNode.start(store, registration, ConfigRules(lambda: config))
+    await node.controller.heartbeat(Heartbeat(1, node.broker_epoch, node.image.offset))
     for number in range(100_000):
         name = f"{prefix}-{number}"
         await node.controller.create_topics([NewTopic(name, 2, configs={"retention.ms": "5"})])

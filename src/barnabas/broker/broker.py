@@ -32,10 +32,11 @@ from barnabas.config.listeners import Listener
 from barnabas.config.topic import TopicConfig
 from barnabas.config.values import BrokerConfig
 from barnabas.ids import TopicPartition, random_uuid
-from barnabas.log.checkpoints import read_meta_properties
+from barnabas.log.checkpoints import clean_shutdown_epoch, read_meta_properties
 from barnabas.log.compaction.cleaner import Cleaner, CleanerSettings
 from barnabas.log.disk import Disk, RealDisk
 from barnabas.log.manager import LogManager, LogSettings
+from barnabas.metadata.brokers import Heartbeat
 from barnabas.metadata.configs import ConfigRules
 from barnabas.metadata.controller import Controller, ControllerSettings
 from barnabas.metadata.difference import Difference
@@ -107,6 +108,7 @@ class Broker:
         await self._bind()
         await self._join()
         await self._open_logs()
+        await self._unfence()
         self._start_upkeep()
         await self._serve_metrics()
         await self.server.serve()
@@ -164,6 +166,7 @@ class Broker:
             random_uuid(),
             tuple(RegisteredListener(*listener) for listener in self.endpoints),
             self.config["broker.rack"],
+            self._previous_epoch(),
         )
         settings = ControllerSettings(
             self.config["num.partitions"], self.config["default.replication.factor"]
@@ -189,8 +192,6 @@ class Broker:
         self.logs.load(lambda topic: self.topic_config(topic, self.image))
         if self.config["barnabas.adopt.log.dirs"]:
             await adopt_strays(self.logs, self.image, self.controller, self.id)
-        if not self.logs.were_clean:
-            await self.controller.raise_leader_epochs(self.id)
         # No await from here to `listen`: a change of the metadata in between would be missed.
         image = self.image
         set_strays_aside(self.logs, image)
@@ -205,6 +206,15 @@ class Broker:
         self.replicas.when_settled = self._follow_partitions
         self.followers = self._metadata_followers(image)
         self.metadata.listen(self.followers.follow)
+
+    def _previous_epoch(self) -> int:
+        """The broker epoch of the last start if it ended cleanly in all log directories, otherwise -1."""
+        epochs = {clean_shutdown_epoch(self._disk, Path(directory)) for directory in self.config.log_dirs}
+        return epochs.pop() if len(epochs) == 1 else -1
+
+    async def _unfence(self) -> None:
+        """The logs are open and the metadata is applied: this broker may lead and be in sync."""
+        await self.controller.heartbeat(Heartbeat(self.id, self.metadata.broker_epoch, self.image.offset))
 
     def _start_upkeep(self) -> None:
         self._housekeeping = Housekeeping(self)

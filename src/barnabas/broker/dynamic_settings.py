@@ -64,6 +64,7 @@ TAKEN_BY: Mapping[str, Component] = {
     "min.insync.replicas": Component.PARTITIONS,
     "producer.id.expiration.ms": Component.LOGS,
     "transaction.partition.verification.enable": Component.REQUESTS,
+    "unclean.leader.election.enable": Component.PARTITIONS,
 }
 
 

@@ -39,9 +39,8 @@ KEYS_LOG = table(
     "Whether DeleteTopics may remove topics; when false it is refused.",
     honoured(INT, "min.insync.replicas", 1, at_least(1), HIGH, CLUSTER_WIDE),
     "Replicas that must be in sync before a produce with acks=all is accepted.",
-    accepted(BOOLEAN, "unclean.leader.election.enable", False, None, HIGH, CLUSTER_WIDE),
-    "Whether a replica that has fallen behind may lead when no other is left, which can lose records; "
-    "partitions have one replica yet.",
+    honoured(BOOLEAN, "unclean.leader.election.enable", False, None, HIGH, CLUSTER_WIDE),
+    "Whether a replica that has fallen behind may lead when no other is left, which can lose records.",
     accepted(CLASS, "create.topic.policy.class.name", None, None, LOW),
     "Java class that may refuse the creation of a topic; Java plug-ins are not loaded.",
     accepted(CLASS, "alter.config.policy.class.name", None, None, LOW),

@@ -125,7 +125,6 @@ TOPIC_KEYS = table(
     "Largest random time subtracted from the age of a segment, so that segments do not all roll at once.",
     inherits(honoured(LONG, "segment.ms", 604_800_000, at_least(1)), "log.roll.ms", "log.roll.hours"),
     "Age in milliseconds at which a segment is closed even if it is not full.",
-    inherits(accepted(BOOLEAN, "unclean.leader.election.enable", False), "unclean.leader.election.enable"),
-    "Whether a replica that has fallen behind may lead when no other is left, which can lose records; "
-    "partitions have one replica yet.",
+    inherits(honoured(BOOLEAN, "unclean.leader.election.enable", False), "unclean.leader.election.enable"),
+    "Whether a replica that has fallen behind may lead when no other is left, which can lose records.",
 )

@@ -49,6 +49,7 @@ class TopicConfig:
     compression_zstd_level: int = 3
     min_insync_replicas: int = 1
     preallocate: bool = False
+    unclean_leader_election_enable: bool = False
 
 
 # Keys that are checked and described, but have no effect on the log layer.

@@ -105,6 +105,16 @@ def write_clean_shutdown(disk: Disk, directory: Path, broker_epoch: int = -1) ->
     replace_file(disk, directory / names.CLEAN_SHUTDOWN, content.encode())
 
 
+def clean_shutdown_epoch(disk: Disk, directory: Path) -> int:
+    """The broker epoch of the start that ended cleanly in this directory; -1 after an unclean stop."""
+    content = read_file(disk, directory / names.CLEAN_SHUTDOWN)
+    try:
+        epoch = json.loads(content or b"{}").get("brokerEpoch", -1)
+    except (ValueError, AttributeError):
+        return -1
+    return epoch if isinstance(epoch, int) else -1
+
+
 def take_clean_shutdown(disk: Disk, directory: Path) -> bool:
     """Whether the directory was shut down cleanly. The marker is removed: it is valid for one start only."""
     if read_file(disk, directory / names.CLEAN_SHUTDOWN) is None:

@@ -31,7 +31,7 @@ def _problem(image: MetadataImage, replicas: tuple[int, ...], replication_factor
             f"the replica list {list(replicas)} has {len(replicas)} brokers; "
             f"it must have {replication_factor}, like the other partitions"
         )
-    if not any(image.alive(broker) for broker in replicas):
+    if not any(image.active(broker) for broker in replicas):
         return f"none of the brokers {list(replicas)} is alive, so the partition would have no leader"
     return None
 
@@ -41,5 +41,5 @@ def partition_records(
 ) -> Iterator[PartitionRecord]:
     """New partitions: the replicas on living brokers are in sync, and the first of them leads."""
     for index, replicas in enumerate(assignments, first):
-        isr = tuple(broker for broker in replicas if image.alive(broker))
+        isr = tuple(broker for broker in replicas if image.active(broker))
         yield PartitionRecord(topic_id, index, replicas, isr, isr[0])

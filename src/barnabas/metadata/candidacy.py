@@ -69,6 +69,7 @@ class Candidacy:
         logger.info("broker %d is the controller, epoch %d", self._broker_id, leadership.epoch)
         self._controller.lead(leadership)
         try:
+            await self._controller.announce(self._broker_id)
             cancel = await self._store.watch_sessions(self._take_sessions)
             try:
                 await self._follow_sessions(leadership)

@@ -4,7 +4,7 @@ One resource gets one answer: if one of its changes is refused, none of them is 
 which keys exist, which values are valid, and what an operation does."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -18,14 +18,16 @@ from barnabas.config.broker import BROKER_KEYS
 from barnabas.config.definition import ConfigError, ConfigKey
 from barnabas.config.group import GROUP_KEYS, validate_group_overrides
 from barnabas.config.parsing import render
-from barnabas.config.topic import TOPIC_KEYS, inherited_value
+from barnabas.config.topic import TOPIC_KEYS, TopicConfig, inherited_value
 from barnabas.config.values import BrokerConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.metadata.decision import Decision, invalid_request
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.parts import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, ConfigResource
-from barnabas.metadata.records import ConfigRecord, MetadataRecord
+from barnabas.metadata.records import ConfigRecord, MetadataRecord, PartitionChangeRecord
 
+MIN_ISR = "min.insync.replicas"
+UNCLEAN_ELECTION = "unclean.leader.election.enable"
 _REFUSED_RESOURCES = {8: "broker loggers", 16: "client metrics subscriptions"}
 _TABLES: Mapping[int, Mapping[str, ConfigKey]] = {
     TOPIC_RESOURCE: TOPIC_KEYS,
@@ -48,6 +50,10 @@ class ConfigRules:
     """Checks overrides against this broker's current configuration."""
 
     current: Callable[[], BrokerConfig]
+
+    def topic_config(self, overrides: Mapping[str, str]) -> TopicConfig:
+        """The settings of a topic with these overrides."""
+        return self.current().topic_config(overrides)
 
     def check_topic(self, overrides: Mapping[str, str]) -> None:
         validate_topic_overrides(overrides, self.current())
@@ -141,8 +147,23 @@ def _decide(
             results.append(error)
             continue
         results.append(None)
-        records.extend(_records(resource, image.config(*resource), values))
+        changes = _records(resource, image.config(*resource), values)
+        records.extend(changes)
+        if any(change.key == MIN_ISR for change in changes):
+            records.extend(_cleared_elrs(image, resource))
     return Decision(tuple(records), results)
+
+
+def _cleared_elrs(image: MetadataImage, resource: ConfigResource) -> Iterator[PartitionChangeRecord]:
+    """Empty the eligible leader replicas of the topics whose min.insync.replicas changes (KIP-966).
+
+    With a smaller number, records can be committed that these replicas do not have."""
+    resource_type, name = resource
+    topics = [image.topics[name]] if resource_type == TOPIC_RESOURCE else image.topics.values()
+    for topic in topics:
+        for index, partition in enumerate(topic.partitions):
+            if partition.elr:
+                yield PartitionChangeRecord(topic.id, index, elr=())
 
 
 def _check_resource(image: MetadataImage, resource: ConfigResource) -> None:

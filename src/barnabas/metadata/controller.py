@@ -1,31 +1,41 @@
 """The controller: the only writer of metadata. It turns requests into records, one request at a time.
 
-Decide, then apply: a pure function (topics.py, configs.py, brokers.py) reads the image and returns records
-and an answer. The records are appended at the offset where that image ends. The answer is given when they are
-durable and the local image includes them. So each decision sees all earlier ones, and the next caller sees
-this one. If another controller wrote first, the decision is made again on the newer image. If the controller
-epoch is over, the request gets NOT_CONTROLLER. Errors of one item are values in the answer; errors of the
-whole request (NOT_CONTROLLER, KAFKA_STORAGE_ERROR) are raised.
+Decide, then apply: a pure function (topics.py, configs.py, brokers.py, isr_changes.py, elections.py,
+reassignment.py) reads the image and returns records and an answer. The records are appended at the offset
+where that image ends. The answer is given when they are durable and the local image includes them. So each
+decision sees all earlier ones, and the next caller sees this one. If another controller wrote first, the
+decision is made again on the newer image. If the controller epoch is over, the request gets NOT_CONTROLLER.
+Errors of one item are values in the answer; errors of the whole request (NOT_CONTROLLER,
+KAFKA_STORAGE_ERROR) are raised.
+
+Requests wait for their turn in the order in which they came. Large ones are written in portions and wait
+again for each, so that an ISR change or a heartbeat never waits for a whole CreateTopics.
 
 The controller writes only while it has the leadership, which candidacy.py gets for it."""
 
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.metadata import brokers, configs, topics
+from barnabas.metadata import brokers, configs, elections, isr_changes, reassignment, topics
 from barnabas.metadata.adoption import FoundTopics, adopt_topics
+from barnabas.metadata.brokers import Heartbeat, HeartbeatAnswer
 from barnabas.metadata.configs import ConfigChange, ConfigRules
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.follower import Follower
 from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.isr_changes import IsrProposal
+from barnabas.metadata.leader_rules import LeaderRules
+from barnabas.metadata.partition_changes import Election
 from barnabas.metadata.parts import ConfigResource, TopicImage
 from barnabas.metadata.producer_ids import ProducerIdBlock, allocate_producer_ids
+from barnabas.metadata.records import RECOVERING, ConfigRecord, MetadataRecord, PartitionChangeRecord
+from barnabas.metadata.settling import PARTITIONS_PER_CHANGE, settle
 from barnabas.metadata.store import (
     BrokerRegistration,
     ControllerFenced,
@@ -49,6 +59,20 @@ class ControllerSettings:
     replication_factor: int = 1
 
 
+@dataclass(slots=True)
+class ElectionCounts:
+    """The elections of this controller, and how many of them were unclean."""
+
+    leaders: int = 0
+    unclean: int = 0
+
+    def count(self, records: Iterable[MetadataRecord]) -> None:
+        for record in records:
+            if isinstance(record, PartitionChangeRecord) and record.leader is not None:
+                self.leaders += 1
+                self.unclean += record.leader_recovery_state == RECOVERING
+
+
 class Controller:
     def __init__(
         self,
@@ -68,6 +92,10 @@ class Controller:
             rules.check_topic,
             chooser or random.Random(),
         )
+        self._leader_rules = LeaderRules(rules.topic_config)
+        self.elections = ElectionCounts()
+        # The brokers that have a session; None until the first look at the sessions.
+        self._with_session: frozenset[int] | None = None
         self._turn = asyncio.Lock()
         self._leadership: Leadership | None = None
         self._snapshot: asyncio.Task[None] | None = None
@@ -78,6 +106,7 @@ class Controller:
 
     def lead(self, leadership: Leadership) -> None:
         self._leadership = leadership
+        self._with_session = None
 
     async def step_down(self) -> None:
         """Write nothing more, and wait for a write that has begun."""
@@ -136,7 +165,7 @@ class Controller:
         *,
         validate_only: bool = False,
     ) -> configs.Results:
-        return await self._commit(
+        return await self._commit_configs(
             lambda image: configs.alter_configs(image, alterations, self._rules), validate_only
         )
 
@@ -146,33 +175,130 @@ class Controller:
         *,
         validate_only: bool = False,
     ) -> configs.Results:
-        return await self._commit(
+        return await self._commit_configs(
             lambda image: configs.replace_configs(image, replacements, self._rules), validate_only
         )
 
     async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> ProducerIdBlock:
         return await self._commit(lambda image: allocate_producer_ids(image, broker_id, broker_epoch))
 
+    # ---- the life of brokers
+
+    async def announce(self, broker_id: int) -> None:
+        """Write who is the controller, unless the metadata says so already."""
+        leadership = self._leadership
+        epoch = -1 if leadership is None else leadership.epoch
+        await self._commit(lambda image: brokers.announce_controller(image, broker_id, epoch))
+
     async def register_broker(self, registration: BrokerRegistration) -> int:
-        return await self._commit(lambda image: brokers.register_broker(image, registration))
+        self._with_session = (self._with_session or frozenset()) | {registration.id}
+        epoch: int | None = None
+        while epoch is None:
+            epoch = await self._commit(
+                lambda image: brokers.register_broker(image, registration, self._leader_rules)
+            )
+        return epoch
+
+    async def heartbeat(self, beat: Heartbeat) -> HeartbeatAnswer:
+        """Unfence a broker or let it shut down, and change its partitions accordingly."""
+        decision = await self._decide(
+            lambda image: brokers.heartbeat(
+                image, beat, self._leader_rules, self._brokers_with_session(image)
+            )
+        )
+        if len(decision.records) > PARTITIONS_PER_CHANGE:
+            await self._settle()
+        return decision.result
 
     async def fence_broker(self, broker_id: int) -> None:
-        await self._commit(lambda image: brokers.fence_broker(image, broker_id))
-
-    async def raise_leader_epochs(self, broker_id: int) -> int:
-        return await self._commit(lambda image: brokers.raise_leader_epochs(image, broker_id))
+        self._with_session = (self._with_session or frozenset()) - {broker_id}
+        await self._commit(
+            lambda image: brokers.fence_brokers(
+                image, {broker_id}, self._leader_rules, self._brokers_with_session(image)
+            )
+        )
+        await self._settle()
 
     async def unregister_broker(self, broker_id: int) -> None:
-        await self._commit(lambda image: brokers.unregister_broker(image, broker_id))
+        is_done: bool | None = None
+        while is_done is None:
+            is_done = await self._commit(
+                lambda image: brokers.unregister_broker(image, broker_id, self._leader_rules)
+            )
 
     async def reconcile_sessions(self, living: Mapping[int, BrokerRegistration]) -> None:
         """Register the brokers that have a session, and fence those that have none."""
-        while await self._commit(lambda image: brokers.reconcile_sessions(image, living)):
+        self._with_session = frozenset(living)
+        await self._commit_all(lambda image: brokers.reconcile_sessions(image, living, self._leader_rules))
+
+    def _brokers_with_session(self, image: MetadataImage) -> Set[int]:
+        # A new controller does not know the sessions at first: no broker may lose a partition for that.
+        return image.brokers.keys() if self._with_session is None else self._with_session
+
+    async def _settle(self) -> None:
+        await self._commit_all(
+            lambda image: settle(image, self._leader_rules, self._brokers_with_session(image))
+        )
+
+    # ---- leaders and replicas
+
+    async def alter_partitions(
+        self, broker_id: int, broker_epoch: int, proposals: Sequence[IsrProposal]
+    ) -> isr_changes.Results:
+        return await self._commit(
+            lambda image: isr_changes.alter_partitions(
+                image, broker_id, broker_epoch, proposals, self._leader_rules
+            )
+        )
+
+    async def elect_leaders(
+        self, partitions: Sequence[tuple[str, int]], election: Election
+    ) -> elections.ElectionResults:
+        return await self._commit(
+            lambda image: elections.elect_leaders(image, partitions, election, self._leader_rules)
+        )
+
+    async def reassign_partitions(
+        self, moves: Mapping[tuple[str, int], reassignment.Move], *, may_change_factor: bool = True
+    ) -> reassignment.ReassignmentResults:
+        return await self._commit(
+            lambda image: reassignment.reassign_partitions(
+                image, moves, self._leader_rules, may_change_factor=may_change_factor
+            )
+        )
+
+    async def balance_leaders(self) -> None:
+        """Let preferred replicas lead again, some at a time."""
+        await self._commit_all(lambda image: elections.balance_leaders(image, self._leader_rules))
+
+    async def elect_unclean_leaders(self) -> None:
+        """Elect leaders where there is none and a replica out of sync may lead."""
+        await self._settle()
+
+    # ---- deciding and writing
+
+    async def _commit_configs(
+        self, decide: Callable[[MetadataImage], Decision[configs.Results]], validate_only: bool
+    ) -> configs.Results:
+        decision = await self._decide(decide, validate_only)
+        keys = {record.key for record in decision.records if isinstance(record, ConfigRecord)}
+        if configs.UNCLEAN_ELECTION in keys and not validate_only:
+            await self.elect_unclean_leaders()
+        return decision.result
+
+    async def _commit_all(self, decide: Callable[[MetadataImage], Decision[bool]]) -> None:
+        """Commit portions until there is nothing more to do. Other requests have their turns in between."""
+        while await self._commit(decide):
             pass
 
     async def _commit(
         self, decide: Callable[[MetadataImage], Decision[Result]], validate_only: bool = False
     ) -> Result:
+        return (await self._decide(decide, validate_only)).result
+
+    async def _decide(
+        self, decide: Callable[[MetadataImage], Decision[Result]], validate_only: bool = False
+    ) -> Decision[Result]:
         async with self._turn:
             for _ in range(CONFLICTS_MAX):
                 leadership = self._leadership
@@ -181,11 +307,12 @@ class Controller:
                 image = self._follower.image
                 decision = decide(image)
                 if validate_only or not decision.records:
-                    return decision.result
+                    return decision
                 # A record that cannot be applied must not get into the log: no broker could load it.
                 image.apply(decision.records)
                 if await self._append(decision, image.offset, leadership):
-                    return decision.result
+                    self.elections.count(decision.records)
+                    return decision
         raise KafkaError(
             ErrorCode.REQUEST_TIMED_OUT, "the metadata changed too often during the request; try again"
         )

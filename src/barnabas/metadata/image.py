@@ -67,6 +67,11 @@ class MetadataImage:
         broker = self.brokers.get(broker_id)
         return broker is not None and not broker.fenced
 
+    def active(self, broker_id: int) -> bool:
+        """Whether the broker is alive and does not shut down: it may lead, and be in an ISR."""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and broker.is_active
+
     def apply(self, records: Iterable[MetadataRecord]) -> "MetadataImage":
         """The image after these records, the next ones of the log."""
         return self.apply_and_compare(records)[0]

@@ -6,10 +6,11 @@ topic in a list. So the time to load a log grows linearly with its records."""
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from barnabas.ids import Uuid, uuid_to_string
 from barnabas.metadata.difference import Difference, compare_touched
+from barnabas.metadata.partition_changes import merged
 from barnabas.metadata.parts import (
     TOPIC_RESOURCE,
     BrokerImage,
@@ -34,8 +35,6 @@ from barnabas.metadata.records import (
 
 if TYPE_CHECKING:
     from barnabas.metadata.image import MetadataImage
-
-Value = TypeVar("Value")
 
 
 class InconsistentLog(ValueError):
@@ -134,19 +133,7 @@ class ImageBuilder:
         if not 0 <= record.partition < len(partitions):
             raise self._no_partition(record)
         old = partitions[record.partition]
-        partitions[record.partition] = PartitionImage(
-            _changed(record.replicas, old.replicas),
-            _changed(record.isr, old.isr),
-            _changed(record.leader, old.leader),
-            old.leader_epoch + (record.leader is not None),
-            old.partition_epoch + 1,
-            _changed(record.directories, old.directories),
-            _changed(record.adding_replicas, old.adding_replicas),
-            _changed(record.removing_replicas, old.removing_replicas),
-            _changed(record.elr, old.elr),
-            _changed(record.last_known_elr, old.last_known_elr),
-            _changed(record.leader_recovery_state, old.leader_recovery_state),
-        )
+        partitions[record.partition] = merged(old, record)
 
     def _no_partition(self, record: PartitionRecord | PartitionChangeRecord) -> InconsistentLog:
         name = self._topic_name(record.topic_id)
@@ -212,10 +199,6 @@ class ImageBuilder:
     def _apply_controller(self, record: ControllerRecord) -> None:
         self._changed["controller_id"] = record.id
         self._changed["controller_epoch"] = record.epoch
-
-
-def _changed(new: Value | None, old: Value) -> Value:
-    return old if new is None else new
 
 
 _APPLY: dict[type[MetadataRecord], Callable[[ImageBuilder, Any], None]] = {

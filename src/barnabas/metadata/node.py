@@ -35,7 +35,8 @@ class MetadataNode:
         rules: ConfigRules,
         settings: ControllerSettings | None = None,
     ) -> "MetadataNode":
-        """Join the cluster; returns when the image has this start of the broker, not fenced."""
+        """Join the cluster; returns when the image has this start of the broker. It is fenced until a
+        heartbeat unfences it."""
         follower = Follower(store)
         await follower.start()
         controller = Controller(store, follower, rules, settings)
@@ -87,7 +88,7 @@ async def _registered_epoch(
 ) -> int:
     def registered(image: MetadataImage) -> bool:
         broker = image.brokers.get(registration.id)
-        return broker is not None and broker.incarnation == registration.incarnation and not broker.fenced
+        return broker is not None and broker.incarnation == registration.incarnation
 
     waiting = asyncio.ensure_future(follower.until(registered))
     try:

@@ -56,6 +56,10 @@ class BrokerImage:
     in_controlled_shutdown: bool = False
     offline_directories: tuple[Uuid, ...] = ()
 
+    @property
+    def is_active(self) -> bool:
+        return not self.fenced and not self.in_controlled_shutdown
+
     def listener(self, name: str) -> Listener | None:
         return next((listener for listener in self.listeners if listener.name == name), None)
 

@@ -26,6 +26,7 @@ from barnabas.config.values import BrokerConfig
 from barnabas.errors import KafkaError
 from barnabas.ids import random_uuid
 from barnabas.log.manager import LogManager, LogSettings
+from barnabas.metadata.brokers import Heartbeat
 from barnabas.metadata.configs import ConfigRules
 from barnabas.metadata.controller import Controller, ControllerSettings
 from barnabas.metadata.difference import Difference
@@ -76,6 +77,8 @@ class Stage:
         )
         settings = ControllerSettings(num_partitions=self.config["num.partitions"])
         self.node = await MetadataNode.start(store, registration, ConfigRules(lambda: self.config), settings)
+        beat = Heartbeat(BROKER_ID, self.node.broker_epoch, self.node.image.offset)
+        await self.node.controller.heartbeat(beat)
         log_dirs = [Path(name) for name in self.config.log_dirs]
         log_settings = LogSettings(self.node.cluster_id, BROKER_ID)
         self.logs = LogManager(log_dirs, log_settings, self.disk, self.clock)

@@ -102,6 +102,7 @@ OBSERVATIONS = {
     "producer.id.expiration.ms": Observation(
         "5555", lambda broker: broker.logs.producer_id_expiration_ms, 5555
     ),
+    "unclean.leader.election.enable": topic_setting("true", "unclean_leader_election_enable", True),
 }
 # These have a test of their own below.
 SEEN_FROM_OUTSIDE = {

@@ -10,6 +10,7 @@ import pytest
 from barnabas.config.values import BrokerConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import random_uuid
+from barnabas.metadata.brokers import Heartbeat, HeartbeatAnswer
 from barnabas.metadata.configs import ConfigRules
 from barnabas.metadata.controller import Controller, ControllerSettings
 from barnabas.metadata.embedded import EmbeddedStore
@@ -36,15 +37,29 @@ class Stage:
         self.controller.lead(await self.store.campaign(1))
 
     async def brokers(self, *ids: int, rack: str | None = None) -> dict[int, int]:
-        """Register brokers; their epochs by id."""
-        return {
-            number: await self.controller.register_broker(self.registration(number, rack)) for number in ids
-        }
+        """Start brokers after a clean stop; their epochs by id."""
+        return {number: await self.broker(self.registration(number, rack)) for number in ids}
 
-    @staticmethod
-    def registration(number: int, rack: str | None = None) -> BrokerRegistration:
+    async def broker(self, registration: BrokerRegistration) -> int:
+        """Register a broker and unfence it; its epoch."""
+        epoch = await self.controller.register_broker(registration)
+        await self.beat(registration.id)
+        return epoch
+
+    async def beat(self, number: int, **wants: bool) -> HeartbeatAnswer:
+        epoch = self.image.brokers[number].epoch
+        return await self.controller.heartbeat(Heartbeat(number, epoch, self.image.offset, **wants))
+
+    def registration(self, number: int, rack: str | None = None) -> BrokerRegistration:
+        """A new start of a broker; the last one ended cleanly."""
         listeners = (Listener("PLAINTEXT", "127.0.0.1", 9092 + number),)
-        return BrokerRegistration(number, random_uuid(), listeners, rack)
+        old = self.image.brokers.get(number)
+        return BrokerRegistration(number, random_uuid(), listeners, rack, -1 if old is None else old.epoch)
+
+    def living(self, number: int) -> BrokerRegistration:
+        """The session of a broker that is registered."""
+        broker = self.image.brokers[number]
+        return BrokerRegistration(number, broker.incarnation, broker.listeners, broker.rack)
 
     async def stop(self) -> None:
         await self.controller.step_down()

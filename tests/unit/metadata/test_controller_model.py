@@ -12,6 +12,7 @@ from barnabas.config.alter import Operation
 from barnabas.config.values import BrokerConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import random_uuid
+from barnabas.metadata.brokers import Heartbeat
 from barnabas.metadata.configs import ConfigChange, ConfigRules
 from barnabas.metadata.embedded import EmbeddedStore
 from barnabas.metadata.files import RealFiles
@@ -59,8 +60,12 @@ class ControllerMachine(RuleBasedStateMachine):
             self.store = await EmbeddedStore.open(
                 directory, files=FilesWithoutSync(), snapshot_bytes_min=1500
             )
-            registration = BrokerRegistration(1, random_uuid(), (Listener("PLAINTEXT", "h", 1),))
-            return await MetadataNode.start(self.store, registration, RULES)
+            previous_epoch = self.broker_epochs[-1] if self.broker_epochs else -1
+            listeners = (Listener("PLAINTEXT", "h", 1),)
+            registration = BrokerRegistration(1, random_uuid(), listeners, previous_epoch=previous_epoch)
+            node = await MetadataNode.start(self.store, registration, RULES)
+            await node.controller.heartbeat(Heartbeat(1, node.broker_epoch, node.image.offset))
+            return node
 
         self.node = self.runner.run(begin())
         self.broker_epochs.append(self.node.broker_epoch)

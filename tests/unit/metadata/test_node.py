@@ -7,6 +7,7 @@ import pytest
 from barnabas.config.values import BrokerConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import random_uuid
+from barnabas.metadata.brokers import Heartbeat
 from barnabas.metadata.configs import ConfigRules
 from barnabas.metadata.embedded import EmbeddedStore
 from barnabas.metadata.node import MetadataNode
@@ -17,12 +18,18 @@ from barnabas.metadata.topics import NewTopic
 RULES = ConfigRules(lambda: BrokerConfig({"node.id": "1"}))
 
 
-def registration(number):
-    return BrokerRegistration(number, random_uuid(), (Listener("PLAINTEXT", "127.0.0.1", 9092),))
+def registration(number, previous_epoch=-1):
+    listeners = (Listener("PLAINTEXT", "127.0.0.1", 9092),)
+    return BrokerRegistration(number, random_uuid(), listeners, previous_epoch=previous_epoch)
 
 
-async def start(store, number=1):
-    return await asyncio.wait_for(MetadataNode.start(store, registration(number), RULES), 10)
+async def start(store, number=1, controller=None, previous_epoch=-1):
+    """A node whose broker is unfenced."""
+    starting = MetadataNode.start(store, registration(number, previous_epoch), RULES)
+    node = await asyncio.wait_for(starting, 10)
+    beat = Heartbeat(number, node.broker_epoch, node.image.offset)
+    await (controller or node.controller).heartbeat(beat)
+    return node
 
 
 def test_a_started_node_is_registered_and_leads(tmp_path):
@@ -45,7 +52,7 @@ def test_a_restart_keeps_topics_leaders_and_leader_epochs(tmp_path):
         await node.controller.create_topics([NewTopic("a", 2)])
         before, epoch = node.image, node.broker_epoch
         await node.close()
-        node = await start(await EmbeddedStore.open(tmp_path / "m"))
+        node = await start(await EmbeddedStore.open(tmp_path / "m"), previous_epoch=epoch)
         assert node.image.topics == before.topics
         assert node.image.cluster_id == before.cluster_id
         assert node.broker_epoch > epoch
@@ -59,7 +66,8 @@ def test_two_nodes_share_one_store_and_the_second_takes_over(tmp_path):
 
     async def story():
         store = await EmbeddedStore.open(tmp_path / "m")
-        first, second = await start(store, 1), await start(store, 2)
+        first = await start(store, 1)
+        second = await start(store, 2, first.controller)
         assert (first.controller.active, second.controller.active) == (True, False)
         await first.controller.create_topics([NewTopic("a", assignments={0: [1, 2]})])
         assert second.image.partition("a", 0).leader == 1
@@ -128,7 +136,7 @@ def test_a_conflict_waits_for_the_image_however_late_the_store_notifies(tmp_path
         store.append = overtaken_once
         await node.controller.create_topics([NewTopic("a")])
         # Two attempts: the second was made on an image with the change that the first conflicted with.
-        assert offsets == [1, 2]
+        assert offsets == [3, 4]
         await node.close()
 
     asyncio.run(story())
@@ -139,7 +147,7 @@ def test_a_broker_that_leaves_does_not_fence_itself(tmp_path):
         node = await start(await LateStore.open(tmp_path / "m"))
         await node.controller.create_topics([NewTopic("a")])
         await node.close()
-        node = await start(await EmbeddedStore.open(tmp_path / "m"))
+        node = await start(await EmbeddedStore.open(tmp_path / "m"), previous_epoch=node.broker_epoch)
         partition = node.image.partition("a", 0)
         assert (partition.leader, partition.leader_epoch) == (1, 0)
         await node.close()
@@ -155,8 +163,11 @@ def test_a_lost_session_fences_and_a_new_one_brings_back(tmp_path):
         store.sessions.end(node._session)
         await asyncio.wait_for(node.follower.until(lambda image: not image.alive(1)), 10)
         assert node.image.partition("a", 0).leader == NO_LEADER
-        session = await store.register_broker(registration(1))
-        await asyncio.wait_for(node.follower.until(lambda image: image.alive(1)), 10)
+        new = registration(1)
+        session = await store.register_broker(new)
+        registered = node.follower.until(lambda image: image.brokers[1].incarnation == new.incarnation)
+        image = await asyncio.wait_for(registered, 10)
+        await node.controller.heartbeat(Heartbeat(1, image.brokers[1].epoch, image.offset))
         partition = node.image.partition("a", 0)
         assert (partition.leader, partition.leader_epoch) == (1, 2)
         await session.close()

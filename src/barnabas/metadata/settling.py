@@ -1,0 +1,80 @@
+"""Settling: every partition gets the leader and ISR that the living brokers allow. Pure.
+
+When a broker is fenced, unfenced, shuts down or is removed, only its own record says so. Settling then
+changes the partitions: brokers that are not active leave ISRs and leadership, and partitions without a leader
+get one if they can. It looks only at the image, so a new controller completes what an older one began. The
+work is done in portions; a portion is one change of the metadata.
+
+Exception: a partition whose only replica is on a broker that has a session but is still starting keeps this
+leader and its epoch. No other broker can lead it."""
+
+from collections.abc import Iterator, Set
+from dataclasses import replace
+
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.leader_rules import LeaderRules, active_brokers
+from barnabas.metadata.partition_changes import Target, change_partition, without
+from barnabas.metadata.parts import PartitionImage
+from barnabas.metadata.records import MetadataRecord, PartitionChangeRecord
+
+# About the most partitions in one change of the metadata, so that no change blocks the broker for long.
+PARTITIONS_PER_CHANGE = 2000
+
+
+def settle(
+    image: MetadataImage,
+    rules: LeaderRules,
+    with_session: Set[int] = frozenset(),
+    portion: int = PARTITIONS_PER_CHANGE,
+) -> Decision[bool]:
+    """Change at most `portion` partitions. The answer says whether there may be more to change."""
+    active = active_brokers(image)
+    records: list[MetadataRecord] = []
+    for topic in image.topics.values():
+        electorate = None
+        for index, partition in enumerate(topic.partitions):
+            if partition.leader in active and active.issuperset(partition.isr):
+                continue
+            if _is_kept(partition, with_session):
+                continue
+            if electorate is None:
+                electorate = rules.electorate(image, topic.name, active.__contains__)
+            isr = tuple(broker for broker in partition.isr if broker in active)
+            target = replace(Target.unchanged(partition), isr=isr)
+            record = change_partition(topic.id, index, partition, target, electorate)
+            if record is not None:
+                records.append(record)
+                if len(records) >= portion:
+                    return Decision(tuple(records), True)
+    return Decision(tuple(records), False)
+
+
+def _is_kept(partition: PartitionImage, with_session: Set[int]) -> bool:
+    return partition.leader in with_session and partition.replicas == (partition.leader,)
+
+
+def removals(
+    image: MetadataImage, broker_id: int, rules: LeaderRules, *, is_unclean: bool
+) -> Iterator[PartitionChangeRecord]:
+    """Take a broker out of all ISRs; with `is_unclean` also out of the eligible leader replicas.
+
+    A partition that it leads as the only replica is left alone."""
+    active = active_brokers(image) - {broker_id}
+    removed = (broker_id,)
+    unclean = frozenset(removed) if is_unclean else frozenset()
+    for topic in image.topics.values():
+        electorate = None
+        for index, partition in enumerate(topic.partitions):
+            if broker_id not in partition.isr and broker_id not in partition.elr:
+                continue
+            if partition.replicas == removed and partition.leader == broker_id:
+                continue
+            if electorate is None:
+                electorate = rules.electorate(image, topic.name, active.__contains__)
+            target = replace(
+                Target.unchanged(partition), isr=without(partition.isr, removed), unclean=unclean
+            )
+            record = change_partition(topic.id, index, partition, target, electorate)
+            if record is not None:
+                yield record
