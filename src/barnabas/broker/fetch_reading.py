@@ -10,121 +10,50 @@ from functools import partial
 from typing import Any
 
 from barnabas.broker.call import Call, Encoded
-from barnabas.broker.fetch_sessions import (
-    EPOCH_FINAL,
-    EPOCH_INITIAL,
-    NO_SESSION,
-    FetchPartition,
-    FetchSession,
-)
+from barnabas.broker.fetch_answers import FetchAnswers, PartitionRead, ReadResult, topic_name
+from barnabas.broker.fetch_sessions import EPOCH_FINAL, EPOCH_INITIAL, FetchPartition, FetchSession
 from barnabas.broker.later import Later
-from barnabas.broker.leaders import endpoints_of, leader_of
+from barnabas.broker.nearest_replica import nearest_replica
 from barnabas.broker.turns import SLICE, Work, in_slices, run_in_turns
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.ids import Uuid
 from barnabas.kernels.log_end import Permit
-from barnabas.kernels.plain_frames import FETCHED_TAIL, write_fetched
 from barnabas.log.leader_epochs import EpochEntry
-from barnabas.log.reading import LogSlice
+from barnabas.replication.gate import Asker
 from barnabas.replication.partition import Partition
 from barnabas.replication.waiters import Callback, Waiter
-from barnabas.wire.messages.fetch import (
-    AbortedTransaction,
-    EpochEndOffset,
-    FetchableTopicResponse,
-    FetchRequest,
-    FetchResponse,
-    LeaderIdAndEpoch,
-    NodeEndpoint,
-    PartitionData,
-)
+from barnabas.wire.messages.fetch import AbortedTransaction, FetchRequest, FetchResponse
 
 READ_COMMITTED = 1
-FLEXIBLE_VERSION_MIN = 12
-TOPIC_ID_VERSION_MIN = 13
-ENDPOINTS_VERSION_MIN = 16
-NOT_A_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 # A fetch that waits for more partitions than this is answered by a task, in turns. With fewer the append that
 # feeds it answers it, in the same turn.
 MANY_PARTITIONS = 2000
 
 
-class PartitionRead:
-    """What was read from one partition. Without a partition in `partition` nothing could be read."""
-
-    __slots__ = (
-        "aborted",
-        "diverging",
-        "error",
-        "high_watermark",
-        "last_stable_offset",
-        "log_start_offset",
-        "partition",
-        "records",
-        "wanted",
-    )
-
-    def __init__(self, wanted: FetchPartition) -> None:
-        self.wanted = wanted
-        self.partition: Partition | None = None
-        self.error: ErrorCode = ErrorCode.NONE
-        self.high_watermark = self.last_stable_offset = self.log_start_offset = -1
-        self.records: LogSlice | None = None
-        self.aborted: list[AbortedTransaction] | None = None
-        self.diverging: EpochEntry | None = None
-
-    @property
-    def has_news(self) -> bool:
-        """Whether an incremental answer has to name this partition."""
-        return (
-            self.records is not None
-            or self.error != ErrorCode.NONE
-            or self.diverging is not None
-            or self.high_watermark != self.wanted.last_sent_high_watermark
-            or self.log_start_offset != self.wanted.last_sent_log_start
-        )
-
-
-class ReadResult:
-    """One pass over all partitions of a request."""
-
-    __slots__ = ("bytes_read", "has_error", "reads")
-
-    def __init__(self) -> None:
-        self.reads: list[PartitionRead] = []
-        self.bytes_read = 0
-        self.has_error = False
-
-
-class FetchAnswer:
-    """An answer while it is being put together, topic by topic."""
-
-    __slots__ = ("leaders", "response", "topics")
-
-    def __init__(self, response: FetchResponse) -> None:
-        self.response = response
-        self.topics: dict[str | Uuid, FetchableTopicResponse] = {}
-        self.leaders: set[int] = set()
-
-
 class Reading:
-    """A fetch while it is being answered: read now, wait, read again when something arrived."""
+    """A fetch while it is being answered: read now, wait, read again when something arrived.
+
+    A replica reads up to the end of the log and waits for that; a client reads up to the high watermark."""
 
     def __init__(
         self,
         call: Call,
+        asker: Asker,
         request: FetchRequest,
         session: FetchSession | None,
         partitions: list[FetchPartition],
     ) -> None:
         self._call = call
         self._gate = call.broker.gate
-        self._asker = call.asker
+        self._asker = asker
         self._request = request
-        self._session = session
         self._partitions = partitions
         self._is_full = request.session_epoch in (EPOCH_INITIAL, EPOCH_FINAL)
-        self._committed_only = request.isolation_level == READ_COMMITTED
+        self._committed_only = request.isolation_level == READ_COMMITTED and not asker.is_replica
+        # A request of a replica says once, in the first pass, how far the replica has come.
+        self._is_first_pass = True
+        self._answers = FetchAnswers(
+            call, session, is_full=self._is_full, committed_only=self._committed_only
+        )
         self._bytes_max = min(request.max_bytes, call.broker.config["fetch.max.bytes"])
         self._waiters: list[Waiter] = []
         self.is_short = len(partitions) <= SLICE
@@ -132,6 +61,7 @@ class Reading:
     def answer(self) -> FetchResponse | Encoded | Later:
         """Read, and answer now or wait; for few partitions."""
         result = self._read_all()
+        self._is_first_pass = False
         if self.is_enough(result):
             return self.respond(result)
         return self._wait()
@@ -140,6 +70,7 @@ class Reading:
         """The same for many partitions."""
         result = ReadResult()
         yield from in_slices(partial(self.read, result), len(self._partitions))
+        self._is_first_pass = False
         if self.is_enough(result):
             return (yield from self.respond_in_turns(result))
         return self._wait_for_many() if len(self._partitions) > MANY_PARTITIONS else self._wait()
@@ -157,15 +88,18 @@ class Reading:
         thousand partitions pays only for those that changed."""
         try:
             permit = self._permit(wanted)
+            partition: Partition = permit.partition
             self._gate.check_read(self._asker, permit, wanted.current_leader_epoch, wanted.fetch_offset)
+            if wanted.last_fetched_epoch not in (-1, permit.leader_epoch):
+                return False
+            self._record(partition, wanted)
         except KafkaError:
             return False
-        partition: Partition = permit.partition
-        wanted.seen_end = partition.high_watermark
+        wanted.seen_end = self._end(partition)
         return (
-            wanted.fetch_offset == partition.high_watermark == wanted.last_sent_high_watermark
+            wanted.fetch_offset == wanted.seen_end
+            and partition.high_watermark == wanted.last_sent_high_watermark
             and partition.log.log_start_offset == wanted.last_sent_log_start
-            and wanted.last_fetched_epoch in (-1, permit.leader_epoch)
         )
 
     def _read_guarded(self, wanted: FetchPartition, result: ReadResult) -> PartitionRead:
@@ -174,7 +108,7 @@ class Reading:
         try:
             self._read_one(wanted, read, result)
         except KafkaError as error:
-            result.has_error = True
+            result.is_urgent = True
             read.error = error.code
         return read
 
@@ -183,18 +117,20 @@ class Reading:
         partition: Partition = permit.partition
         read.partition = partition
         self._gate.check_read(self._asker, permit, wanted.current_leader_epoch, wanted.fetch_offset)
+        if wanted.last_fetched_epoch >= 0:
+            read.diverging = _divergence(partition, wanted)
+        if read.diverging is None:
+            self._record(partition, wanted)
         log = partition.log
         read.high_watermark, read.last_stable_offset = partition.high_watermark, partition.last_stable_offset
         read.log_start_offset = log.log_start_offset
-        wanted.seen_end = read.high_watermark
+        wanted.seen_end = self._end(partition)
         if self._committed_only:
             read.aborted = []
-        if wanted.last_fetched_epoch >= 0:
-            read.diverging = _divergence(partition, wanted)
-            if read.diverging is not None:
-                result.has_error = True
-                return
-        end = self._gate.read_end(permit, self._committed_only)
+        if read.diverging is not None or self._is_nearer_elsewhere(read, partition):
+            result.is_urgent = True
+            return
+        end = self._gate.read_end(self._asker, partition, self._committed_only)
         room = self._bytes_max - result.bytes_read
         if wanted.fetch_offset >= end or (room <= 0 and result.bytes_read):
             return
@@ -216,26 +152,45 @@ class Reading:
                 )
             ]
 
+    def _record(self, partition: Partition, wanted: FetchPartition) -> None:
+        """A replica that fetches from an offset has everything below it."""
+        if self._is_first_pass and self._asker.is_replica:
+            partition.record_fetch(
+                self._asker.replica_id,
+                self._asker.broker_epoch,
+                wanted.fetch_offset,
+                wanted.replica_log_start,
+            )
+
+    def _is_nearer_elsewhere(self, read: PartitionRead, partition: Partition) -> bool:
+        """Whether the client is sent to a replica in its own rack."""
+        if not self._request.rack_id or self._asker.is_replica:
+            return False
+        replica = nearest_replica(self._call, partition, self._request.rack_id, read.wanted.fetch_offset)
+        if replica is not None:
+            read.preferred_replica = replica
+        return replica is not None
+
+    def _end(self, partition: Partition) -> int:
+        """The offset that this reader waits for to move."""
+        return partition.log.log_end_offset if self._asker.is_replica else partition.high_watermark
+
     def _permit(self, wanted: FetchPartition) -> Permit:
         """The permit that the partition has from an earlier request of this session, or one from the gate."""
         permit = wanted.permit
         if permit is None or permit.partition is None:
             wanted.permit = None
-            permit = self._gate.to_read(self._asker, self._name(wanted), wanted.topic_id, wanted.index)
+            permit = self._gate.to_read(
+                self._asker, topic_name(self._call, wanted), wanted.topic_id, wanted.index
+            )
             wanted.permit = permit
         return permit
-
-    def _name(self, wanted: FetchPartition) -> str | None:
-        if self._call.version < TOPIC_ID_VERSION_MIN:
-            return wanted.topic
-        topic = self._call.broker.image.topic_by_id(wanted.topic_id)
-        return None if topic is None else topic.name
 
     # ---- waiting
 
     def is_enough(self, result: ReadResult) -> bool:
         return (
-            result.has_error
+            result.is_urgent
             or result.bytes_read >= self._request.min_bytes
             or self._request.max_wait_ms <= 0
             or not self._partitions
@@ -301,11 +256,12 @@ class Reading:
             permit = wanted.permit
             partition: Partition | None = None if permit is None else permit.partition
             beyond = max(wanted.fetch_offset, wanted.seen_end) + 1
-            if partition is None or partition.high_watermark >= beyond:
+            if partition is None or self._end(partition) >= beyond:
                 # Something has changed since the partition was read.
                 woken(True)
             else:
-                self._waiters.append(partition.committed.when(beyond, woken))
+                waiters = partition.appended if self._asker.is_replica else partition.committed
+                self._waiters.append(waiters.when(beyond, woken))
 
     def _unpark(self, count: int | None = None) -> None:
         """Give up the waits, or this many of them."""
@@ -318,99 +274,16 @@ class Reading:
 
     def respond(self, result: ReadResult) -> FetchResponse | Encoded:
         self._count(result)
-        if len(self._partitions) == 1 and self._is_plain(result):
-            return self._plain_response(result.reads[0])
-        answer = FetchAnswer(FetchResponse(session_id=self._session_id))
-        self._add_to(answer, result, 0, len(result.reads))
-        return self._completed(answer, result)
+        return self._answers.respond(result, len(self._partitions))
 
     def respond_in_turns(self, result: ReadResult) -> Work[FetchResponse | Encoded]:
         self._count(result)
-        answer = FetchAnswer(FetchResponse(session_id=self._session_id))
-        yield from in_slices(partial(self._add_to, answer, result), len(result.reads))
-        return self._completed(answer, result)
-
-    @property
-    def _session_id(self) -> int:
-        return NO_SESSION if self._session is None else self._session.id
-
-    def _add_to(self, answer: FetchAnswer, result: ReadResult, start: int, end: int) -> None:
-        for read in result.reads[start:end]:
-            if not self._is_full and not read.has_news:
-                continue
-            wanted = read.wanted
-            key = wanted.key[0]
-            topic = answer.topics.get(key)
-            if topic is None:
-                topic = FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id, partitions=[])
-                answer.topics[key] = topic
-                answer.response.responses.append(topic)
-            data = self._partition_data(read)
-            answer.leaders.add(data.current_leader.leader_id)
-            topic.partitions.append(data)
-            wanted.last_sent_high_watermark = read.high_watermark
-            wanted.last_sent_log_start = read.log_start_offset
-
-    def _completed(self, answer: FetchAnswer, result: ReadResult) -> FetchResponse:
-        if self._session is not None:
-            self._session.served(read.wanted.key for read in result.reads if read.records is not None)
-        answer.leaders.discard(-1)
-        if answer.leaders and self._call.version >= ENDPOINTS_VERSION_MIN:
-            answer.response.node_endpoints = [
-                NodeEndpoint(node_id=node, host=host, port=port, rack=rack)
-                for node, host, port, rack in endpoints_of(self._call, answer.leaders)
-            ]
-        return answer.response
-
-    def _partition_data(self, read: PartitionRead) -> PartitionData:
-        data = PartitionData(
-            partition_index=read.wanted.index,
-            error_code=read.error,
-            high_watermark=read.high_watermark,
-            last_stable_offset=read.last_stable_offset,
-            log_start_offset=read.log_start_offset,
-            aborted_transactions=read.aborted,
-            preferred_read_replica=-1,
-            records=b"" if read.records is None else read.records,
-        )
-        if read.diverging is not None:
-            data.diverging_epoch = EpochEndOffset(
-                epoch=read.diverging.epoch, end_offset=read.diverging.start_offset
-            )
-        if read.error in NOT_A_LEADER:
-            leader, epoch = leader_of(self._call, self._name(read.wanted) or "", read.wanted.index)
-            data.current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
-        return data
-
-    def _is_plain(self, result: ReadResult) -> bool:
-        """Whether the answer is the records of the one partition and nothing else."""
-        return (
-            len(result.reads) == 1
-            and result.reads[0].records is not None
-            and not result.has_error
-            and not self._committed_only
-        )
-
-    def _plain_response(self, read: PartitionRead) -> Encoded:
-        """The short way for most answers: a kernel writes the same bytes as the codec."""
-        wanted, records, version = read.wanted, read.records, self._call.version
-        assert records is not None
-        wanted.last_sent_high_watermark = read.high_watermark
-        wanted.last_sent_log_start = read.log_start_offset
-        head = write_fetched(
-            version,
-            self._call.header.correlation_id,
-            self._session_id,
-            wanted.topic.encode() if version < TOPIC_ID_VERSION_MIN else wanted.topic_id,
-            wanted.index,
-            read.high_watermark,
-            read.last_stable_offset,
-            read.log_start_offset,
-            records.size,
-        )
-        return Encoded([head, records, FETCHED_TAIL] if version >= FLEXIBLE_VERSION_MIN else [head, records])
+        return (yield from self._answers.respond_in_turns(result))
 
     def _count(self, result: ReadResult) -> None:
+        """The fetches of replicas are not counted as those of clients."""
+        if self._asker.is_replica:
+            return
         broker = self._call.broker
         for read in result.reads:
             counts = broker.unknown_requests if read.partition is None else read.partition.requests

@@ -43,8 +43,10 @@ class FetchPartition:
     last_fetched_epoch: int = -1
     last_sent_high_watermark: int = -1
     last_sent_log_start: int = -1
-    # The high watermark when the partition was last looked at.
+    # The high watermark (for a replica: the end of the log) when the partition was last looked at.
     seen_end: int = -1
+    # The log start of the replica that fetches; clients do not send one.
+    replica_log_start: int = -1
     permit: Permit | None = None
 
     @property
@@ -56,6 +58,7 @@ class FetchPartition:
         self.partition_bytes_max = newer.partition_bytes_max
         self.current_leader_epoch = newer.current_leader_epoch
         self.last_fetched_epoch = newer.last_fetched_epoch
+        self.replica_log_start = newer.replica_log_start
 
 
 class FetchSession:

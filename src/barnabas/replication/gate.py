@@ -16,6 +16,7 @@ from barnabas.ids import INTERNAL_TOPICS, ZERO_UUID, Uuid
 from barnabas.kernels.log_end import Permit
 from barnabas.records.compression import ZSTD
 from barnabas.replication.partition import Partition
+from barnabas.replication.ports import NO_BROKER_EPOCH
 from barnabas.replication.replicas import Replicas
 
 # Tools with this client id may write to internal topics, as in Kafka.
@@ -23,17 +24,26 @@ ADMIN_CLIENT_ID = "__admin_client"
 ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 PRODUCE_ZSTD_VERSION_MIN = 7
 FETCH_ZSTD_VERSION_MIN = 10
+# Clients from this version on may read from followers (KIP-392).
+FETCH_FOLLOWERS_VERSION_MIN = 11
 NO_REPLICA = -1
 
 Topic: TypeAlias = str | None
 
 
 class Asker(NamedTuple):
-    """Who asks: rights and quotas depend on this. `version` is the version of the API that is used."""
+    """Who asks: rights and quotas depend on this. `version` is the version of the API that is used. A broker
+    that fetches as a replica says so with its id and its broker epoch."""
 
     listener: str
     client_id: str | None
     version: int
+    replica_id: int = NO_REPLICA
+    broker_epoch: int = NO_BROKER_EPOCH
+
+    @property
+    def is_replica(self) -> bool:
+        return self.replica_id > NO_REPLICA
 
 
 class Gate:
@@ -57,7 +67,10 @@ class Gate:
         """A permit to read the partition. `topic` is None if no topic has the id of the request."""
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
-        partition = self._replicas.leader(topic, index)
+        if asker.is_replica or asker.version < FETCH_FOLLOWERS_VERSION_MIN:
+            partition = self._replicas.leader(topic, index)
+        else:
+            partition = self._replicas.replica(topic, index)
         if topic_id not in (ZERO_UUID, partition.topic_id):
             raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
         return partition.permit()
@@ -79,11 +92,17 @@ class Gate:
             raise KafkaError(ErrorCode.POLICY_VIOLATION)
         return partition
 
-    @staticmethod
-    def check_replica(replica_id: int) -> None:
-        """A client that poses as a replica could move the high watermark. There are no replicas yet."""
-        if replica_id > NO_REPLICA:
+    def check_replica(self, asker: Asker) -> None:
+        """A client that poses as a replica could move the high watermark. Only who knows the present epoch of
+        a registered broker counts as that broker."""
+        current = self._replicas.registered_epoch(asker.replica_id)
+        if current is None or asker.broker_epoch == NO_BROKER_EPOCH:
             raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        if current != asker.broker_epoch:
+            raise KafkaError(
+                ErrorCode.STALE_BROKER_EPOCH,
+                f"broker {asker.replica_id} has epoch {current} here, not {asker.broker_epoch}",
+            )
 
     @staticmethod
     def check_read(asker: Asker, permit: Permit, leader_epoch: int, offset: int) -> None:
@@ -97,9 +116,10 @@ class Gate:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
 
     @staticmethod
-    def read_end(permit: Permit, committed_only: bool) -> int:
-        """The offset before which clients may read."""
-        partition: Partition = permit.partition
+    def read_end(asker: Asker, partition: Partition, committed_only: bool) -> int:
+        """The offset before which the asker may read."""
+        if asker.is_replica:
+            return partition.log.log_end_offset
         return partition.last_stable_offset if committed_only else partition.high_watermark
 
     @staticmethod

@@ -63,10 +63,15 @@ class Replicas:
     def leader(self, topic: str, index: int) -> Partition:
         """The partition, if this broker leads it and can serve it."""
         partition = self._partitions.get((topic, index))
+        if partition is not None and not partition.is_leader:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return self.replica(topic, index)
+
+    def replica(self, topic: str, index: int) -> Partition:
+        """The partition, if this broker has a replica of it, as leader or follower, and can serve it."""
+        partition = self._partitions.get((topic, index))
         if partition is None:
             raise self._why_absent(topic, index)
-        if not partition.is_leader:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if partition.log.offline:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         return partition
@@ -203,6 +208,11 @@ class Replicas:
         partition.follow(image)
         if old != (partition.leader, partition.leader_epoch):
             self._followers.follow(partition)
+
+    def registered_epoch(self, broker_id: int) -> int | None:
+        """The epoch of a broker that is registered, fenced or not."""
+        broker = self._image.brokers.get(broker_id) if self._image is not None else None
+        return None if broker is None else broker.epoch
 
     def _living_epoch(self, broker_id: int) -> int | None:
         broker = self._image.brokers.get(broker_id) if self._image is not None else None

@@ -8,6 +8,7 @@ from tests.unit.replication.conftest import ME, OTHER, Held
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import OFFSETS_TOPIC, ZERO_UUID
+from barnabas.metadata.records import BrokerRecord
 from barnabas.records.compression import GZIP, ZSTD
 from barnabas.replication.gate import ACKS_ALL, ACKS_LEADER, ACKS_NONE, Asker
 
@@ -113,9 +114,9 @@ def test_zstd_needs_new_versions(held: Held) -> None:
 def test_clients_read_what_is_committed(held: Held) -> None:
     held.create("topic", isr=(ME, OTHER))
     held.append(held.partition(), 2)
-    assert held.gate.read_end(held.partition().permit(), committed_only=False) == 0
+    assert held.gate.read_end(ASKER, held.partition(), committed_only=False) == 0
     held.partition().log.update_high_watermark(2)
-    assert held.gate.read_end(held.partition().permit(), committed_only=True) == 2
+    assert held.gate.read_end(ASKER, held.partition(), committed_only=True) == 2
 
 
 def test_offsets_are_described_by_the_leader_under_the_client_s_epoch(held: Held) -> None:
@@ -143,6 +144,30 @@ def test_records_that_may_not_be_deleted(held: Held, topic: str, policy: str, co
     assert code_of(lambda: held.gate.to_delete_records(ASKER, topic, 0)) == code
 
 
-def test_nobody_may_pose_as_a_replica(held: Held) -> None:
-    held.gate.check_replica(-1)
-    assert code_of(lambda: held.gate.check_replica(2)) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+def test_only_a_registered_broker_with_its_present_epoch_counts_as_a_replica(held: Held) -> None:
+    held.apply(BrokerRecord(OTHER, 7, b"i" * 16, (), fenced=True))
+    replica = ASKER._replace(replica_id=OTHER, broker_epoch=7)
+    held.gate.check_replica(replica)
+    for poser, code in (
+        (replica._replace(replica_id=5), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        (replica._replace(broker_epoch=-1), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        (replica._replace(broker_epoch=6), ErrorCode.STALE_BROKER_EPOCH),
+    ):
+        assert code_of(lambda poser=poser: held.gate.check_replica(poser)) == code  # type: ignore[misc]
+
+
+def test_replicas_read_up_to_the_end_of_the_log(held: Held) -> None:
+    held.create("topic", isr=(ME, OTHER))
+    held.append(held.partition(), 2)
+    replica = ASKER._replace(replica_id=OTHER, broker_epoch=7)
+    assert held.gate.read_end(replica, held.partition(), committed_only=False) == 2
+
+
+def test_clients_that_know_racks_may_read_from_a_follower_and_replicas_may_not(held: Held) -> None:
+    held.create("topic", isr=(ME, OTHER), leader=OTHER)
+    nearby = ASKER._replace(version=11)
+    assert held.gate.to_read(nearby, "topic", ZERO_UUID, 0).partition is held.partition()
+    for asker in (ASKER._replace(version=10), nearby._replace(replica_id=OTHER, broker_epoch=7)):
+        refused = code_of(lambda asker=asker: held.gate.to_read(asker, "topic", ZERO_UUID, 0))  # type: ignore[misc]
+        assert refused == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert code_of(lambda: held.gate.to_write(nearby, "topic", 0, ACKS_ALL)) == refused

@@ -3,9 +3,11 @@
 Behaviour: the batch that holds the requested offset is returned whole, the first batch even when it is
 over the limits; without data the request waits for min_bytes or max_wait_ms; read_committed ends at
 the last stable offset and lists aborted transactions; records are empty, never null.
-Versions:  v7 sessions · v9 leader epochs · v10 zstd · v12 diverging epoch · v13 topic ids ·
-v16 endpoints of new leaders.
-Not done:  fetches of replicas (replica_id >= 0), which come with replication; racks.
+A replica (replica_id >= 0) reads up to the end of the log. The offset it fetches from tells the leader how
+far it has come.
+Versions:  v5 log start of a replica · v7 sessions · v9 leader epochs · v10 zstd · v11 racks: a client may be
+sent to a nearer replica, and followers serve clients · v12 diverging epoch · v13 topic ids · v15 broker epoch
+of a replica, without which it is refused · v16 endpoints of new leaders.
 
 Reading, waiting and answering are in broker/fetch_reading.py. A request over very many partitions is answered
 in turns (broker/turns.py)."""
@@ -17,7 +19,8 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from barnabas.broker.call import Call, Encoded
-from barnabas.broker.fetch_reading import TOPIC_ID_VERSION_MIN, Reading
+from barnabas.broker.fetch_answers import TOPIC_ID_VERSION_MIN
+from barnabas.broker.fetch_reading import Reading
 from barnabas.broker.fetch_sessions import (
     EPOCH_FINAL,
     EPOCH_INITIAL,
@@ -30,6 +33,8 @@ from barnabas.broker.later import Later
 from barnabas.broker.turns import SLICE, Work, in_slices, in_turns
 from barnabas.errors import KafkaError
 from barnabas.ids import ZERO_UUID, Uuid
+from barnabas.replication.gate import NO_REPLICA, Asker
+from barnabas.replication.ports import NO_BROKER_EPOCH
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse, FetchTopic
 
 REPLICA_STATE_VERSION_MIN = 15
@@ -74,14 +79,13 @@ def _add_requested(requested: Requested, topic: FetchTopic, start: int, end: int
             part.partition_max_bytes,
             part.current_leader_epoch,
             part.last_fetched_epoch,
+            replica_log_start=part.log_start_offset,
         )
 
 
 def _open(call: Call, request: FetchRequest, requested: Requested) -> Reading:
     """Find the session the request belongs to, if any, and with it the partitions to read."""
-    call.broker.gate.check_replica(
-        request.replica_state.replica_id if call.version >= REPLICA_STATE_VERSION_MIN else request.replica_id
-    )
+    asker = _asker(call, request)
     sessions = call.broker.fetch_sessions
     uses_topic_ids = call.version >= TOPIC_ID_VERSION_MIN
     session: FetchSession | None = None
@@ -89,11 +93,9 @@ def _open(call: Call, request: FetchRequest, requested: Requested) -> Reading:
         if request.session_id != NO_SESSION:
             sessions.end(request.session_id)
         if request.session_epoch == EPOCH_INITIAL:
-            session = sessions.start(call.asker, requested, uses_topic_ids=uses_topic_ids)
-        return Reading(call, request, session, list(requested.values()))
-    session = sessions.resume(
-        request.session_id, request.session_epoch, call.asker, uses_topic_ids=uses_topic_ids
-    )
+            session = sessions.start(asker, requested, uses_topic_ids=uses_topic_ids)
+        return Reading(call, asker, request, session, list(requested.values()))
+    session = sessions.resume(request.session_id, request.session_epoch, asker, uses_topic_ids=uses_topic_ids)
     forgotten: list[PartitionKey] = [
         (gone.topic if gone.topic_id == ZERO_UUID else gone.topic_id, index)
         for gone in request.forgotten_topics_data
@@ -102,5 +104,17 @@ def _open(call: Call, request: FetchRequest, requested: Requested) -> Reading:
     sessions.update(session, requested, forgotten)
     if not session.partitions:
         sessions.end(session.id)
-        return Reading(call, request, None, [])
-    return Reading(call, request, session, list(session.partitions.values()))
+        return Reading(call, asker, request, None, [])
+    return Reading(call, asker, request, session, list(session.partitions.values()))
+
+
+def _asker(call: Call, request: FetchRequest) -> Asker:
+    """The client, or the replica that the request says it comes from."""
+    has_state = call.version >= REPLICA_STATE_VERSION_MIN
+    replica_id = request.replica_state.replica_id if has_state else request.replica_id
+    if replica_id <= NO_REPLICA:
+        return call.asker
+    epoch = request.replica_state.replica_epoch if has_state else NO_BROKER_EPOCH
+    asker = call.asker._replace(replica_id=replica_id, broker_epoch=epoch)
+    call.broker.gate.check_replica(asker)
+    return asker

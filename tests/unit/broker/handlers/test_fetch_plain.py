@@ -6,7 +6,7 @@ import pytest
 from tests.unit.broker.conftest import Stage
 
 from barnabas.broker.call import Call, Encoded
-from barnabas.broker.fetch_reading import Reading
+from barnabas.broker.fetch_answers import FetchAnswers
 from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.handlers import fetch as handler
 from barnabas.wire.codec import (
@@ -78,7 +78,7 @@ def test_both_ways_give_the_same_answer(
         assert counts.fetches == 1
         bytes_out = counts.bytes_out
         with monkeypatch.context() as patched:
-            patched.setattr(Reading, "_is_plain", lambda *_: False)
+            patched.setattr(FetchAnswers, "_is_plain", lambda *_: False)
             went_short_too, ordinary = ask(filled, request_of(filled, offset, bytes_max), version)
         assert (went_short, went_short_too) == (True, False)
         assert comparable(short) == comparable(ordinary)

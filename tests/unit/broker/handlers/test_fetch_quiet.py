@@ -35,7 +35,12 @@ class Session:
 
     def _ends(self) -> list[FetchPartition]:
         return [
-            FetchPartition(partition=index, fetch_offset=0 if index else RECORDS, partition_max_bytes=1000)
+            FetchPartition(
+                partition=index,
+                current_leader_epoch=0,
+                fetch_offset=0 if index else RECORDS,
+                partition_max_bytes=1000,
+            )
             for index in range(COUNT)
         ]
 
@@ -84,7 +89,7 @@ def _shortened(stage: Stage) -> None:
 
 def _led_elsewhere(stage: Stage) -> None:
     placed = stage.image.topics["topic"].partitions[0]
-    stage.replicas.leader("topic", 0).follow(dataclasses.replace(placed, leader=99))
+    stage.replicas.leader("topic", 0).follow(dataclasses.replace(placed, leader=99, leader_epoch=1))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +97,7 @@ def _led_elsewhere(stage: Stage) -> None:
     [
         (_offline, ErrorCode.KAFKA_STORAGE_ERROR),
         (_shortened, ErrorCode.NONE),
-        (_led_elsewhere, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (_led_elsewhere, ErrorCode.FENCED_LEADER_EPOCH),
     ],
 )
 @pytest.mark.parametrize("version", [12, 13])

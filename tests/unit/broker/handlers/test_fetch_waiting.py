@@ -44,7 +44,10 @@ def ask(stage: Stage, wait_ms: int, *meanwhile: Callable[[], object], abandon: b
 
 
 async def _ask(stage: Stage, wait_ms: int, meanwhile: Any, abandon: bool) -> Any:
-    parts = [FetchPartition(partition=index, partition_max_bytes=1000) for index in range(COUNT)]
+    parts = [
+        FetchPartition(partition=index, current_leader_epoch=0, partition_max_bytes=1000)
+        for index in range(COUNT)
+    ]
     topic = FetchTopic(topic="topic", partitions=parts)
     request = FetchRequest(max_wait_ms=wait_ms, min_bytes=100, max_bytes=1 << 20, topics=[topic])
     connection = Connection()
@@ -111,8 +114,9 @@ def test_the_time_ends_the_wait(filled: Stage) -> None:
 def test_another_leader_ends_the_wait(filled: Stage) -> None:
     partition = filled.replicas.leader("topic", 7)
     placed = filled.image.topics["topic"].partitions[7]
-    response = ask(filled, 60_000, lambda: partition.follow(dataclasses.replace(placed, leader=2)))
-    assert read(response) == {7: ErrorCode.NOT_LEADER_OR_FOLLOWER}
+    elsewhere = dataclasses.replace(placed, leader=2, leader_epoch=1)
+    response = ask(filled, 60_000, lambda: partition.follow(elsewhere))
+    assert read(response) == {7: ErrorCode.FENCED_LEADER_EPOCH}
 
 
 def test_a_client_that_goes_away_leaves_nothing_behind(filled: Stage) -> None:
