@@ -32,6 +32,7 @@ from barnabas.broker.handlers.describe_transactions import describe_transactions
 from barnabas.broker.handlers.describe_user_scram_credentials import describe_user_scram_credentials
 from barnabas.broker.handlers.elect_leaders import elect_leaders
 from barnabas.broker.handlers.end_txn import end_txn
+from barnabas.broker.handlers.envelope import envelope
 from barnabas.broker.handlers.expire_delegation_token import expire_delegation_token
 from barnabas.broker.handlers.fetch import fetch
 from barnabas.broker.handlers.find_coordinator import find_coordinator
@@ -111,6 +112,7 @@ _ROWS = (
     Api(50, "DescribeUserScramCredentials", (0, 0), describe_user_scram_credentials),
     Api(51, "AlterUserScramCredentials", (0, 0), alter_user_scram_credentials),
     Api(57, "UpdateFeatures", (0, 2), update_features),
+    Api(58, "Envelope", (0, 0), envelope, between_brokers=True),
     Api(60, "DescribeCluster", (0, 2), describe_cluster),
     Api(61, "DescribeProducers", (0, 0), describe_producers),
     Api(64, "UnregisterBroker", (0, 0), unregister_broker),

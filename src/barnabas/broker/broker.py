@@ -99,6 +99,11 @@ class Broker:
         return self.metadata.controller
 
     @property
+    def is_clustered(self) -> bool:
+        """Whether there may be other brokers."""
+        return self.config["zookeeper.connect"] is not None
+
+    @property
     def controller_id(self) -> int:
         return self.id if self.controller.active else -1
 
