@@ -18,6 +18,7 @@ from barnabas.broker.controller_channel import ControllerChannel
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.dynamic_settings import TAKERS
 from barnabas.broker.fetch_sessions import FetchSessions
+from barnabas.broker.following import follower_manager
 from barnabas.broker.group_coordinator import GroupCoordinator
 from barnabas.broker.housekeeping import Housekeeping
 from barnabas.broker.metadata_followers import MetadataFollowers
@@ -46,6 +47,7 @@ from barnabas.metadata.node import MetadataNode
 from barnabas.metadata.parts import BROKER_RESOURCE, CLUSTER_DEFAULT
 from barnabas.metadata.records import Listener as RegisteredListener
 from barnabas.metadata.store import BrokerRegistration
+from barnabas.replication.following.manager import FollowerManager
 from barnabas.replication.gate import Gate
 from barnabas.replication.partition import RequestCounts
 from barnabas.replication.replicas import Replicas
@@ -69,6 +71,7 @@ class Broker:
     transactions: TransactionCoordinator
     producer_ids: ProducerIds
     followers: MetadataFollowers
+    following: FollowerManager
 
     def __init__(self, config: BrokerConfig, clock: Clock | None = None, disk: Disk | None = None) -> None:
         self.config = config
@@ -134,6 +137,7 @@ class Broker:
         if self._housekeeping is not None:
             await self._housekeeping.stop()
         if hasattr(self, "replicas"):
+            await self.following.stop()
             self.replicas.finish()
         if hasattr(self, "logs"):
             self.logs.shutdown(self.metadata.broker_epoch)
@@ -200,7 +204,8 @@ class Broker:
         # No await from here to `listen`: a change of the metadata in between would be missed.
         image = self.image
         set_strays_aside(self.logs, image)
-        self.replicas = Replicas(self.id, self.logs, self.topic_config)
+        self.following = follower_manager(self)
+        self.replicas = Replicas(self.id, self.logs, self.topic_config, followers=self.following)
         self.gate = Gate(self.replicas)
         self.replicas.follow(image, image.difference(MetadataImage()))
         self.replicas.finish()

@@ -94,8 +94,14 @@ def test_a_read_must_fit_the_partition(held: Held, epoch: int, offset: int, code
     held.create("topic")
     held.append(held.partition(), 2)
     permit = held.partition().permit()
-    held.gate.check_read(ASKER, permit, 3, 2)
-    assert code_of(lambda: held.gate.check_read(ASKER, permit, epoch, offset)) == code
+    held.gate.check_read(ASKER, permit, 3)
+    held.gate.check_offset(permit, 2)
+
+    def read() -> None:
+        held.gate.check_read(ASKER, permit, epoch)
+        held.gate.check_offset(permit, offset)
+
+    assert code_of(read) == code
 
 
 def test_zstd_needs_new_versions(held: Held) -> None:
@@ -103,9 +109,9 @@ def test_zstd_needs_new_versions(held: Held) -> None:
     partition = held.partition()
     partition.update_config(dataclasses.replace(partition.log.config, compression_type="zstd"))
     old, new = ASKER, ASKER._replace(version=10)
-    held.gate.check_read(new, partition.permit(), -1, 0)
+    held.gate.check_read(new, partition.permit(), -1)
     unsupported = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-    assert code_of(lambda: held.gate.check_read(old, partition.permit(), -1, 0)) == unsupported
+    assert code_of(lambda: held.gate.check_read(old, partition.permit(), -1)) == unsupported
     held.gate.check_codec(ASKER._replace(version=7), ZSTD)
     held.gate.check_codec(ASKER._replace(version=3), GZIP)
     assert code_of(lambda: held.gate.check_codec(ASKER._replace(version=6), ZSTD)) == unsupported

@@ -8,7 +8,7 @@ import asyncio
 import logging
 
 from barnabas.clock import Clock
-from barnabas.errors import ErrorCode, KafkaError
+from barnabas.errors import ErrorCode, KafkaError, error_of
 from barnabas.replication.following.followed import NEVER, Followed, Outcome, PartitionKey
 from barnabas.replication.following.ports import FollowingSettings, LeaderTransport, Throttle
 from barnabas.replication.following.session import FollowerSession
@@ -187,7 +187,7 @@ class Fetcher:
     async def take(self, response: FetchResponse) -> None:
         """Write what the leader sent, partition by partition; others are served in between."""
         if response.error_code != ErrorCode.NONE:
-            self._refused(error_of(response.error_code).code)
+            self._refused(error_of(response.error_code))
             return
         self._session.take(response.session_id)
         out_of_range: list[Followed] = []

@@ -7,7 +7,7 @@ import logging
 from enum import Enum, auto
 from typing import TypeAlias
 
-from barnabas.errors import ErrorCode, KafkaError
+from barnabas.errors import ErrorCode, KafkaError, error_of
 from barnabas.ids import Uuid
 from barnabas.log.errors import UnexpectedOffsetError
 from barnabas.replication.following.ports import LogBounds
@@ -91,7 +91,7 @@ class Followed:
             self.retry_at = NEVER
             return Outcome.SET_ASIDE
         if code != ErrorCode.NONE:
-            return self.set_aside(f"the leader answered {ErrorCode(code).name}", now)
+            return self.set_aside(f"the leader answered {error_of(code).name}", now)
         if answer.diverging_epoch.epoch >= 0:
             return self._truncate(answer.diverging_epoch, now)
         return self._append(answer, now)

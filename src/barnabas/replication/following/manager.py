@@ -31,7 +31,7 @@ class FollowerManager:
         throttle: Throttle | None = None,
     ) -> None:
         self._transport = transport
-        self._settings = settings
+        self.settings = settings
         self._clock = clock
         self._throttle = throttle or NoThrottle()
         # By leader and number.
@@ -47,7 +47,7 @@ class FollowerManager:
         if self._is_stopped:
             return
         self._drop(partition.topic_partition)
-        followed = Followed(partition, self._settings.backoff_seconds_max)
+        followed = Followed(partition, self.settings.backoff_seconds_max)
         self._followed[partition.topic_partition] = followed
         self._fetcher_of(followed).add(followed)
 
@@ -67,13 +67,13 @@ class FollowerManager:
 
     def _place_of(self, followed: Followed) -> tuple[int, int]:
         topic, index = followed.partition.topic_partition
-        return followed.leader_id, (zlib.crc32(topic.encode()) + index) % self._settings.fetchers_per_leader
+        return followed.leader_id, (zlib.crc32(topic.encode()) + index) % self.settings.fetchers_per_leader
 
     def _fetcher_of(self, followed: Followed) -> Fetcher:
         place = self._place_of(followed)
         fetcher = self._fetchers.get(place)
         if fetcher is None:
-            fetcher = Fetcher(*place, self._transport, self._settings, self._clock, self._throttle)
+            fetcher = Fetcher(*place, self._transport, self.settings, self._clock, self._throttle)
             self._fetchers[place] = fetcher
             task = asyncio.get_running_loop().create_task(self._run(place, fetcher), name=repr(fetcher))
             self._tasks[fetcher] = task
@@ -87,7 +87,7 @@ class FollowerManager:
                     await fetcher.run()
                 except Exception:
                     logger.exception("%r failed; it goes on after a pause", fetcher)
-                    await asyncio.sleep(self._settings.backoff_seconds_max)
+                    await asyncio.sleep(self.settings.backoff_seconds_max)
         finally:
             del self._tasks[fetcher]
             if self._fetchers.get(place) is fetcher:
@@ -97,13 +97,13 @@ class FollowerManager:
 
     def reconfigure(self, settings: FollowingSettings) -> None:
         """Take changed settings: all partitions move to new fetchers, and the old ones end."""
-        if settings == self._settings:
+        if settings == self.settings:
             return
         partitions = [followed.partition for followed in self._followed.values()]
         for partition in partitions:
             self._drop(partition.topic_partition)
         self._fetchers.clear()
-        self._settings = settings
+        self.settings = settings
         for partition in partitions:
             self.follow(partition)
 
