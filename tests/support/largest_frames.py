@@ -128,7 +128,7 @@ class _Builder:
                 return known
             return self._unknown() if field.name in self._known.values else None
         if field.type == "uuid":
-            return known if self._shape.is_known else self._unknown().encode()[:16]
+            return (known or bytes(16)) if self._shape.is_known else self._unknown().encode()[:16]
         if field.type == "bytes":
             return b"" if self._shape.path else bytes(BYTES_FIELD_BYTES)
         if field.name in _PARTITION_FIELDS:
