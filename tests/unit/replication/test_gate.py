@@ -125,7 +125,7 @@ def test_clients_read_what_is_committed(held: Held) -> None:
     assert held.gate.read_end(ASKER, held.partition(), committed_only=True) == 2
 
 
-def test_offsets_are_described_by_the_leader_under_the_client_s_epoch(held: Held) -> None:
+def test_the_leader_describes_offsets_in_the_epoch_of_the_client(held: Held) -> None:
     held.create("topic")
     for epoch in (-1, 3):
         assert held.gate.to_describe(ASKER, "topic", 0, epoch) is held.partition()
@@ -154,12 +154,12 @@ def test_only_a_registered_broker_with_its_present_epoch_counts_as_a_replica(hel
     held.apply(BrokerRecord(OTHER, 7, b"i" * 16, (), fenced=True))
     replica = ASKER._replace(replica_id=OTHER, broker_epoch=7)
     held.gate.check_replica(replica)
-    for poser, code in (
+    for impostor, code in (
         (replica._replace(replica_id=5), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
         (replica._replace(broker_epoch=-1), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
         (replica._replace(broker_epoch=6), ErrorCode.STALE_BROKER_EPOCH),
     ):
-        assert code_of(lambda poser=poser: held.gate.check_replica(poser)) == code  # type: ignore[misc]
+        assert code_of(lambda impostor=impostor: held.gate.check_replica(impostor)) == code  # type: ignore[misc]
 
 
 def test_replicas_read_up_to_the_end_of_the_log(held: Held) -> None:
