@@ -21,6 +21,7 @@ from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.following import follower_manager
 from barnabas.broker.group_coordinator import GroupCoordinator
 from barnabas.broker.housekeeping import Housekeeping
+from barnabas.broker.isr_changes import AlterPartitions, isr_changes
 from barnabas.broker.metadata_followers import MetadataFollowers
 from barnabas.broker.metrics.server import MetricsServer
 from barnabas.broker.peers import Peers, peer_settings
@@ -50,6 +51,7 @@ from barnabas.metadata.store import BrokerRegistration
 from barnabas.replication.following.manager import FollowerManager
 from barnabas.replication.gate import Gate
 from barnabas.replication.partition import RequestCounts
+from barnabas.replication.ports import Surroundings
 from barnabas.replication.replicas import Replicas
 
 logger = logging.getLogger(__name__)
@@ -72,6 +74,7 @@ class Broker:
     producer_ids: ProducerIds
     followers: MetadataFollowers
     following: FollowerManager
+    isr_changes: AlterPartitions
 
     def __init__(self, config: BrokerConfig, clock: Clock | None = None, disk: Disk | None = None) -> None:
         self.config = config
@@ -138,6 +141,7 @@ class Broker:
             await self._housekeeping.stop()
         if hasattr(self, "replicas"):
             await self.following.stop()
+            await self.isr_changes.close()
             self.replicas.finish()
         if hasattr(self, "logs"):
             self.logs.shutdown(self.metadata.broker_epoch)
@@ -205,7 +209,11 @@ class Broker:
         image = self.image
         set_strays_aside(self.logs, image)
         self.following = follower_manager(self)
-        self.replicas = Replicas(self.id, self.logs, self.topic_config, followers=self.following)
+        self.isr_changes = isr_changes(self)
+        surroundings = Surroundings(
+            self.id, self.clock, self.config["replica.lag.time.max.ms"] / 1000, self.isr_changes
+        )
+        self.replicas = Replicas(self.id, self.logs, self.topic_config, surroundings, self.following)
         self.gate = Gate(self.replicas)
         self.replicas.follow(image, image.difference(MetadataImage()))
         self.replicas.finish()

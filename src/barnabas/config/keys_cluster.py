@@ -89,7 +89,7 @@ KEYS_CLUSTER = table(
     "Size of the metadata log and snapshots that KRaft keeps; no effect.",
     accepted(LONG, "metadata.max.retention.ms", 604_800_000, None, HIGH),
     "Age of the metadata log and snapshots that KRaft keeps; no effect.",
-    accepted(LONG, "replica.lag.time.max.ms", 30_000, None, HIGH),
+    honoured(LONG, "replica.lag.time.max.ms", 30_000, None, HIGH),
     "Time without catching up after which a follower leaves the in-sync set.",
     honoured(INT, "replica.fetch.wait.max.ms", 500, None, HIGH),
     "Longest wait of a follower's fetch for new records.",
@@ -107,8 +107,10 @@ KEYS_CLUSTER = table(
     "Receive buffer of a follower's socket.",
     accepted(LONG, "replica.high.watermark.checkpoint.interval.ms", 5000, None, HIGH),
     "How often the high watermarks are written to disk.",
-    accepted(STRING, "replica.selector.class", None),
-    "Java class that chooses the replica a consumer reads from; Java plug-ins are not loaded.",
+    honoured(STRING, "replica.selector.class", None),
+    "Who chooses the replica that a consumer reads from: "
+    "org.apache.kafka.common.replica.RackAwareReplicaSelector chooses one in the consumer's "
+    "rack. Other classes have no effect: the consumer reads from the leader.",
     honoured(INT, "num.replica.fetchers", 1, at_least(1), HIGH, CLUSTER_WIDE),
     "Connections a follower opens to each leader.",
     accepted(INT, "num.replica.alter.log.dirs.threads", None, None, HIGH),
