@@ -42,9 +42,10 @@ from barnabas.metadata.brokers import Heartbeat
 from barnabas.metadata.configs import ConfigRules
 from barnabas.metadata.controller import Controller, ControllerSettings
 from barnabas.metadata.difference import Difference
-from barnabas.metadata.embedded import DIRECTORY_NAME, EmbeddedStore
+from barnabas.metadata.embedded import DIRECTORY_NAME
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.node import MetadataNode
+from barnabas.metadata.opening import open_store, zookeeper_settings
 from barnabas.metadata.parts import BROKER_RESOURCE, CLUSTER_DEFAULT
 from barnabas.metadata.records import Listener as RegisteredListener
 from barnabas.metadata.store import BrokerRegistration
@@ -171,15 +172,21 @@ class Broker:
         first = Path(self.config.log_dirs[0])
         # If the directory belongs to a cluster already, such as one of Kafka's, a new store takes its id.
         meta = read_meta_properties(self._disk, first)
-        store = await EmbeddedStore.open(
-            first / DIRECTORY_NAME, cluster_id=None if meta is None else meta.cluster_id
+        incarnation = random_uuid()
+        opened = await open_store(
+            first / DIRECTORY_NAME,
+            zookeeper_settings(self.config),
+            incarnation=incarnation,
+            cluster_id=None if meta is None else meta.cluster_id,
         )
+        store = opened.store
         registration = BrokerRegistration(
             self.id,
-            random_uuid(),
+            incarnation,
             tuple(RegisteredListener(*listener) for listener in self.endpoints),
             self.config["broker.rack"],
             self._previous_epoch(),
+            opened.previous_incarnation,
         )
         settings = ControllerSettings(
             self.config["num.partitions"], self.config["default.replication.factor"]

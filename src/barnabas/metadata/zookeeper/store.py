@@ -7,7 +7,7 @@ where ZooKeeper should be and since when it is away. Only `campaign` waits for a
 that raised StoreUnavailable may still happen."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from barnabas.ids import random_uuid, uuid_to_string
 from barnabas.metadata.image import MetadataImage
@@ -39,6 +39,7 @@ class ZooKeeperStore:
     def __init__(self, connection: Connection, paths: Paths, cluster: ClusterNode) -> None:
         self.cluster_id = cluster.cluster_id
         self.connection = connection
+        self._closing: list[Callable[[], None]] = []
         self._within_seconds = connection.settings.session_timeout_seconds
         self._tasks = Tasks()
         self._turn = asyncio.Lock()
@@ -68,6 +69,10 @@ class ZooKeeperStore:
         except BaseException:
             await connection.close()
             raise
+
+    def when_closed(self, callback: Callable[[], None]) -> None:
+        """Call this once, at the end of `close`."""
+        self._closing.append(callback)
 
     async def append(self, records: Sequence[MetadataRecord], expected_offset: int, epoch: int) -> int:
         return await self._tasks.run_to_completion(self._append(tuple(records), expected_offset, epoch))
@@ -132,6 +137,8 @@ class ZooKeeperStore:
         await self._feed.close()
         await self._tasks.close()
         await self.connection.close()
+        while self._closing:
+            self._closing.pop()()
 
 
 async def _cluster(connection: Connection, paths: Paths, expected_id: str | None) -> ClusterNode:
