@@ -63,6 +63,13 @@ class Coordinator(Generic[M]):
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return partition_for(key, len(topic.partitions))
 
+    def leader_of(self, key: str) -> int:
+        """The broker that coordinates the key, by the newest metadata; COORDINATOR_NOT_AVAILABLE if none."""
+        partition = self._broker.image.partition(self.topic, self.partition_of(key))
+        if partition is None or not partition.has_leader:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return partition.leader
+
     def shard_of(self, key: str) -> Shard[M]:
         return self.shard(self.partition_of(key))
 
