@@ -1,4 +1,4 @@
-"""The examples of the README run unchanged."""
+"""The examples of the README run as they stand there."""
 
 import re
 from pathlib import Path

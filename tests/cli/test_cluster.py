@@ -14,7 +14,7 @@ def server(bootstrap: str) -> tuple[str, str]:
     return "--bootstrap-server", bootstrap
 
 
-def test_cluster_id(run: Run, bootstrap: str) -> None:
+def test_the_cluster_s_id(run: Run, bootstrap: str) -> None:
     with barnabas.Admin(bootstrap_servers=bootstrap) as admin:
         expected = admin.describe_cluster().cluster_id
     assert run("cluster", "cluster-id", "-b", bootstrap) == Ran(0, f"Cluster ID: {expected}\n", "")
@@ -98,20 +98,9 @@ def test_versions_of_requests_as_json(run: Run, server: tuple[str, str]) -> None
             "--remove --deny-principal User:eve --deny-host h --cluster --resource-pattern-type PREFIXED",
         ),
         ("acls", "--list --principal User:alice --group g --delegation-token d --user-principal User:b"),
-        ("leader-election", "--election-type preferred --all-topic-partitions"),
-        ("leader-election", "--election-type UNCLEAN --topic orders --partition 0"),
-        ("leader-election", "--election-type preferred --path-to-json-file p.json --admin.config a"),
-        ("reassign-partitions", "--execute --reassignment-json-file r.json --throttle 1000 --additional"),
-        ("reassign-partitions", "--generate --topics-to-move-json-file t.json --broker-list 1,2 --timeout 5"),
-        ("reassign-partitions", "--verify --reassignment-json-file r.json --preserve-throttles"),
-        (
-            "reassign-partitions",
-            "--cancel --reassignment-json-file r.json --disable-rack-aware "
-            "--disallow-replication-factor-change --replica-alter-log-dirs-throttle 1",
-        ),
     ],
 )
-def test_tools_that_need_a_cluster_print_an_error(
+def test_tools_of_later_releases_print_an_error(
     run: Run, server: tuple[str, str], command: str, arguments: str
 ) -> None:
     ran = run(command, *server, *arguments.split())
@@ -132,6 +121,8 @@ def test_tools_that_need_a_cluster_print_an_error(
         ("reassign-partitions", "--execute", "--execute needs --reassignment-json-file"),
         ("reassign-partitions", "--generate --topics-to-move-json-file t", "--generate needs --broker-list"),
         ("reassign-partitions", "--list --throttle fast", "invalid int value"),
+        ("reassign-partitions", "--list --throttle 7", "--throttle cannot be used with --list"),
+        ("reassign-partitions", "--verify --reassignment-json-file f --additional", "cannot be used with"),
     ],
 )
 def test_wrong_options_of_these_tools_are_reported(

@@ -28,6 +28,8 @@ CLASSES = {
     "broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "cluster": "org.apache.kafka.tools.ClusterTool",
     "reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    "leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
+    "replica-verification": "org.apache.kafka.tools.ReplicaVerificationTool",
 }
 
 Compare = Callable[..., Printed]

@@ -43,11 +43,9 @@ COMMANDS: dict[str, Row] = {
     "delete-records": Row("delete_records", "delete records before an offset", "kafka-delete-records"),
     "acls": Row("acls", "access control lists (not in this release)", "kafka-acls"),
     "reassign-partitions": Row(
-        "reassign_partitions", "move partitions (needs a cluster)", "kafka-reassign-partitions"
+        "reassign_partitions", "move partitions between brokers", "kafka-reassign-partitions"
     ),
-    "leader-election": Row(
-        "leader_election", "elect leaders of partitions (needs a cluster)", "kafka-leader-election"
-    ),
+    "leader-election": Row("leader_election", "elect leaders of partitions", "kafka-leader-election"),
     "run-class": Row("run_class", "run a command by the name of Kafka's Java class", "kafka-run-class"),
     "dump-log": Row("dump_log", "print the contents of log files", "kafka-dump-log"),
     "producer-perf-test": Row(

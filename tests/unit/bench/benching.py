@@ -1,4 +1,4 @@
-"""Invented runs, for tests of everything that uses the results of a run."""
+"""Runs made up for tests of what comes after the measuring."""
 
 from collections.abc import Mapping, Sequence
 

@@ -32,6 +32,7 @@ from barnabas.client.admin.types import (
     ConsumerGroupDescription,
     ConsumerGroupListing,
     CreatedTopic,
+    ElectionType,
     ListedOffset,
     LogDirDescription,
     MemberDescription,
@@ -42,6 +43,7 @@ from barnabas.client.admin.types import (
     ProducerState,
     ReplicaInfo,
     TopicListing,
+    TopicPartitionReplica,
     TransactionDescription,
     TransactionListing,
 )
@@ -61,6 +63,7 @@ __all__ = [
     "ConsumerGroupDescription",
     "ConsumerGroupListing",
     "CreatedTopic",
+    "ElectionType",
     "ListedOffset",
     "LogDirDescription",
     "MemberDescription",
@@ -71,6 +74,7 @@ __all__ = [
     "ProducerState",
     "ReplicaInfo",
     "TopicListing",
+    "TopicPartitionReplica",
     "TransactionDescription",
     "TransactionListing",
 ]

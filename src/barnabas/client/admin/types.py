@@ -137,6 +137,26 @@ class PartitionReassignment(NamedTuple):
     removing_replicas: tuple[int, ...]
 
 
+class TopicPartitionReplica(NamedTuple):
+    """The replica of a partition on one broker."""
+
+    topic: str
+    partition: int
+    broker_id: int
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+
+class ElectionType(IntEnum):
+    """PREFERRED makes the first replica the leader, if it is in sync. UNCLEAN makes any living replica the
+    leader of a partition without one, and may lose records."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
 class ReplicaInfo(NamedTuple):
     size: int
     offset_lag: int

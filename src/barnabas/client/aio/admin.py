@@ -89,6 +89,9 @@ class AsyncAdmin:
     unregister_broker = _awaited(Admin.unregister_broker)
     describe_log_dirs = _awaited(Admin.describe_log_dirs)
     list_partition_reassignments = _awaited(Admin.list_partition_reassignments)
+    alter_partition_reassignments = _awaited(Admin.alter_partition_reassignments)
+    elect_leaders = _awaited(Admin.elect_leaders)
+    alter_replica_log_dirs = _awaited(Admin.alter_replica_log_dirs)
 
     list_consumer_groups = _awaited(Admin.list_consumer_groups)
     describe_consumer_groups = _awaited(Admin.describe_consumer_groups)

@@ -1,16 +1,18 @@
-"""`barnabas reassign-partitions`: accepts Kafka's options and lists moves; the other actions need a
-cluster."""
+"""`barnabas reassign-partitions`: moves partitions between brokers and directories, as
+kafka-reassign-partitions.sh does."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from barnabas.cli.connecting import add_connection, admin_of
 from barnabas.cli.failures import ToolError
+from barnabas.cli.reassign_partitions import actions
+from barnabas.client.admin import Admin
 
 DESCRIPTION = """\
-Move partitions between brokers and directories. With one broker there is nowhere to move them: every action
-except --list says so and exits with code 1."""
+Move partitions between brokers and directories: propose moves, start them, verify them until they are done,
+or cancel them."""
 EXAMPLES = """\
   barnabas reassign-partitions --bootstrap-server localhost:9092 --generate --broker-list 1,2,3 \\
       --topics-to-move-json-file topics.json
@@ -33,10 +35,36 @@ NEEDS = {
 }
 
 
+# The options that each action accepts, in addition to those it needs.
+MAY_HAVE = {
+    "generate": ("--disable-rack-aware",),
+    "execute": (
+        "--additional",
+        "--throttle",
+        "--replica-alter-log-dirs-throttle",
+        "--timeout",
+        "--disallow-replication-factor-change",
+    ),
+    "verify": ("--preserve-throttles",),
+    "cancel": ("--preserve-throttles", "--timeout"),
+    "list": (),
+}
+TIMEOUT_MS = 10_000
+RUN: dict[str, Callable[[Admin, argparse.Namespace], int]] = {
+    "generate": actions.generate,
+    "execute": actions.execute,
+    "verify": actions.verify,
+    "cancel": actions.cancel,
+    "list": actions.list_moves,
+}
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     server = parser.add_mutually_exclusive_group(required=True)
     add_connection(parser, server_flags=("--bootstrap-server",), server_group=server)
-    server.add_argument("--bootstrap-controller", metavar="HOST:PORT", help="as --bootstrap-server")
+    server.add_argument(
+        "--bootstrap-controller", metavar="HOST:PORT", help="refused: every controller is a broker here"
+    )
     for name, text in ACTIONS.items():
         parser.add_argument(
             f"--{name}", action="append_const", dest="actions", const=name, default=[], help=text
@@ -47,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for flag, default, text in (
         ("--throttle", -1, "bytes per second between brokers"),
         ("--replica-alter-log-dirs-throttle", -1, "bytes per second between directories"),
-        ("--timeout", 10_000, "milliseconds to wait for moves between directories to start"),
+        ("--timeout", TIMEOUT_MS, "milliseconds to wait for moves between directories to start"),
     ):
         parser.add_argument(flag, type=int, default=default, metavar="N", help=text)
     for flag, text in (
@@ -65,33 +93,22 @@ def run(options: argparse.Namespace) -> int:
             "Command must include exactly one action: --generate, --execute, --verify, --cancel, --list."
         )
     (action,) = options.actions
+    if options.bootstrap_server is None:
+        raise ToolError(
+            "There are no separate controllers: use --bootstrap-server HOST:PORT "
+            "with the address of a broker."
+        )
     for flag in NEEDS[action]:
-        if getattr(options, flag.removeprefix("--").replace("-", "_")) is None:
+        if not _is_given(options, flag):
             raise ToolError(f"--{action} needs {flag}.")
-    if action == "list" and options.bootstrap_server is not None:
-        return _list(options)
-    raise ToolError(
-        "Moving partitions needs a cluster of several brokers, which this release does not have: "
-        "all partitions are on the one broker."
-    )
-
-
-def _list(options: argparse.Namespace) -> int:
+    allowed = {*NEEDS[action], *MAY_HAVE[action]}
+    for flag in sorted({*sum(NEEDS.values(), ()), *sum(MAY_HAVE.values(), ())} - allowed):
+        if _is_given(options, flag):
+            raise ToolError(f"{flag} cannot be used with --{action}.")
     with admin_of(options) as admin:
-        moves = admin.list_partition_reassignments()
-    if not moves:
-        print("No partition reassignments found.")
-        return 0
-    print("Current partition reassignments:")
-    for partition, move in sorted(moves.items()):
-        line = f"{partition.topic}-{partition.partition}: replicas: {_joined(move.replicas)}."
-        if move.adding_replicas:
-            line += f" adding: {_joined(move.adding_replicas)}."
-        if move.removing_replicas:
-            line += f" removing: {_joined(move.removing_replicas)}."
-        print(line)
-    return 0
+        return RUN[action](admin, options)
 
 
-def _joined(brokers: Sequence[int]) -> str:
-    return ",".join(str(broker) for broker in brokers)
+def _is_given(options: argparse.Namespace, flag: str) -> bool:
+    value = getattr(options, flag.removeprefix("--").replace("-", "_"))
+    return value not in (None, False, -1, TIMEOUT_MS)
