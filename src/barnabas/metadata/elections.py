@@ -5,7 +5,7 @@ Elections that follow from brokers that come and go are in settling.py."""
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from barnabas.errors import ErrorCode, KafkaError
+from barnabas.errors import ErrorCode
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.leader_rules import LeaderRules, active_brokers
@@ -85,12 +85,3 @@ def _unbalanced(image: MetadataImage, active: frozenset[int]) -> Iterator[tuple[
             preferred = partition.replicas[0]
             if partition.leader != preferred and preferred in active and preferred in partition.isr:
                 yield topic.name, index
-
-
-def check_available(error: ErrorCode, name: str, index: int) -> KafkaError:
-    """The error of an election with a sentence that says why."""
-    if error is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE:
-        return KafkaError(error, f"the preferred leader of {name}-{index} is not alive or not in sync")
-    if error is ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE:
-        return KafkaError(error, f"no replica of {name}-{index} is alive")
-    return KafkaError(error)

@@ -134,13 +134,3 @@ def _cancelled(image: MetadataImage, name: str, index: int, rules: LeaderRules) 
         adding=(),
         removing=(),
     )
-
-
-def reassignments(image: MetadataImage) -> dict[str, list[int]]:
-    """The partitions that are being moved, by topic."""
-    moving: dict[str, list[int]] = {}
-    for topic in image.topics.values():
-        for index, partition in enumerate(topic.partitions):
-            if partition.is_reassigning:
-                moving.setdefault(topic.name, []).append(index)
-    return moving

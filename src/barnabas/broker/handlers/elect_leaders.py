@@ -3,19 +3,19 @@
 Behaviour: a partition that has the leader which the election would give is ELECTION_NOT_NEEDED; with one
 replica that is every partition. Null partitions mean all, and leave out those. A partition that is named
 twice has one result.
-Versions:  v1 the type of the election, an error of the whole request.
-Not done:  elections; they need several replicas."""
+Versions:  v1 the type of the election, an error of the whole request."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
 from barnabas.broker.call import MESSAGES_MAX, Call
-from barnabas.broker.turns import Work
+from barnabas.broker.turns import Work, run_in_turns
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import TOPIC_NAME_LENGTH_MAX
+from barnabas.metadata.elections import ELECTIONS_PER_STEP, ElectionResults, has_elected_leader
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.parts import PartitionImage
+from barnabas.metadata.partition_changes import Election
 from barnabas.wire.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -24,34 +24,82 @@ from barnabas.wire.messages.elect_leaders import (
     TopicPartitions,
 )
 
-PREFERRED, UNCLEAN = 0, 1
-NO_LEADER = -1
+# Kafka's numbers of the types.
+ELECTIONS = {0: Election.PREFERRED, 1: Election.UNCLEAN}
+NOT_NEEDED = KafkaError(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
 
-Election = Callable[[str, int], KafkaError]
+# What becomes of a partition; None if it has a new leader.
+Outcome = Callable[[str, int], KafkaError | None]
 
 
-def elect_leaders(call: Call, request: ElectLeadersRequest) -> Work[ElectLeadersResponse]:
-    image = call.broker.image
+async def elect_leaders(call: Call, request: ElectLeadersRequest) -> ElectLeadersResponse:
     answer = ElectLeadersResponse()
-    elect = _election(image, request.election_type)
-    if elect is None:
+    election = ELECTIONS.get(request.election_type)
+    if election is None:
         refusal = KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
         answer.error_code = refusal.code
-        requested = yield from _requested(request.topic_partitions or ())
-        yield from _add_results(answer, requested, lambda topic, index: refusal)
-    elif request.topic_partitions is None:
-        everything = {topic.name: range(len(topic.partitions)) for topic in image.topics.values()}
-        yield from _add_results(answer, everything, elect, ErrorCode.ELECTION_NOT_NEEDED)
+        requested = await run_in_turns(_requested(request.topic_partitions or ()))
+        await run_in_turns(_add_results(answer, requested, lambda topic, index: refusal))
+        return answer
+    image, left_out = call.broker.image, None
+    partitions: Mapping[str, Iterable[int]]
+    if request.topic_partitions is None:
+        partitions = {topic.name: range(len(topic.partitions)) for topic in image.topics.values()}
+        left_out = ErrorCode.ELECTION_NOT_NEEDED
     else:
-        requested = yield from _requested(request.topic_partitions)
-        yield from _add_results(answer, requested, elect)
+        partitions = await run_in_turns(_requested(request.topic_partitions))
+    try:
+        results = await _elect(
+            call, await run_in_turns(_without_leader(image, partitions, election)), election
+        )
+    except KafkaError as error:
+        answer.error_code = error.code
+        return answer
+    await run_in_turns(_add_results(answer, partitions, _outcome(image, results), left_out))
     return answer
+
+
+async def _elect(call: Call, partitions: list[tuple[str, int]], election: Election) -> ElectionResults:
+    results: ElectionResults = {}
+    for start in range(0, len(partitions), ELECTIONS_PER_STEP):
+        portion = partitions[start : start + ELECTIONS_PER_STEP]
+        results |= await call.broker.controller.elect_leaders(portion, election)
+    return results
+
+
+def _without_leader(
+    image: MetadataImage, partitions: Mapping[str, Iterable[int]], election: Election
+) -> Work[list[tuple[str, int]]]:
+    """The partitions that the election may change."""
+    needed = []
+    for topic, indexes in partitions.items():
+        for index in indexes:
+            yield
+            partition = image.partition(topic, index)
+            if partition is not None and not has_elected_leader(partition, election):
+                needed.append((topic, index))
+    return needed
+
+
+def _outcome(image: MetadataImage, results: ElectionResults) -> Outcome:
+    def outcome(topic: str, index: int) -> KafkaError | None:
+        code = results.get((topic, index), ErrorCode.ELECTION_NOT_NEEDED)
+        if code is ErrorCode.NONE:
+            return None
+        name = topic[:TOPIC_NAME_LENGTH_MAX]
+        if image.topic(topic) is None:
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
+        if image.partition(topic, index) is None:
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
+        return NOT_NEEDED if code is ErrorCode.ELECTION_NOT_NEEDED else KafkaError(code)
+
+    return outcome
 
 
 def _add_results(
     answer: ElectLeadersResponse,
     partitions: Mapping[str, Iterable[int]],
-    elect: Election,
+    outcome: Outcome,
     left_out: ErrorCode | None = None,
 ) -> Work[None]:
     """One result for each partition, except those whose error is `left_out`."""
@@ -61,9 +109,9 @@ def _add_results(
         answer.replica_election_results.append(results)
         for index in dict.fromkeys(indexes):
             yield
-            error = elect(topic, index)
-            if error.code != left_out:
-                messages_left -= 1
+            error = outcome(topic, index)
+            if error is None or error.code != left_out:
+                messages_left -= error is not None
                 results.partition_result.append(_result(index, error, messages_left >= 0))
 
 
@@ -78,35 +126,8 @@ def _requested(topics: Iterable[TopicPartitions]) -> Work[dict[str, list[int]]]:
     return partitions
 
 
-def _result(index: int, error: KafkaError, is_explained: bool) -> PartitionResult:
+def _result(index: int, error: KafkaError | None, is_explained: bool) -> PartitionResult:
+    if error is None:
+        return PartitionResult(partition_id=index, error_message=None)
     message = error.message if is_explained else None
     return PartitionResult(partition_id=index, error_code=error.code, error_message=message)
-
-
-def _election(image: MetadataImage, election_type: int) -> Election | None:
-    """What an election says about a partition; None where there is no such type of election."""
-    if election_type not in (PREFERRED, UNCLEAN):
-        return None
-    not_needed = KafkaError(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
-    impossible = KafkaError(
-        ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
-        if election_type == PREFERRED
-        else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
-    )
-
-    def elect(topic: str, index: int) -> KafkaError:
-        name = topic[:TOPIC_NAME_LENGTH_MAX]
-        if image.topic(topic) is None:
-            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
-        partition = image.partition(topic, index)
-        if partition is None:
-            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
-        return not_needed if _has_wanted_leader(partition, election_type) else impossible
-
-    return elect
-
-
-def _has_wanted_leader(partition: PartitionImage, election_type: int) -> bool:
-    if election_type == PREFERRED:
-        return partition.leader == partition.replicas[0]
-    return partition.leader != NO_LEADER
