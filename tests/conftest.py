@@ -1,13 +1,14 @@
-"""What holds for all tests."""
+"""Settings for all tests."""
 
 import signal
 
 from hypothesis import settings
 
-# A machine that is busy with other work makes an example slow, and says nothing about the code.
+# An example may be slow because the machine is busy: that is not an error of the code.
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
 
-# Started in the background by a shell this process ignores interrupts, and so would what tests interrupt.
+# If a shell started this process in the background, this process ignores interrupts, and so do the processes
+# that it starts. Tests interrupt such processes, so interrupts are switched on here.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

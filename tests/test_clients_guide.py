@@ -1,4 +1,4 @@
-"""The examples of docs/clients.md run as they stand there, one after the other, on one broker."""
+"""The examples of docs/clients.md run unchanged, one after the other, on one broker."""
 
 import re
 from collections.abc import Iterator

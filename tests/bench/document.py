@@ -7,7 +7,7 @@ import argparse
 import shutil
 from pathlib import Path
 
-from tests.bench.lines import Lines, lost, tables
+from tests.bench.lines import Lines, failures, tables
 from tests.bench.results import Run, load_run
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
@@ -23,7 +23,7 @@ CAPTIONS = {
 def section(run: Run, table: Lines, pictures: list[str]) -> str:
     """A group's part of the page."""
     parts = [_provenance(run), _markdown(table)]
-    if missed := lost([row for row in run.rows if row.group == table.group]):
+    if missed := failures([row for row in run.rows if row.group == table.group]):
         parts.append("What we lose:\n\n" + "\n".join(f"- {phrase}" for phrase in missed))
     elif any(line.met for line in table.lines):
         parts.append("Every goal that was compared is met.")

@@ -20,11 +20,11 @@ class Goal:
     contestant: str = OURS
 
     @property
-    def wants_less(self) -> bool:
+    def less_is_better(self) -> bool:
         return METRICS[self.metric].better == LOWER
 
     def __str__(self) -> str:
-        sign = "<=" if self.wants_less else ">="
+        sign = "<=" if self.less_is_better else ">="
         if self.against is None:
             return f"{sign} {self.factor:g} {METRICS[self.metric].unit}"
         return f"{sign} {self.factor:g}x {METRICS[self.metric].unit} of {self.against}"
@@ -41,7 +41,9 @@ class Judgement:
     def met(self) -> bool | None:
         if self.reached is None:
             return None
-        return self.reached <= self.goal.factor if self.goal.wants_less else self.reached >= self.goal.factor
+        return (
+            self.reached <= self.goal.factor if self.goal.less_is_better else self.reached >= self.goal.factor
+        )
 
     def __str__(self) -> str:
         if self.reached is None:

@@ -15,7 +15,7 @@ PEERS = (OURS, KAFKA)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Cells by column. `met` says whether its goals are met (None: not compared); `opens` begins a row."""
+    """Cells by column. `met`: whether the goals are met (None: not compared); `opens`: a row begins here."""
 
     cells: Sequence[str]
     met: bool | None = None
@@ -76,7 +76,7 @@ def _side_by_side(row: RowResult, contestants: Sequence[str]) -> Iterator[Line]:
 
 
 def _goal(judgement: Judgement) -> str:
-    sign = "<=" if judgement.goal.wants_less else ">="
+    sign = "<=" if judgement.goal.less_is_better else ">="
     times = "" if judgement.goal.against is None else "x"
     verdict = {True: ", met", False: ", missed", None: ""}[judgement.met]
     return f"{sign} {judgement.goal.factor:g}{times}{verdict}"
@@ -101,7 +101,7 @@ def _versus(judgement: Judgement) -> str:
     return f"{reached}{judgement.goal.against} ({_goal(judgement)})"
 
 
-def lost(rows: Sequence[RowResult]) -> list[str]:
+def failures(rows: Sequence[RowResult]) -> list[str]:
     """The missed goals and the failed rows, as texts."""
     phrases = []
     for row in rows:

@@ -77,7 +77,7 @@ def _label(row: RowResult, judgement: Judgement) -> str:
 def _gain(judgement: Judgement) -> tuple[float, float]:
     """The reached value and the goal, both so that more is better."""
     assert judgement.reached
-    if judgement.goal.wants_less:
+    if judgement.goal.less_is_better:
         return 1 / judgement.reached, 1 / judgement.goal.factor
     return judgement.reached, judgement.goal.factor
 

@@ -14,7 +14,7 @@ def server(bootstrap: str) -> tuple[str, str]:
     return "--bootstrap-server", bootstrap
 
 
-def test_the_cluster_s_id(run: Run, bootstrap: str) -> None:
+def test_cluster_id(run: Run, bootstrap: str) -> None:
     with barnabas.Admin(bootstrap_servers=bootstrap) as admin:
         expected = admin.describe_cluster().cluster_id
     assert run("cluster", "cluster-id", "-b", bootstrap) == Ran(0, f"Cluster ID: {expected}\n", "")

@@ -172,7 +172,7 @@ def test_an_entity_that_does_not_exist_has_no_settings(
         (("--describe", "--alter", "--topic", "a"), "exactly one action"),
     ],
 )
-def test_refusals_are_one_sentence(configs: Configs, arguments: tuple[str, ...], message: str) -> None:
+def test_every_error_is_one_sentence(configs: Configs, arguments: tuple[str, ...], message: str) -> None:
     refused = configs(*arguments)
     assert (refused.code, refused.out) == (1, "")
     assert refused.err.startswith("Error: ") and message in refused.err and refused.err.count("\n") == 1

@@ -156,7 +156,7 @@ def test_a_wrong_index_is_reported(run: Run, partition: Path, kind: str, message
     assert message in ran.err
 
 
-def test_a_truncated_index_is_one_sentence(run: Run, partition: Path) -> None:
+def test_the_error_for_a_truncated_index_is_one_sentence(run: Run, partition: Path) -> None:
     index = partition / f"{FIRST}.index"
     index.write_bytes(index.read_bytes()[:-1])
     ran = dump(run, index)
@@ -164,13 +164,13 @@ def test_a_truncated_index_is_one_sentence(run: Run, partition: Path) -> None:
     assert "is not a multiple of 8." in ran.err
 
 
-def test_a_missing_file_is_one_sentence(run: Run, tmp_path: Path) -> None:
+def test_the_error_for_a_missing_file_is_one_sentence(run: Run, tmp_path: Path) -> None:
     missing = tmp_path / f"{FIRST}.log"
     ran = dump(run, missing)
     assert (ran.code, ran.err) == (1, f"Error: {missing}: No such file or directory.\n")
 
 
-def test_a_file_of_another_kind_is_one_sentence(run: Run, partition: Path) -> None:
+def test_the_error_for_a_file_of_another_kind_is_one_sentence(run: Run, partition: Path) -> None:
     ran = dump(run, partition / "partition.metadata")
     assert ran.code == 1
     assert "its name must end with .log" in ran.err

@@ -39,19 +39,19 @@ def test_the_error_for_a_wrong_command_suggests_one(run: Run) -> None:
     assert "Did you mean start?" in ran.err
 
 
-def test_a_wrong_option_is_one_sentence(run: Run) -> None:
+def test_the_error_for_a_wrong_option_is_one_sentence(run: Run) -> None:
     ran = run("start", "--wrong")
     assert (ran.code, ran.err) == (1, "Unrecognized arguments: --wrong. See `barnabas start --help`.\n")
 
 
-def test_no_broker_is_one_sentence(run: Run) -> None:
+def test_without_a_broker_the_error_is_one_sentence(run: Run) -> None:
     ran = run("start", "nowhere.properties")
     assert ran.code == 1
     assert ran.err.startswith("Error: ") and "nowhere.properties" in ran.err and ran.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("name, script", [(name, row.script) for name, row in COMMANDS.items() if row.script])
-def test_kafka_s_name_calls_the_command(name: str, script: str) -> None:
+def test_the_name_of_kafkas_script_calls_the_command(name: str, script: str) -> None:
     path = BIN / f"{script}.sh"
     assert path.stat().st_mode & stat.S_IXUSR
     done = subprocess.run([path, "--help"], capture_output=True, text=True)

@@ -133,7 +133,9 @@ def test_the_error_of_one_partition_does_not_affect_the_others(
     assert deleted == {"topic": filled, "partition": 1, "lowWatermark": 2}
 
 
-def test_a_file_that_is_missing_is_one_sentence(run: Run, server: tuple[str, str], tmp_path: Path) -> None:
+def test_the_error_for_a_missing_file_is_one_sentence(
+    run: Run, server: tuple[str, str], tmp_path: Path
+) -> None:
     missing = str(tmp_path / "none.json")
     ran = run("delete-records", *server, "--offset-json-file", missing)
     assert ran == Ran(1, "", f"Error: {missing}: No such file or directory.\n")

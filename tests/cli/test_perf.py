@@ -119,7 +119,7 @@ def test_the_consumer_stops_after_the_timeout_with_a_warning(
     assert ran.lines[-1].startswith("WARNING: Exiting before consuming the expected number of records")
 
 
-def test_java_s_letters_of_a_date() -> None:
+def test_date_formats_are_written_as_in_java() -> None:
     assert re.fullmatch(
         r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:007", java_date(1_700_000_000_007, "yyyy-MM-dd HH:mm:ss:SSS")
     )

@@ -225,7 +225,7 @@ def test_no_broker_at_the_address_is_an_error(run: Run, monkeypatch: pytest.Monk
     assert "barnabas start" in ran.err and "--bootstrap-server" in ran.err
 
 
-def test_kafka_s_script_in_its_own_process(run_process: Run, bootstrap: str, topic_name: str) -> None:
+def test_kafkas_script_in_its_own_process(run_process: Run, bootstrap: str, topic_name: str) -> None:
     script = Path(__file__).parents[2] / "bin" / "kafka-topics.sh"
     where = ("--bootstrap-server", bootstrap, "--topic", topic_name)
     made = run_process("--create", *where, program=script)

@@ -143,7 +143,7 @@ def test_verbs_are_completed(run: Run) -> None:
     assert "-a find-hanging" in run("completion", "fish").out
 
 
-def test_a_wrong_verb_is_one_sentence(tool: Tool) -> None:
+def test_the_error_for_a_wrong_verb_is_one_sentence(tool: Tool) -> None:
     assert tool().err.count("\n") == 1
     assert "invalid choice: 'lost'" in tool("lost").err
 

@@ -15,7 +15,7 @@ MEMBERS = "confluent-kafka"
 ASSIGNORS = {"classic": "range", "consumer": "uniform"}
 
 
-def able(call: str) -> list[str]:
+def libraries_with(call: str) -> list[str]:
     return [library for library, calls in CALLS.items() if call in calls]
 
 
@@ -82,7 +82,7 @@ def test_groups_are_listed_by_state_and_type(
 ) -> None:
     member = alone(protocol)
     other = {"classic": "consumer", "consumer": "classic"}[protocol]
-    admins = [admin_of(library) for library in able("filters")]
+    admins = [admin_of(library) for library in libraries_with("filters")]
     for admin in admins:
         assert group in admin.groups()
         assert group in admin.groups(states=["Stable"])
@@ -100,7 +100,7 @@ def test_groups_are_listed_by_state_and_type(
         assert group in admin.groups(types=[protocol])
 
 
-@pytest.mark.parametrize("library", able("describe"))
+@pytest.mark.parametrize("library", libraries_with("describe"))
 def test_a_classic_group_is_described(
     admin_of: Callable[[str], GroupAdmin],
     alone: Callable[..., Member],
@@ -144,7 +144,7 @@ def test_a_library_without_the_new_protocol_finds_no_such_group(
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-@pytest.mark.parametrize("library", able("delete"))
+@pytest.mark.parametrize("library", libraries_with("delete"))
 def test_a_group_without_members_is_deleted(
     admin_of: Callable[[str], GroupAdmin],
     alone: Callable[..., Member],
@@ -166,7 +166,7 @@ def test_a_group_without_members_is_deleted(
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-@pytest.mark.parametrize("library", able("alter offsets"))
+@pytest.mark.parametrize("library", libraries_with("alter offsets"))
 def test_offsets_of_a_group_without_members_are_altered(
     admin_of: Callable[[str], GroupAdmin],
     alone: Callable[..., Member],
@@ -188,7 +188,7 @@ def test_offsets_of_a_group_without_members_are_altered(
     assert [(seen.partition, seen.offset) for seen in again.received] == [(0, 1), (0, 2)]
 
 
-@pytest.mark.parametrize("library", able("alter offsets"))
+@pytest.mark.parametrize("library", libraries_with("alter offsets"))
 def test_altering_offsets_makes_a_group(
     admin_of: Callable[[str], GroupAdmin], shared: str, group: str, library: str
 ) -> None:
@@ -200,7 +200,7 @@ def test_altering_offsets_makes_a_group(
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-@pytest.mark.parametrize("library", able("delete offsets"))
+@pytest.mark.parametrize("library", libraries_with("delete offsets"))
 def test_offsets_are_deleted_unless_a_member_reads_the_topic(
     admin_of: Callable[[str], GroupAdmin],
     alone: Callable[..., Member],
@@ -222,7 +222,7 @@ def test_offsets_are_deleted_unless_a_member_reads_the_topic(
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-@pytest.mark.parametrize("library", able("remove members"))
+@pytest.mark.parametrize("library", libraries_with("remove members"))
 def test_a_static_member_is_removed_by_its_name(
     admin_of: Callable[[str], GroupAdmin],
     alone: Callable[..., Member],

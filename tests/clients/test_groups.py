@@ -109,7 +109,7 @@ def test_a_member_without_a_common_assignor_is_refused(
     assert member.failure is None
 
 
-def _storm(join: Join, bootstrap: str, topic: str, count: int) -> list[Member]:
+def _join_at_once(join: Join, bootstrap: str, topic: str, count: int) -> list[Member]:
     return [join("confluent-kafka", bootstrap, commits=True, topics=(topic,)) for _ in range(count)]
 
 
@@ -118,7 +118,7 @@ def test_twenty_members_join_at_once(quick_bootstrap: str, make_quick_topic: Mak
     places = places_of(topic, 20)
     sent = spread(topic, 20, 5)
     ConfluentClient(quick_bootstrap).produce(topic, sent)
-    members = _storm(join, quick_bootstrap, topic, 20)
+    members = _join_at_once(join, quick_bootstrap, topic, 20)
     settle(members, places)
     wait_for_values(members, values_of(sent))
     for member in members[:15]:

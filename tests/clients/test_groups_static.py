@@ -64,7 +64,7 @@ def test_the_older_of_two_members_with_the_same_name_is_fenced(
 def test_static_members_survive_a_restart_of_the_broker(
     own_quick_broker: BrokerProcess, topic_name: str, join: Join
 ) -> None:
-    """T34: the assignment is in the journal, so a member that restarts finds it after a kill -9 too."""
+    """The assignment is in the journal, so a member that restarts finds it after a kill -9 too."""
     ConfluentAdmin(own_quick_broker.bootstrap).create_topic(topic_name, 4)
     members = _two(join, "confluent-kafka", own_quick_broker.bootstrap, topic_name)
     settle(members, places_of(topic_name, 4))

@@ -68,13 +68,13 @@ def test_running_consumer_reads_the_recreated_topic(
         consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
         assert len(consumer.consume(5, timeout=20)) == 5
         _recreate(plain_admin, topic)
-        client.produce(topic, [Message(b"reborn")])
+        client.produce(topic, [Message(b"new")])
         values: list[bytes | None] = []
 
-        def reborn() -> bool:
+        def new_record_is_read() -> bool:
             values.extend(record.value() for record in consumer.consume(1, timeout=0.1) if not record.error())
-            return b"reborn" in values
+            return b"new" in values
 
-        wait_until(reborn, "the record of the new topic")
+        wait_until(new_record_is_read, "the record of the new topic")
     finally:
         consumer.close()

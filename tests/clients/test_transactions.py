@@ -147,7 +147,7 @@ def test_a_second_producer_of_the_same_name_fences_the_first(
 def test_a_transaction_that_takes_too_long_is_aborted(
     quick_bootstrap: str, make_quick_topic: MakeTopic, begin: Begin, library: str
 ) -> None:
-    """T30: its producer does nothing any more, and readers must not wait forever."""
+    """Its producer does nothing any more, and readers must not wait forever."""
     topic = make_quick_topic()
     producer = begin(library, timeout_ms=1500)
     producer.begin()
@@ -250,7 +250,7 @@ def test_the_broker_restarts_in_the_middle(
 def test_compaction_never_brings_back_what_was_aborted(
     own_quick_broker: BrokerProcess, topic_name: str
 ) -> None:
-    """T31: many transactions on few keys, half of them aborted, with small segments and a quick cleaner."""
+    """Many transactions on few keys, half of them aborted, with small segments and a quick cleaner."""
     bootstrap = own_quick_broker.bootstrap
     own_quick_broker.stop()
     own_quick_broker.overrides |= {"log.cleaner.backoff.ms": "100"}

@@ -1,4 +1,4 @@
-"""T26: a transactional copy job, while its processes and the broker are killed at random moments.
+"""A transactional copy job, while its processes and the broker are killed at random moments.
 
 Whatever happens, a reader of committed records sees each record of the source once, in order."""
 

@@ -21,7 +21,7 @@ JOINING = replace(COMPACTED, segment_bytes=1300)
 PRODUCER = {"producer_id": 7, "producer_epoch": 0}
 
 
-class Believing(CompactionBench):
+class FlushedBench(CompactionBench):
     """Starts after a crash as if the whole log had been flushed: only its end is examined."""
 
     def _open(self) -> Log:
@@ -117,7 +117,7 @@ def check(bench: CompactionBench, expected: dict[bytes, tuple[int, bytes]], end:
     assert bench.latest() == expected
 
 
-@pytest.mark.parametrize("start", [CompactionBench, Believing])
+@pytest.mark.parametrize("start", [CompactionBench, FlushedBench])
 def test_a_stop_at_any_operation_of_the_swap(tmp_path: Path, start: type[CompactionBench]) -> None:
     origin, scratch = tmp_path / "origin", tmp_path / "scratch"
     bench = CompactionBench(origin, CONFIG)

@@ -1,4 +1,4 @@
-"""Groups whose members or coordinator die at the worst moments (T32, T33, T34)."""
+"""Groups whose members or coordinator die at the worst moments."""
 
 import contextlib
 import random
@@ -122,8 +122,7 @@ def _finish(joiners: list[Joiner]) -> int:
 
 
 def test_the_leader_dies_between_join_and_sync(connect: Connect) -> None:
-    """T32: its followers wait for an assignment that never comes; they must join again, under a new
-    leader."""
+    """Its followers wait for an assignment that never comes; they must join again, under a new leader."""
     leader, *followers = _three(connect, "leaderless")
     before = leader.joined.generation_id
     for follower in followers:
@@ -136,7 +135,7 @@ def test_the_leader_dies_between_join_and_sync(connect: Connect) -> None:
 
 
 def test_a_follower_dies_between_join_and_sync(connect: Connect) -> None:
-    """T32: the others have their parts; the next rebalance has one member less."""
+    """The others have their parts; the next rebalance has one member less."""
     leader, *followers = _three(connect, "one follower less")
     plans = {joiner.member: b"plan" for joiner in (leader, *followers)}
     assert leader.group.sync(leader.joined, plans).assignment == b"plan"
@@ -163,7 +162,7 @@ def _sync_request(joiner: Joiner) -> SyncGroupRequest:
 
 @pytest.mark.parametrize("moment", ["before the sync", "after the sync"])
 def test_the_broker_dies_in_the_middle_of_a_rebalance(broker: Broker, connect: Connect, moment: str) -> None:
-    """T33: what was not journaled is forgotten, what was journaled is kept, and all members join again."""
+    """What was not journaled is forgotten, what was journaled is kept, and all members join again."""
     leader, *followers = _three(connect, "restarted")
     everybody = [leader, *followers]
     plans = {joiner.member: b"plan of " + joiner.member.encode() for joiner in everybody}
@@ -193,7 +192,7 @@ def test_the_broker_dies_in_the_middle_of_a_rebalance(broker: Broker, connect: C
 
 
 def test_no_acknowledged_commit_is_lost_when_the_coordinator_dies(broker: Broker, connect: Connect) -> None:
-    """T33: kill -9 while commits are in flight; the group is listed once in any case."""
+    """Kill -9 while commits are in flight; the group is listed once in any case."""
     chance = random.Random(33)
     client = connect()
     topic = new_topic(client)
@@ -228,7 +227,7 @@ def _commit_request(group: RawGroup, topic: Topic, offset: int) -> OffsetCommitR
 
 
 def test_a_fenced_instance_stays_fenced_over_a_restart(broker: Broker, connect: Connect) -> None:
-    """T34: two members with one instance id, and the broker dies: the older one stays fenced, and the
+    """Two members with one instance id, and the broker dies: the older one stays fenced, and the
     assignment is kept."""
     older, newer = RawGroup(connect(), "static"), RawGroup(connect(), "static")
     older.find()
@@ -254,7 +253,7 @@ def test_a_fenced_instance_stays_fenced_over_a_restart(broker: Broker, connect: 
 def test_members_and_broker_are_killed_all_the_time(
     broker: Broker, tmp_path: Path, assignor: str, protocol: str
 ) -> None:
-    """T32: afterwards each partition has one owner, each record was consumed, and no offset went back."""
+    """Afterwards each partition has one owner, each record was consumed, and no offset went back."""
     chance = random.Random(f"{assignor} {protocol}")
     ConfluentAdmin(broker.bootstrap).create_topic("shared", PARTITIONS)
     producer = ConfluentClient(broker.bootstrap)

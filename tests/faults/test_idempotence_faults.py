@@ -1,4 +1,4 @@
-"""Batches of an idempotent producer that are repeated, overtaken or out of date (T25): none is written twice,
+"""Batches of an idempotent producer that are repeated, overtaken or out of date: none is written twice,
 none is left out.
 
 BARNABAS_TEST_BOOTSTRAP=127.0.0.1:port points these tests at another broker: Apache Kafka answers the same."""

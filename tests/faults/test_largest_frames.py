@@ -22,7 +22,7 @@ from tests.support.raw_calls import PRODUCE, Topic, batch_of, new_topic, produce
 from tests.support.raw_client import RawClient
 
 from barnabas.broker.apis import ROWS
-from barnabas.broker.dispatch import ELEMENTS_MAX
+from barnabas.broker.call import ELEMENTS_MAX
 from barnabas.testing import Broker
 from barnabas.wire.apis import api_of
 from barnabas.wire.messages.describe_groups import DescribeGroupsRequest

@@ -1,4 +1,4 @@
-"""The broker is killed around the end of a transaction (T27): a decided transaction ends on every partition,
+"""The broker is killed around the end of a transaction: a decided transaction ends on every partition,
 for records and offsets; one that was not decided stays open."""
 
 import random

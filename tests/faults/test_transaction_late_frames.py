@@ -1,4 +1,4 @@
-"""Requests of a transaction that arrive after its end (T29), because a proxy or TCP delayed them.
+"""Requests of a transaction that arrive after its end, because a proxy or TCP delayed them.
 
 Version 2 clients have an epoch for each transaction, so nothing late can touch a later one. Version 1 clients
 keep theirs: a late record cannot begin a transaction that nobody ends, but a late end can end the next one.

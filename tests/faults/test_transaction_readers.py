@@ -1,4 +1,4 @@
-"""Committed and aborted transactions, interleaved on several partitions (T31): consumers with read_committed
+"""Committed and aborted transactions, interleaved on several partitions: consumers with read_committed
 see exactly the committed records, with every client, after restarts, kills, retention and compaction."""
 
 import random

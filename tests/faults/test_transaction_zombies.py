@@ -1,5 +1,5 @@
-"""Producers that are stopped in a transaction and continue when another producer has their transactional id
-(T28), or never continue (T30)."""
+"""Producers that are stopped in a transaction and continue when another producer has their transactional id,
+or never continue."""
 
 import signal
 from collections.abc import Iterator
@@ -101,7 +101,7 @@ def test_a_zombie_wakes_after_its_successor_and_after_a_restart(
 def test_the_transaction_of_a_dead_client_is_aborted(
     broker: BrokerProcess, client: RawClient, tmp_path: Path
 ) -> None:
-    """T30: readers go on, and the tools show what happened."""
+    """Readers go on, and the tools show what happened."""
     topic = settled_topic(client, 2)
     with ZombieProcess(tmp_path, "confluent-kafka", broker.bootstrap, NAME, topic.name, MEDIUM_MS) as zombie:
         sent_at_least(zombie, ONE_FOR_EACH_PARTITION)
@@ -119,7 +119,7 @@ def test_the_transaction_of_a_dead_client_is_aborted(
 def test_the_transaction_of_a_dead_client_is_aborted_after_a_restart(
     broker: BrokerProcess, client: RawClient, tmp_path: Path, with_signal: int
 ) -> None:
-    """T30: the timeout of a transaction goes on while the broker is down."""
+    """The timeout of a transaction goes on while the broker is down."""
     topic = settled_topic(client, 2)
     with ZombieProcess(tmp_path, "confluent-kafka", broker.bootstrap, NAME, topic.name, SHORT_MS) as zombie:
         sent_at_least(zombie, ONE_FOR_EACH_PARTITION)

@@ -1,7 +1,7 @@
 """What tests of transaction faults share: reading partitions over a raw connection, and cutting the logs of a
 broker as if it had died between two writes.
 
-No test in here, and nothing that knows a client library."""
+This module has no tests and uses no client library."""
 
 from collections.abc import Iterable
 from pathlib import Path

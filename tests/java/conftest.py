@@ -20,7 +20,7 @@ Server = BrokerProcess | KafkaServer
 MakeServer = Callable[..., Server]
 JAVA_TESTS_PEER = os.environ.get("BARNABAS_TEST_PEER", "barnabas")
 # Settings with which coordinators do not make the tests wait.
-SWIFT = {
+QUICK = {
     "group.initial.rebalance.delay.ms": "300",
     "group.consumer.heartbeat.interval.ms": "200",
     "group.consumer.min.heartbeat.interval.ms": "200",
@@ -63,8 +63,8 @@ def bootstrap(server: Server) -> str:
 
 @pytest.fixture(scope="session")
 def coordinator(jars: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One broker for all tests of groups and transactions, with the settings of SWIFT."""
-    running = server_class()(tmp_path_factory.mktemp("coordinator"), SWIFT)
+    """One broker for all tests of groups and transactions, with the settings of QUICK."""
+    running = server_class()(tmp_path_factory.mktemp("coordinator"), QUICK)
     running.start()
     yield running
     running.stop()

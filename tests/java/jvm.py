@@ -35,7 +35,7 @@ def missing_programs() -> list[str]:
 
 @functools.cache
 def class_path() -> str:
-    """The jars of the Kafka that judges us."""
+    """The jars of the Kafka that our broker is compared with."""
     return _class_path(POM, TARGET / "classpath.txt")
 
 

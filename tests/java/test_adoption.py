@@ -12,7 +12,7 @@ from tests.clients.client import Message, Sending, numbered
 from tests.clients.confluent_client import ConfluentAdmin, ConfluentClient
 from tests.clients.consumers import ConsumerSetup
 from tests.clients.transactional import ConfluentTransactional
-from tests.java.conftest import JAVA_TESTS_PEER, SWIFT, MakeServer
+from tests.java.conftest import JAVA_TESTS_PEER, QUICK, MakeServer
 from tests.java.kafka_server import KafkaServer
 from tests.java.stocked import SEGMENTED, TOPICS, partition_directory, read_all, read_and_leave, stock
 
@@ -86,7 +86,7 @@ def _is_topic(path: Path) -> bool:
 
 def test_groups_and_transactions_of_kafka_go_on(make_server: MakeServer) -> None:
     """Groups of both kinds keep their offsets; the next producer of the id ends an open transaction."""
-    kafka = make_server(SWIFT, kind=KafkaServer)
+    kafka = make_server(QUICK, kind=KafkaServer)
     assert isinstance(kafka, KafkaServer)
     ConfluentAdmin(kafka.bootstrap).create_topic("read")
     ConfluentClient(kafka.bootstrap).produce("read", numbered(20))

@@ -56,7 +56,7 @@ def test_the_columns_are_the_stock_connectors(topics: Topics, topic: str, option
     assert "headers" not in read(options)[0]
 
 
-def test_batches_have_the_very_schema_that_spark_asks_for(
+def test_batches_have_exactly_the_schema_that_spark_requests(
     topics: Topics, topic: str, options: Options
 ) -> None:
     topics.put(topic, [b"x"])
@@ -102,7 +102,7 @@ def test_topics_by_pattern_and_partitions_by_assignment(topics: Topics, topic: s
     assert read(servers | {"subscribePattern": "no-such-topic.*"}) == []
 
 
-def test_what_does_not_exist_is_said_so(options: Options, topic: str) -> None:
+def test_the_error_names_the_topic_or_partition_that_does_not_exist(options: Options, topic: str) -> None:
     with pytest.raises(OptionError, match="There is no topic nobody"):
         read(options | {"subscribe": "nobody"})
     servers = {"kafka.bootstrap.servers": options["kafka.bootstrap.servers"]}
@@ -148,7 +148,7 @@ def test_the_last_minutes(topics: Topics, topic: str, options: Options) -> None:
     assert values(read(options | {"endingOffsets": "now-10m"})) == [1]
 
 
-def test_a_query_begins_where_a_group_stands(topics: Topics, topic: str, options: Options) -> None:
+def test_a_query_begins_at_the_offsets_of_a_group(topics: Topics, topic: str, options: Options) -> None:
     topics.numbers(topic, 0, 10)
     topics.numbers(topic, 10, 12, partition=1)
     group = f"group-{topic}"
@@ -195,7 +195,7 @@ def test_open_and_aborted_transactions_are_left_out(topics: Topics, topic: str, 
     assert values(read(committed | {"maxRecordsPerPartition": "1"})) == [0, 1, 4, 5]
 
 
-def test_records_that_go_before_they_are_read(topics: Topics, topic: str, options: Options) -> None:
+def test_records_that_are_deleted_before_they_are_read(topics: Topics, topic: str, options: Options) -> None:
     topics.numbers(topic, 0, 10)
     strict, lenient = batch_reader(options), batch_reader(options | {"failOnDataLoss": "false"})
     planned, planned_too = strict.partitions(), lenient.partitions()
@@ -221,7 +221,7 @@ def test_filters_narrow_what_is_read(topics: Topics, topic: str, options: Option
     assert values(rows_of(reader, reader.partitions())) == [17, 18, 19]
 
 
-def test_reading_stops_when_spark_wants_no_more(topics: Topics, topic: str, options: Options) -> None:
+def test_reading_stops_when_spark_needs_no_more_rows(topics: Topics, topic: str, options: Options) -> None:
     topics.numbers(topic, 0, 1000)
     reader = batch_reader(options | {"batchRows": "10", "fetchBytes": "4k"})
     (partition,) = reader.partitions()
@@ -229,7 +229,7 @@ def test_reading_stops_when_spark_wants_no_more(topics: Topics, topic: str, opti
     assert isinstance(batches, Generator)
     assert len(next(batches)) == 10
     batches.close()
-    assert values(read(options)) == list(range(1000)), "the connection is as good as before"
+    assert values(read(options)) == list(range(1000)), "the connection can be used again"
 
 
 def test_a_broker_that_is_not_there_is_named(topic: str) -> None:

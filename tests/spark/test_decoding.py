@@ -62,7 +62,9 @@ def test_bad_values_go_to_another_topic_with_error_and_origin(
     }
 
 
-def test_a_letter_that_fails_again_keeps_its_origin(topics: Topics, mixed: str, options: Options) -> None:
+def test_a_dead_letter_that_fails_again_keeps_its_origin(
+    topics: Topics, mixed: str, options: Options
+) -> None:
     letters, again = topics.make(f"{mixed}-dlq", 1), topics.make(f"{mixed}-dlq2", 1)
     read(options | JSON | {"badRecords": f"dlq:{letters}"}, ORDER)
     read(options | JSON | {"subscribe": letters, "badRecords": f"dlq:{again}"}, ORDER)
@@ -71,7 +73,7 @@ def test_a_letter_that_fails_again_keeps_its_origin(topics: Topics, mixed: str, 
     assert dict(headers)["barnabas.topic"] == mixed.encode()
 
 
-def test_a_letter_that_cannot_be_sent_fails_the_query(mixed: str, options: Options) -> None:
+def test_a_dead_letter_that_cannot_be_sent_fails_the_query(mixed: str, options: Options) -> None:
     nowhere = {"badRecords": "dlq:no/such/topic", "kafka.request.timeout.ms": "2000"}
     with pytest.raises(KafkaError):
         read(options | JSON | nowhere, ORDER)

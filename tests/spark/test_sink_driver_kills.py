@@ -120,9 +120,7 @@ def test_every_row_is_there_once_whatever_is_killed(stage: Stage) -> None:
 @pytest.mark.parametrize(
     "stage, rounds, stages", [(IN_MESSAGES, 5, False), (IN_FILES, 4, True)], indirect=["stage"]
 )
-def test_every_row_is_there_once_whatever_is_killed_how_often(
-    stage: Stage, rounds: int, stages: bool
-) -> None:
+def test_every_row_is_there_once_after_many_kills(stage: Stage, rounds: int, stages: bool) -> None:
     kinds = ["driver", "worker", "broker", "driver only"] * rounds
     random.shuffle(kinds)
     survive(stage, kinds)

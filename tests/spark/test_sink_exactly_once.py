@@ -170,7 +170,9 @@ def test_a_zombie_cannot_write_after_the_marker_was_read(
     assert seen() == list(range(10))
 
 
-def test_a_gap_is_an_error_unless_told(exact: dict[str, str], seen: Callable[[], list[int]]) -> None:
+def test_a_gap_is_an_error_unless_an_option_allows_it(
+    exact: dict[str, str], seen: Callable[[], list[int]]
+) -> None:
     with pytest.raises(MarkerError, match=r"Batch 3 follows batch 2, but there is no marker .*continue"):
         Query(exact).run(3, [numbers(0, 5)])
     assert seen() == []
@@ -184,7 +186,7 @@ def test_a_gap_is_an_error_unless_told(exact: dict[str, str], seen: Callable[[],
     assert seen() == list(range(8))
 
 
-def test_a_query_with_a_new_checkpoint_is_refused_unless_told(
+def test_a_query_with_a_new_checkpoint_is_refused_unless_an_option_allows_it(
     exact: dict[str, str], seen: Callable[[], list[int]]
 ) -> None:
     Query(exact).run(0, [numbers(0, 5)])

@@ -69,7 +69,7 @@ def test_rows_name_their_topics_unless_the_option_does(
     assert len(topics.records(topic, 0)) + len(topics.records(topic, 1)) == 4
 
 
-def test_headers_and_times_can_be_left_out_or_asked_for(
+def test_headers_and_times_can_be_left_out_or_requested(
     topics: Topics, topic: str, sink: dict[str, str]
 ) -> None:
     batch = rows(
@@ -147,7 +147,7 @@ def test_what_is_refused_when_a_query_is_planned(
     assert message in str(caught.value)
 
 
-def test_what_others_know_and_what_was_read_is_passed_over() -> None:
+def test_settings_of_consumers_and_columns_of_the_source_are_ignored() -> None:
     options = {**TOPIC, "kafka.fetch.max.bytes": "1", "kafka.isolation.level": "read_committed"}
     read = {**TEXT, "topic": pa.string(), "offset": pa.int64(), "timestampType": pa.int32()}
     schema = from_arrow_schema(pa.schema(list(read.items())))

@@ -118,7 +118,9 @@ def test_a_query_that_was_never_planned_begins_where_it_began(
     )
 
 
-def test_another_beginning_is_not_what_the_group_kept(topics: Topics, topic: str, options: Options) -> None:
+def test_with_another_start_option_the_offsets_of_the_group_are_ignored(
+    topics: Topics, topic: str, options: Options
+) -> None:
     group = {"commitOffsets": f"group-{topic}"}
     topics.numbers(topic, 0, 4)
     Query(options | group).reader.initialOffset()
@@ -158,7 +160,7 @@ def test_offsets_per_batch_are_capped(topics: Topics, topic: str, options: Optio
     assert [len(batch) for batch in batches] == [5, 5]
 
 
-def test_a_trigger_that_wants_all_gets_all(topics: Topics, topic: str, options: Options) -> None:
+def test_a_trigger_without_a_limit_reads_everything(topics: Topics, topic: str, options: Options) -> None:
     topics.numbers(topic, 0, 9)
     reader = stream_reader(options | EARLIEST | {"maxOffsetsPerTrigger": "5", "minOffsetsPerTrigger": "2"})
     end = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
@@ -175,7 +177,9 @@ def test_bytes_per_batch_are_capped(topics: Topics, topic: str, options: Options
     assert all(20 <= size <= 26 for size in sizes[:-1])
 
 
-def test_a_batch_waits_for_enough_but_not_for_ever(topics: Topics, topic: str, options: Options) -> None:
+def test_a_batch_waits_for_enough_records_but_not_forever(
+    topics: Topics, topic: str, options: Options
+) -> None:
     wait = {"minOffsetsPerTrigger": "5", "maxTriggerDelay": "1h"}
     query = Query(options | EARLIEST | wait)
     assert query.reader.getDefaultReadLimit() == ReadMinRows(5)
@@ -189,7 +193,9 @@ def test_a_batch_waits_for_enough_but_not_for_ever(topics: Topics, topic: str, o
     assert hasty.step() == list(range(6))
 
 
-def test_available_now_stops_at_what_was_there(topics: Topics, topic: str, options: Options) -> None:
+def test_available_now_stops_where_the_topics_ended_at_its_start(
+    topics: Topics, topic: str, options: Options
+) -> None:
     topics.numbers(topic, 0, 6)
     query = Query(options | EARLIEST | {"maxOffsetsPerTrigger": "4", "minOffsetsPerTrigger": "3"})
     query.reader.prepareForTriggerAvailableNow()
@@ -258,7 +264,9 @@ def test_a_topic_that_is_deleted(topics: Topics, topic: str, options: Options) -
     assert lenient.step() == [3, 4]
 
 
-def test_a_topic_that_was_made_anew_is_reported_apart(topics: Topics, topic: str, options: Options) -> None:
+def test_a_topic_that_was_created_again_has_its_own_error(
+    topics: Topics, topic: str, options: Options
+) -> None:
     query = Query(options | EARLIEST | {"fetchOffset.numRetries": "1"})
     topics.numbers(topic, 0, 9)
     query.step()

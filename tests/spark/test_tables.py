@@ -76,7 +76,9 @@ def test_upserted(run: Callable[..., None], tmp_path: Path, format_: str) -> Non
     assert sorted((row["id"], row["what"]) for row in rows) == [(1, "water"), (3, "milk")]
 
 
-def test_a_query_begun_anew_is_not_taken_for_the_old_one(run: Callable[..., None], tmp_path: Path) -> None:
+def test_a_query_with_a_new_checkpoint_is_not_taken_for_the_old_one(
+    run: Callable[..., None], tmp_path: Path
+) -> None:
     target = TableTarget(str(tmp_path / "rows"), mode="upsert", key=("id",), order_by="offset")
     run(target, "1 tea")
     shutil.rmtree(tmp_path / "checkpoint")

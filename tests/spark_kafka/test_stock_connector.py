@@ -65,7 +65,7 @@ def test_batch_by_time_and_pattern(
     assert numbers(load(spark, by_pattern | times)) == [4, 5, 14, 15]
 
 
-def test_transactions_are_read_as_asked_for(
+def test_transactions_are_read_with_the_requested_isolation(
     spark: "SparkSession", topics: Topics, topic: str, options: Options
 ) -> None:
     topics.put_in_transaction(topic, [b"1", b"2"], commits=False)
@@ -121,7 +121,9 @@ def test_sink(spark: "SparkSession", topics: Topics, topic: str, options: Option
     assert sorted(int(record.value) for record in topics.records(copy)) == list(range(100))
 
 
-def test_what_is_gone_is_told(spark: "SparkSession", topics: Topics, topic: str, options: Options) -> None:
+def test_deleted_records_are_skipped_if_data_loss_is_allowed(
+    spark: "SparkSession", topics: Topics, topic: str, options: Options
+) -> None:
     topics.numbers(topic, 0, 20)
     topics.cut(topic, 10)
     lost: dict[str, Any] = {topic: {"0": 5, "1": -2}}

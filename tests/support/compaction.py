@@ -42,8 +42,8 @@ class CompactionBench(LogBench):
         return Cleaner(lambda: [self.log], self.disk, self.settings)
 
     def put(self, *rows: Put, **fields: Unpack[BatchFields]) -> AppendResult:
-        """Append one batch of keys and values; None as a value is a tombstone, None as a key is for tests of
-        what the cleaner must be able to meet."""
+        """Append one batch of keys and values; None as a value is a tombstone. None as a key is not
+        allowed in a compacted topic, but the cleaner must handle it."""
         now_ms = self.clock.now_ms()
         data = build_batch([(now_ms, key, value, []) for key, value in rows], **fields)
         rules = replace(BatchRules.of(self.config), compacted=False)

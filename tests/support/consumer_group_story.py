@@ -75,9 +75,9 @@ class StoryMember:
     target: set[tuple[Uuid, int]] = field(default_factory=set)
     owned: set[tuple[Uuid, int]] = field(default_factory=set)
     must_report: bool = False
-    # What it last said of its subscription, and whether it must say all again since an answer was lost.
+    # The subscription that it sent last, and whether it must send all fields again after a lost answer.
     subscription: dict[str, Any] = field(default_factory=dict)
-    must_say_all: bool = False
+    must_send_all: bool = False
 
     def adopt(self, answer: ConsumerGroupHeartbeatResponse) -> None:
         self.epoch = answer.member_epoch
@@ -131,13 +131,13 @@ class ConsumerGroupStory:
         """A heartbeat with what changed; without `report`, the member is slow to revoke partitions."""
         member = self.members[name]
         member.subscription |= {key: value for key, value in fields.items() if key in _SUBSCRIPTION}
-        if member.must_say_all:
+        if member.must_send_all:
             fields = {**member.subscription, "rebalance_timeout_ms": REBALANCE_TIMEOUT_MS, **fields}
             member.must_report = report = True
         fields.setdefault("topic_partitions", member.report() if member.must_report and report else None)
         fields.setdefault("member_epoch", member.epoch)
         answer = self.send(member_id=member.member_id, instance_id=member.instance_id, **fields)
-        member.must_say_all = not adopt
+        member.must_send_all = not adopt
         if adopt:
             member.adopt(answer)
         return answer
@@ -225,6 +225,6 @@ class ConsumerGroupStory:
 def _apply(group: ConsumerGroup, journaled: JournalRecord) -> None:
     record = decode(journaled)
     assert record is not None
-    # The record of a classic group that follows, or was before, is its own affair.
+    # Records of a classic group with the same name are not for this group.
     if not isinstance(record.key, GroupMetadataKey):
         group.apply(record)

@@ -1,4 +1,4 @@
-"""The largest frames that an API's schema allows, built from the schema: whatever API is added is covered.
+"""The largest frames that an API's schema allows, built from the schema, so that a new API is covered too.
 
 For every array of a request there are frames in which that array is long, and frames in which the outermost
 array around it is long and it has one element; with names that exist and are repeated, and with names that
@@ -83,7 +83,7 @@ class _Builder:
         return cls(**values)
 
     def _field(self, cls: type[Message], field: Field, depth: int, on_path: bool) -> Any:
-        """The value, or None where the schema's default stands."""
+        """The value, or None where the schema's default is used."""
         path = self._shape.path
         is_next = on_path and depth < len(path) and field.name == path[depth]
         if field.array:
@@ -105,7 +105,7 @@ class _Builder:
         if not is_long:
             return [self._element(field, depth + 1, True)]
         first = self._element(field, depth + 1, True)
-        # So that all elements, those inside of elements included, are as many as wanted.
+        # The number of all elements, including those inside of elements, is the requested one.
         length = (self._shape.elements - len(path)) // (1 + _arrays_in(first))
         if self._shape.is_known and isinstance(field.type, type):
             return [first] * length
@@ -128,7 +128,7 @@ class _Builder:
                 return known
             return self._unknown() if field.name in self._known.values else None
         if field.type == "uuid":
-            return known if self._shape.is_known else self._unknown().encode()[:16]
+            return (known or bytes(16)) if self._shape.is_known else self._unknown().encode()[:16]
         if field.type == "bytes":
             return b"" if self._shape.path else bytes(BYTES_FIELD_BYTES)
         if field.name in _PARTITION_FIELDS:

@@ -78,7 +78,7 @@ class ScriptedPeer:
         """Wait until the condition is true; for asyncio: `await asyncio.to_thread(peer.wait_until, ...)`."""
         end = time.monotonic() + WAIT_SECONDS_MAX
         while not condition():
-            assert time.monotonic() < end, "the peer waited in vain"
+            assert time.monotonic() < end, "the condition did not become true in time"
             time.sleep(0.005)
 
     def disconnect_all(self) -> None:

@@ -36,7 +36,7 @@ def test_known_codes(name: str, number: int, retriable: bool) -> None:
     assert (ErrorCode[name], ErrorCode[name].retriable) == (number, retriable)
 
 
-def test_an_error_speaks_with_its_own_words_or_its_codes() -> None:
+def test_an_error_has_its_own_message_or_that_of_its_code() -> None:
     plain = KafkaError(ErrorCode.INVALID_CONFIG)
     special = KafkaError(ErrorCode.INVALID_CONFIG, "segment.bytes is too small.")
     assert plain.message == ErrorCode.INVALID_CONFIG.text

@@ -98,13 +98,13 @@ class Stage:
             group.find()
 
     def pass_time(self, topic: Topic, duration_ms: int) -> None:
-        """Let so much time pass, and the broker look for what has to go.
+        """Let time pass, and wait until the broker has removed what is due.
 
-        What shows that it has looked is an offset that is due by then."""
+        An offset of another group, which is due at that time, shows that it has."""
         witness = group_of(self.client, "witness")
         commit(witness, topic, 1, version=4, retention_time_ms=duration_ms)
         self.clock.advance(duration_ms)
-        wait_until(lambda: not exists(witness), "the broker has looked")
+        wait_until(lambda: not exists(witness), "the broker has removed what is due")
 
 
 @pytest.fixture

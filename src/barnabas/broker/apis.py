@@ -3,12 +3,15 @@
 from barnabas.broker.call import Api
 from barnabas.broker.handlers.add_offsets_to_txn import add_offsets_to_txn
 from barnabas.broker.handlers.add_partitions_to_txn import add_partitions_to_txn
+from barnabas.broker.handlers.allocate_producer_ids import allocate_producer_ids
 from barnabas.broker.handlers.alter_client_quotas import alter_client_quotas
 from barnabas.broker.handlers.alter_configs import alter_configs
+from barnabas.broker.handlers.alter_partition import alter_partition
 from barnabas.broker.handlers.alter_partition_reassignments import alter_partition_reassignments
 from barnabas.broker.handlers.alter_replica_log_dirs import alter_replica_log_dirs
 from barnabas.broker.handlers.alter_user_scram_credentials import alter_user_scram_credentials
 from barnabas.broker.handlers.api_versions import api_versions
+from barnabas.broker.handlers.broker_heartbeat import broker_heartbeat
 from barnabas.broker.handlers.consumer_group_describe import consumer_group_describe
 from barnabas.broker.handlers.consumer_group_heartbeat import consumer_group_heartbeat
 from barnabas.broker.handlers.create_acls import create_acls
@@ -32,6 +35,7 @@ from barnabas.broker.handlers.describe_transactions import describe_transactions
 from barnabas.broker.handlers.describe_user_scram_credentials import describe_user_scram_credentials
 from barnabas.broker.handlers.elect_leaders import elect_leaders
 from barnabas.broker.handlers.end_txn import end_txn
+from barnabas.broker.handlers.envelope import envelope
 from barnabas.broker.handlers.expire_delegation_token import expire_delegation_token
 from barnabas.broker.handlers.fetch import fetch
 from barnabas.broker.handlers.find_coordinator import find_coordinator
@@ -110,12 +114,16 @@ _ROWS = (
     Api(49, "AlterClientQuotas", (0, 1), alter_client_quotas),
     Api(50, "DescribeUserScramCredentials", (0, 0), describe_user_scram_credentials),
     Api(51, "AlterUserScramCredentials", (0, 0), alter_user_scram_credentials),
+    Api(56, "AlterPartition", (2, 3), alter_partition, between_brokers=True),
     Api(57, "UpdateFeatures", (0, 2), update_features),
+    Api(58, "Envelope", (0, 0), envelope, between_brokers=True),
     Api(60, "DescribeCluster", (0, 2), describe_cluster),
     Api(61, "DescribeProducers", (0, 0), describe_producers),
+    Api(63, "BrokerHeartbeat", (0, 2), broker_heartbeat, between_brokers=True),
     Api(64, "UnregisterBroker", (0, 0), unregister_broker),
     Api(65, "DescribeTransactions", (0, 0), describe_transactions),
     Api(66, "ListTransactions", (0, 2), list_transactions),
+    Api(67, "AllocateProducerIds", (0, 0), allocate_producer_ids, between_brokers=True),
     Api(68, "ConsumerGroupHeartbeat", (0, 1), consumer_group_heartbeat),
     Api(69, "ConsumerGroupDescribe", (0, 1), consumer_group_describe),
     Api(74, "ListConfigResources", (0, 1), list_config_resources),

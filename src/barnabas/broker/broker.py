@@ -18,8 +18,10 @@ from barnabas.broker.controller_channel import ControllerChannel
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.dynamic_settings import TAKERS
 from barnabas.broker.fetch_sessions import FetchSessions
+from barnabas.broker.following import follower_manager
 from barnabas.broker.group_coordinator import GroupCoordinator
 from barnabas.broker.housekeeping import Housekeeping
+from barnabas.broker.isr_changes import AlterPartitions, isr_changes
 from barnabas.broker.metadata_followers import MetadataFollowers
 from barnabas.broker.metrics.server import MetricsServer
 from barnabas.broker.peers import Peers, peer_settings
@@ -40,14 +42,17 @@ from barnabas.metadata.brokers import Heartbeat
 from barnabas.metadata.configs import ConfigRules
 from barnabas.metadata.controller import Controller, ControllerSettings
 from barnabas.metadata.difference import Difference
-from barnabas.metadata.embedded import DIRECTORY_NAME, EmbeddedStore
+from barnabas.metadata.embedded import DIRECTORY_NAME
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.node import MetadataNode
+from barnabas.metadata.opening import open_store, zookeeper_settings
 from barnabas.metadata.parts import BROKER_RESOURCE, CLUSTER_DEFAULT
 from barnabas.metadata.records import Listener as RegisteredListener
 from barnabas.metadata.store import BrokerRegistration
+from barnabas.replication.following.manager import FollowerManager
 from barnabas.replication.gate import Gate
 from barnabas.replication.partition import RequestCounts
+from barnabas.replication.ports import Surroundings
 from barnabas.replication.replicas import Replicas
 
 logger = logging.getLogger(__name__)
@@ -69,6 +74,8 @@ class Broker:
     transactions: TransactionCoordinator
     producer_ids: ProducerIds
     followers: MetadataFollowers
+    following: FollowerManager
+    isr_changes: AlterPartitions
 
     def __init__(self, config: BrokerConfig, clock: Clock | None = None, disk: Disk | None = None) -> None:
         self.config = config
@@ -97,6 +104,11 @@ class Broker:
     @property
     def controller(self) -> Controller:
         return self.metadata.controller
+
+    @property
+    def is_clustered(self) -> bool:
+        """Whether there may be other brokers."""
+        return self.config["zookeeper.connect"] is not None
 
     @property
     def controller_id(self) -> int:
@@ -129,6 +141,8 @@ class Broker:
         if self._housekeeping is not None:
             await self._housekeeping.stop()
         if hasattr(self, "replicas"):
+            await self.following.stop()
+            await self.isr_changes.close()
             self.replicas.finish()
         if hasattr(self, "logs"):
             self.logs.shutdown(self.metadata.broker_epoch)
@@ -158,15 +172,21 @@ class Broker:
         first = Path(self.config.log_dirs[0])
         # If the directory belongs to a cluster already, such as one of Kafka's, a new store takes its id.
         meta = read_meta_properties(self._disk, first)
-        store = await EmbeddedStore.open(
-            first / DIRECTORY_NAME, cluster_id=None if meta is None else meta.cluster_id
+        incarnation = random_uuid()
+        opened = await open_store(
+            first / DIRECTORY_NAME,
+            zookeeper_settings(self.config),
+            incarnation=incarnation,
+            cluster_id=None if meta is None else meta.cluster_id,
         )
+        store = opened.store
         registration = BrokerRegistration(
             self.id,
-            random_uuid(),
+            incarnation,
             tuple(RegisteredListener(*listener) for listener in self.endpoints),
             self.config["broker.rack"],
             self._previous_epoch(),
+            opened.previous_incarnation,
         )
         settings = ControllerSettings(
             self.config["num.partitions"], self.config["default.replication.factor"]
@@ -195,7 +215,12 @@ class Broker:
         # No await from here to `listen`: a change of the metadata in between would be missed.
         image = self.image
         set_strays_aside(self.logs, image)
-        self.replicas = Replicas(self.id, self.logs, self.topic_config)
+        self.following = follower_manager(self)
+        self.isr_changes = isr_changes(self)
+        surroundings = Surroundings(
+            self.id, self.clock, self.config["replica.lag.time.max.ms"] / 1000, self.isr_changes
+        )
+        self.replicas = Replicas(self.id, self.logs, self.topic_config, surroundings, self.following)
         self.gate = Gate(self.replicas)
         self.replicas.follow(image, image.difference(MetadataImage()))
         self.replicas.finish()

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from barnabas.config.listeners import Listener
     from barnabas.net.connection import Connection
 
+# A request may have this many array elements, all its arrays together. As objects they take about 15 MB, and
+# their answer as much again, whatever the size of the frame: an element can be as short as two bytes. A
+# consumer of tens of thousands of partitions has fewer. A frame with more is refused like a broken one.
+ELEMENTS_MAX = 50_000
 # An answer explains this many of its errors; the others have their code only, so that it stays small.
 MESSAGES_MAX = 1000
 
@@ -23,17 +27,26 @@ Handler: TypeAlias = Callable[["Call", Any], Any]
 
 
 class Call:
-    """One request: who asks, through which listener, in which version."""
+    """One request: who asks, through which listener, in which version.
 
-    __slots__ = ("_asker", "broker", "connection", "header", "listener")
+    `is_forwarded`: another broker got it from a client, and sent it here because this is the controller."""
+
+    __slots__ = ("_asker", "broker", "connection", "header", "is_forwarded", "listener")
 
     def __init__(
-        self, broker: Broker, connection: Connection, listener: Listener, header: RequestHeader
+        self,
+        broker: Broker,
+        connection: Connection,
+        listener: Listener,
+        header: RequestHeader,
+        *,
+        is_forwarded: bool = False,
     ) -> None:
         self.broker = broker
         self.connection = connection
         self.listener = listener
         self.header = header
+        self.is_forwarded = is_forwarded
         self._asker: Asker | None = None
 
     @property
@@ -69,6 +82,8 @@ class Api(NamedTuple):
     advertised_from: int | None = None
     # Features come before the first handshake of a client; everything else may need one.
     before_authentication: bool = False
+    # For brokers only: ApiVersions does not show it to clients.
+    between_brokers: bool = False
 
     @property
     def advertised(self) -> tuple[int, int]:

@@ -3,23 +3,29 @@
     answer = await broker.controller_channel.send(ALTER_PARTITION, request, within_seconds=30)
 
 If this broker is the controller, its own handler answers. Otherwise the request goes to the controller that
-the image names, over the control connection of that peer. An attempt is repeated when there is no controller,
-when it is not the controller any more, and when the connection breaks; the change may have been made in that
-case, so callers must accept the answer to a repeated request (TOPIC_ALREADY_EXISTS). An attempt also ends
-when the image names a new controller, so that a controller that hangs delays nobody longer than its session.
-Only for the event loop."""
+the image names: APIs between brokers over the control connection of that peer, APIs of clients in an Envelope
+(forwarding.py) over a connection of their own. An attempt is repeated when there is no controller, when it is
+not the controller any more, and when the connection breaks. The change may have been made in that case, so
+callers must accept the answer to a repeated request (TOPIC_ALREADY_EXISTS). An attempt also ends when the
+image names a new controller, so that a controller that hangs delays nobody longer than its session. Only for
+the event loop."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.broker.call import Call
+from barnabas.broker.forwarding import FORWARDED, OFFSET, SENDER, has_error
 from barnabas.broker.peers import CONTROL
 from barnabas.broker.turns import completed
-from barnabas.errors import DisconnectedError, ErrorCode, KafkaError, KafkaTimeoutError
+from barnabas.errors import DisconnectedError, ErrorCode, KafkaError, KafkaTimeoutError, error_of
 from barnabas.net.connections import Backoff
-from barnabas.wire.codec import RequestHeader
+from barnabas.wire.codec import RequestHeader, decode_response, encode_request
+from barnabas.wire.messages import envelope
+from barnabas.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -27,6 +33,8 @@ if TYPE_CHECKING:
     from barnabas.net.connection import Connection
     from barnabas.wire.message import Message
 
+# Forwarded requests may take long. They must not delay heartbeats and ISR changes.
+FORWARDING = "forwarding"
 RETRY_SECONDS = 0.05
 RETRY_SECONDS_MAX = 1.0
 NO_CONTROLLER = -1
@@ -57,7 +65,40 @@ class ControllerChannel:
 
     async def send(self, api_key: int, message: Message, *, within_seconds: float) -> Any:
         """The controller's answer. REQUEST_TIMED_OUT (a KafkaTimeoutError that says why) if there is none in
-        time. An error_code in the answer other than NOT_CONTROLLER is left to the caller."""
+        time. Errors in the answer other than NOT_CONTROLLER are left to the caller. After the answer to an
+        API of clients, the local image has the change."""
+        if api_key not in FORWARDED or self._broker.controller.active:
+            return await self._ask(api_key, message, CONTROL, within_seconds)
+        version = self._broker.rows[api_key].versions[1]
+        header = RequestHeader(api_key, version, 0, self._client_id)
+        frame = b"".join(cast(list[bytes], encode_request(header, message)))[4:]
+        answer = await self.forward(frame, "", within_seconds=within_seconds)
+        return decode_response(api_key, version, answer)[1]
+
+    async def forward(
+        self, frame: bytes | memoryview, client_host: str, *, within_seconds: float
+    ) -> memoryview:
+        """The controller's answer to a client's frame, a frame too (both without the size in front), when the
+        local image has the change. KafkaError if the controller refuses the envelope, or the time is over."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + within_seconds
+        request = EnvelopeRequest(
+            request_data=cast(bytes, frame),
+            request_principal=SENDER.pack(self._broker.id, self._broker.metadata.broker_epoch),
+            client_host_address=_address_bytes(client_host),
+        )
+        answer: EnvelopeResponse = await self._ask(envelope.API_KEY, request, FORWARDING, within_seconds)
+        if answer.error_code != ErrorCode.NONE or answer.response_data is None:
+            raise KafkaError(error_of(answer.error_code), "the controller refused to answer the request")
+        (offset,) = OFFSET.unpack_from(answer.response_data)
+        # If the metadata does not come in time, the answer is still right; only this broker is late.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                reached = self._broker.metadata.follower.reached(offset)
+                await self._broker.replicas.settled_after(reached)
+        return memoryview(answer.response_data)[OFFSET.size :]
+
+    async def _ask(self, api_key: int, message: Message, purpose: str, within_seconds: float) -> Any:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + within_seconds
         failures = 0
@@ -65,8 +106,8 @@ class ControllerChannel:
         while (left := deadline - loop.time()) > 0:
             asked = self._controller(self._broker.image)
             try:
-                answer = await self._attempt(api_key, message, left)
-                if getattr(answer, "error_code", ErrorCode.NONE) != ErrorCode.NOT_CONTROLLER:
+                answer = await self._attempt(api_key, message, purpose, left)
+                if not has_error(answer, ErrorCode.NOT_CONTROLLER):
                     return answer
                 reason = f"broker {asked[0]} is not the controller any more"
             except KafkaError as error:
@@ -79,14 +120,14 @@ class ControllerChannel:
             await self._pause(min(self._backoff.seconds(failures), deadline - loop.time()), asked)
         raise KafkaTimeoutError(f"got no answer from the controller within {within_seconds:g} s: {reason}")
 
-    async def _attempt(self, api_key: int, message: Message, seconds: float) -> Any:
+    async def _attempt(self, api_key: int, message: Message, purpose: str, seconds: float) -> Any:
         if self._broker.controller.active:
             return await self._answer_here(api_key, message)
         asked = self._controller(self._broker.image)
         if asked[0] in (NO_CONTROLLER, self._broker.id):
             raise DisconnectedError("there is no controller")
         sending = asyncio.ensure_future(
-            self._broker.peers.send(asked[0], api_key, message, purpose=CONTROL, within_seconds=seconds)
+            self._broker.peers.send(asked[0], api_key, message, purpose=purpose, within_seconds=seconds)
         )
         changed = asyncio.ensure_future(self._changed(asked))
         try:
@@ -100,21 +141,30 @@ class ControllerChannel:
 
     async def _answer_here(self, api_key: int, message: Message) -> Any:
         row = self._broker.rows[api_key]
-        header = RequestHeader(api_key, row.versions[1], 0, f"broker-{self._broker.id}")
+        header = RequestHeader(api_key, row.versions[1], 0, self._client_id)
         connection = cast("Connection", _NoConnection())
         call = Call(self._broker, connection, self._broker.config.inter_broker_listener, header)
         return await completed(row.handler(call, message))
 
     async def _pause(self, seconds: float, asked: tuple[int, int]) -> None:
         """Wait a little, or until the image names another controller."""
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(seconds, 0.0)):
                 await self._changed(asked)
-        except TimeoutError:
-            pass
 
     async def _changed(self, asked: tuple[int, int]) -> None:
         await self._broker.metadata.follower.until(lambda image: self._controller(image) != asked)
 
     def _controller(self, image: MetadataImage) -> tuple[int, int]:
         return image.controller_id, image.controller_epoch
+
+    @property
+    def _client_id(self) -> str:
+        return f"broker-{self._broker.id}"
+
+
+def _address_bytes(host: str) -> bytes:
+    for family in (socket.AF_INET, socket.AF_INET6):
+        with contextlib.suppress(OSError):
+            return socket.inet_pton(family, host)
+    return b""

@@ -12,11 +12,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from barnabas.broker.journal import PartitionJournal
+from barnabas.broker.topic_creation import create_missing_topics
 from barnabas.coordination.hashing import partition_for
 from barnabas.coordination.runtime import COMMIT_TIMEOUT_MS, Shard
 from barnabas.coordination.step import Machine, Step
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.metadata.topics import CreatedTopic, NewTopic
+from barnabas.metadata.topics import NewTopic
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -62,6 +63,13 @@ class Coordinator(Generic[M]):
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return partition_for(key, len(topic.partitions))
 
+    def leader_of(self, key: str) -> int:
+        """The broker that coordinates the key, by the newest metadata; COORDINATOR_NOT_AVAILABLE if none."""
+        partition = self._broker.image.partition(self.topic, self.partition_of(key))
+        if partition is None or not partition.has_leader:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return partition.leader
+
     def shard_of(self, key: str) -> Shard[M]:
         return self.shard(self.partition_of(key))
 
@@ -87,10 +95,9 @@ class Coordinator(Generic[M]):
         # A cluster that is smaller than the replication factor gets as many replicas as it has brokers.
         factor = min(self._new_topic.replication_factor, max(1, len(self._broker.image.brokers)))
         topic = replace(self._new_topic, replication_factor=factor)
-        work = self._broker.controller.create_topics([topic])
-        result = (await self._broker.replicas.settled_after(work))[self.topic]
-        if not isinstance(result, CreatedTopic) and result.code != ErrorCode.TOPIC_ALREADY_EXISTS:
-            raise result
+        refusal = (await create_missing_topics(self._broker, [topic])).get(self.topic)
+        if refusal is not None:
+            raise refusal
 
     # ---- following the metadata
 

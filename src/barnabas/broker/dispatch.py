@@ -12,7 +12,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, cast
 
-from barnabas.broker.call import Api, Call, Encoded
+from barnabas.broker.call import ELEMENTS_MAX, Api, Call, Encoded
+from barnabas.broker.forwarding import forward, must_forward
 from barnabas.broker.handlers.api_versions import unsupported_version
 from barnabas.broker.later import Later
 from barnabas.broker.plain_produces import plain_produces
@@ -36,10 +37,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A request may have this many array elements, all its arrays together. As objects they take about 15 MB, and
-# their answer as much again, whatever the size of the frame: an element can be as short as two bytes. A
-# consumer of tens of thousands of partitions has fewer. A frame with more is refused like a broken one.
-ELEMENTS_MAX = 50_000
 # Shorter frames are decoded at once: so few elements take less than the turn that they could be spread over.
 LONG_FRAME_BYTES = 32 * 1024
 PRODUCE_KEY = 0
@@ -115,13 +112,20 @@ class Dispatcher:
             if not low <= header.api_version <= high:
                 self._refuse_version(connection, header, row)
                 return
-            is_long = len(frame) > LONG_FRAME_BYTES
-            request = None if is_long else decode_request_body(header, reader)
+            is_for_controller = must_forward(self._broker, header.api_key)
+            is_later = is_for_controller or len(frame) > LONG_FRAME_BYTES
+            request = None if is_later else decode_request_body(header, reader)
         except WireError as error:
             raise Refusal(str(error), None if header is None else header.api_key) from error
         call = Call(self._broker, connection, listener, header)
         try:
-            answer = _decoded_and_handled(call, row, reader) if is_long else row.handler(call, request)
+            answer: Any
+            if is_for_controller:
+                answer = forward(call, frame, lambda: _decoded_and_handled(call, row, reader))
+            elif is_later:
+                answer = _decoded_and_handled(call, row, reader)
+            else:
+                answer = row.handler(call, request)
             self._deliver(call, row, answer, started)
         except Refusal:
             raise

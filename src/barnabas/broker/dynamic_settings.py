@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from barnabas.broker.following import following_settings
+
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
@@ -23,6 +25,7 @@ class Component(Enum):
     LISTENERS = "the listeners"
     LOGS = "the log manager"
     CLEANER = "the log cleaner"
+    FOLLOWING = "the fetchers of followed partitions"
 
 
 TAKEN_BY: Mapping[str, Component] = {
@@ -62,6 +65,7 @@ TAKEN_BY: Mapping[str, Component] = {
     "max.connections.per.ip.overrides": Component.CONNECTIONS,
     "message.max.bytes": Component.PARTITIONS,
     "min.insync.replicas": Component.PARTITIONS,
+    "num.replica.fetchers": Component.FOLLOWING,
     "producer.id.expiration.ms": Component.LOGS,
     "transaction.partition.verification.enable": Component.REQUESTS,
     "unclean.leader.election.enable": Component.PARTITIONS,
@@ -85,10 +89,15 @@ def _reconfigure_cleaner(broker: Broker) -> None:
         broker.cleaning.reconfigure(broker.config)
 
 
+def _reconfigure_following(broker: Broker) -> None:
+    broker.following.reconfigure(following_settings(broker.config))
+
+
 # Each is called after every change of dynamic settings and may find that nothing of its own has changed.
 TAKERS: Mapping[Component, Callable[[Broker], None]] = {
     Component.CONNECTIONS: _reconfigure_connections,
     Component.LISTENERS: _reconfigure_listeners,
     Component.LOGS: _reconfigure_logs,
     Component.CLEANER: _reconfigure_cleaner,
+    Component.FOLLOWING: _reconfigure_following,
 }

@@ -89,7 +89,8 @@ class Reading:
         try:
             permit = self._permit(wanted)
             partition: Partition = permit.partition
-            self._gate.check_read(self._asker, permit, wanted.current_leader_epoch, wanted.fetch_offset)
+            self._gate.check_read(self._asker, permit, wanted.current_leader_epoch)
+            self._gate.check_offset(permit, wanted.fetch_offset)
             if wanted.last_fetched_epoch not in (-1, permit.leader_epoch):
                 return False
             self._record(partition, wanted)
@@ -116,10 +117,11 @@ class Reading:
         permit = self._permit(wanted)
         partition: Partition = permit.partition
         read.partition = partition
-        self._gate.check_read(self._asker, permit, wanted.current_leader_epoch, wanted.fetch_offset)
+        self._gate.check_read(self._asker, permit, wanted.current_leader_epoch)
         if wanted.last_fetched_epoch >= 0:
             read.diverging = _divergence(partition, wanted)
         if read.diverging is None:
+            self._gate.check_offset(permit, wanted.fetch_offset)
             self._record(partition, wanted)
         log = partition.log
         read.high_watermark, read.last_stable_offset = partition.high_watermark, partition.last_stable_offset
@@ -298,7 +300,7 @@ def _divergence(partition: Partition, wanted: FetchPartition) -> EpochEntry | No
     """Where the client's history ends in ours, if it has read records, under an older epoch, that this log
     does not have."""
     last = partition.log.end_offset_for_epoch(wanted.last_fetched_epoch)
-    if last.start_offset < 0 or last.epoch < 0:
+    if last.start_offset < 0 or last.epoch < 0 or wanted.fetch_offset < partition.log.log_start_offset:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
     if last.epoch >= wanted.last_fetched_epoch and last.start_offset >= wanted.fetch_offset:
         return None

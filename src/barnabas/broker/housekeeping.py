@@ -1,4 +1,5 @@
-"""The periodic work of a broker: retention, flushes, rolling, checkpoints, removal of deleted files.
+"""The periodic work of a broker: retention, flushes, rolling, checkpoints, removal of deleted files, and the
+search for followers that are too slow.
 
 A job runs on the loop in short steps, and requests are answered between the steps, however many logs there
 are; only fsync and the removal of files run in a thread. A job that fails is logged and runs again at its
@@ -23,6 +24,7 @@ TRASH_SECONDS = 1.0
 # How often rolled segments are flushed, and logs whose flush.ms has passed.
 FLUSH_SECONDS = 1.0
 ROLL_SECONDS = 5.0
+IN_SYNC_CHECK_SECONDS_MIN = 0.05
 # This many logs take about a millisecond.
 LOGS_IN_A_STEP = 200
 
@@ -30,6 +32,7 @@ LOGS_IN_A_STEP = 200
 class Housekeeping:
     def __init__(self, broker: Broker) -> None:
         self._logs = broker.logs
+        self._replicas = broker.replicas
         self._clock = broker.clock
         self._config = broker.config
         self._tasks: list[asyncio.Task[None]] = []
@@ -45,6 +48,8 @@ class Housekeeping:
         self._every(FLUSH_SECONDS, self._flush)
         self._every(ROLL_SECONDS, self._roll)
         self._every(TRASH_SECONDS, self._empty_trash)
+        lag_seconds_max = self._config["replica.lag.time.max.ms"] / 1000
+        self._every(max(lag_seconds_max / 2, IN_SYNC_CHECK_SECONDS_MIN), self._check_in_sync)
 
     async def stop(self) -> None:
         for task in self._tasks:
@@ -94,6 +99,12 @@ class Housekeeping:
                 log.maybe_roll(self._clock.now_ms())
             except KafkaError as problem:
                 logger.error("cannot roll %s: %s", log, problem)
+
+    async def _check_in_sync(self) -> None:
+        for number, partition in enumerate(list(self._replicas.all()), 1):
+            if number % LOGS_IN_A_STEP == 0:
+                await asyncio.sleep(0)
+            partition.check_in_sync()
 
     async def _empty_trash(self) -> None:
         removal = self._logs.removal()

@@ -1,4 +1,4 @@
-"""The transactions this broker coordinates, and the markers that end them on the partitions it leads.
+"""The transactions this broker coordinates, and the markers that end them.
 
 When the end of a transaction is committed to the journal, its markers are written and repeated until every
 partition has committed one. Then the machine journals that the transaction is complete. A new
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.coordinators import Coordinator
 from barnabas.broker.later import Later
+from barnabas.broker.marker_sender import MarkerSender
 from barnabas.coordination.runtime import Shard
 from barnabas.coordination.step import Producer, Step
 from barnabas.errors import ErrorCode, KafkaError
@@ -45,6 +46,11 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
             lambda epoch: TransactionMachine(settings, broker.producer_ids.try_next, epoch),
             self._write_markers_of,
         )
+        self._sender = MarkerSender(broker)
+
+    async def close(self) -> None:
+        await self._sender.close()
+        await super().close()
 
     def _write_markers_of(self, shard: Shard[TransactionMachine], step: Step[Any]) -> None:
         if isinstance(step, TransactionStep):
@@ -62,8 +68,15 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
             if len(results) == len(markers.partitions):
                 self._report(shard, markers, results)
 
-        for partition in markers.partitions:
-            self.write_marker(partition, markers).then(partial(written, partition))
+        elsewhere: dict[int, list[TopicPartition]] = {}
+        for place in markers.partitions:
+            partition = self._broker.image.partition(*place)
+            if partition is None or not partition.has_leader or partition.leader == self._broker.id:
+                self.write_marker(place, markers).then(partial(written, place))
+            else:
+                elsewhere.setdefault(partition.leader, []).append(place)
+        for leader_id, places in elsewhere.items():
+            self._sender.send(leader_id, markers, places, written)
 
     def _report(
         self,
@@ -86,9 +99,10 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
             write_again(markers)
 
     def write_marker(self, place: TopicPartition, markers: MarkersToWrite) -> Later:
-        """End a transaction on one partition. The answer is an ErrorCode, given when the marker is committed.
+        """End a transaction on a partition that this broker leads.
 
-        It is NONE, too, if the partition has the marker already or does not exist any more."""
+        The answer is an ErrorCode, given when the marker is committed. It is NONE, too, if the partition has
+        the marker already or does not exist any more."""
         answer = Later()
         if self._broker.image.partition(*place) is None:
             answer.resolve(ErrorCode.NONE)

@@ -1,8 +1,8 @@
 """Long work in turns: a request with very many elements gives the loop back every few milliseconds.
 
-The work is a generator. It yields None wherever it can pause, or a function that has to run in a thread; what
-that function returns (or raises) comes back from the yield. Work that is done within its first turn is
-answered at once, without a task. Its result may be something to await, such as a Later.
+The work is a generator. It yields None wherever it can pause, a function that has to run in a thread, or
+something to await, such as a Later; what that returns (or raises) comes back from the yield. Work that is
+done within its first turn is answered at once, without a task. Its result may be something to await, too.
 
 All work of one event loop shares its turns: however many peers send long requests, one of them runs in each
 turn of the loop, so that a short request never waits for more than one."""
@@ -10,7 +10,7 @@ turn of the loop, so that a short request never waits for more than one."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from time import monotonic
 from types import CoroutineType, GeneratorType
 from typing import Any, TypeAlias, TypeVar
@@ -22,7 +22,7 @@ TURN_SECONDS = 0.004
 SLICE = 64
 
 Result = TypeVar("Result")
-Pause: TypeAlias = Callable[[], Any] | None
+Pause: TypeAlias = Callable[[], Any] | Awaitable[Any] | None
 # It yields a Pause; said as Any, a bare `yield` will do for None.
 Work: TypeAlias = Generator[Any, Any, Result]
 
@@ -38,7 +38,7 @@ def in_turns(work: Work[Result]) -> Result | Coroutine[Any, Any, Any]:
 
 
 def _turn(work: Work[Any]) -> Pause:
-    """Run until the time is over or the work has something for a thread. StopIteration has the result."""
+    """Run until the time is over or the work has to wait for something. StopIteration has the result."""
     end = monotonic() + TURN_SECONDS
     while True:
         pause: Pause = next(work)
@@ -56,7 +56,7 @@ async def _go_on(work: Work[Any], pause: Pause) -> Any:
                     pause = _turn(work)
                 continue
             try:
-                value = await asyncio.to_thread(pause)
+                value = await (pause if isinstance(pause, Awaitable) else asyncio.to_thread(pause))
             except Exception as error:
                 pause = work.throw(error)
             else:

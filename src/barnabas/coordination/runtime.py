@@ -79,8 +79,11 @@ class Shard(Generic[M]):
     # ---- life
 
     def load(self) -> Iterator[None]:
-        """Replay the journal a portion at a time; active when the iterator is exhausted."""
+        """Replay the journal a portion at a time; active when the iterator is exhausted, unless the shard was
+        closed meanwhile."""
         for portion in self._journal.replay():
+            if self._is_closed:
+                return
             for replayed in portion:
                 if isinstance(replayed, Entry):
                     self.machine.apply(replayed.record, replayed.producer)

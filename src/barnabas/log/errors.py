@@ -15,7 +15,7 @@ class UnexpectedOffsetError(Exception):
             f"a batch with offsets {first_offset} to {last_offset} does not follow a log that ends at "
             f"{log_end_offset}"
         )
-        # Of the first batch that does not follow.
+        # The offsets of the first batch that does not follow.
         self.first_offset = first_offset
         self.last_offset = last_offset
 

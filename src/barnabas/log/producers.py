@@ -115,6 +115,35 @@ class ProducerEntry:
             self.epoch = epoch
 
 
+class Verification:
+    """A check with a transaction coordinator whether a batch belongs to an open transaction.
+
+    Other batches are appended while the coordinator is asked. A marker among them ends the transaction, and
+    with it the check: its result says nothing about what comes after the marker. Use it as a context, and
+    append only while it `is_valid`."""
+
+    __slots__ = ("_producer_id", "_table")
+
+    def __init__(self, table: "ProducerTable", producer_id: int) -> None:
+        self._table = table
+        self._producer_id = producer_id
+
+    @property
+    def is_valid(self) -> bool:
+        return self in self._table.verifying.get(self._producer_id, ())
+
+    def __enter__(self) -> "Verification":
+        self._table.verifying.setdefault(self._producer_id, set()).add(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        others = self._table.verifying.get(self._producer_id)
+        if others is not None:
+            others.discard(self)
+            if not others:
+                del self._table.verifying[self._producer_id]
+
+
 class ProducerTable:
     """The producers of one partition and its undecided transactions."""
 
@@ -125,6 +154,8 @@ class ProducerTable:
         self.ongoing: dict[int, int] = {}
         # First offset -> offset of the marker, of ended transactions whose marker is not replicated yet.
         self.unreplicated: dict[int, int] = {}
+        # Producer id -> the checks of its first batch of a transaction that are under way: see Verification.
+        self.verifying: dict[int, set[Verification]] = {}
         self._entries_max = PRODUCERS_MAX
 
     def check_batch(self, batch: ProducerFields, from_client: bool) -> BatchMetadata | None:
@@ -204,6 +235,7 @@ class ProducerTable:
         None if the transaction wrote nothing to this partition."""
         entry = self.entries.get(batch.producer_id) or self._add(ProducerEntry(batch.producer_id))
         first = entry.transaction_first_offset
+        self.verifying.pop(batch.producer_id, None)
         entry.move_to_epoch(batch.producer_epoch)
         entry.coordinator_epoch = marker.coordinator_epoch
         entry.last_timestamp = batch.max_timestamp

@@ -1,7 +1,7 @@
 """The interface of a metadata store: it holds the metadata log, and knows who is alive and who may write.
 
-There is the embedded store (one broker, a local file); a ZooKeeper store (a cluster) will follow. Controller
-and broker know only this interface. Every store keeps these rules, and the contract tests in
+There are the embedded store (one broker, a local file) and the ZooKeeper store (a cluster). Controller and
+broker know only this interface. Every store keeps these rules, and the contract tests in
 tests/unit/metadata/test_store_contract.py check them:
 
 Log. Records have offsets 0, 1, 2, ... An append is atomic: readers see all its records or none, so a topic
@@ -27,7 +27,7 @@ records."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from barnabas.ids import Uuid
@@ -89,13 +89,18 @@ class BrokerRegistration:
     """What a broker says about itself when it starts; `incarnation` is new for each start of the process.
 
     `previous_epoch` is the broker epoch of the last start, if that one ended cleanly; otherwise -1. After an
-    unclean stop the log may lack records that were on it before (KIP-966)."""
+    unclean stop the log may lack records that were on it before (KIP-966).
+
+    `previous_incarnation` is that of the last start with the same data directory, if it is known. The store
+    then replaces that registration at once, without waiting for its session to expire: the process cannot
+    be running, because this one has the lock of the directory. It is not part of what others see."""
 
     id: int
     incarnation: Uuid
     listeners: tuple[Listener, ...]
     rack: str | None = None
     previous_epoch: int = -1
+    previous_incarnation: Uuid | None = field(default=None, compare=False)
 
 
 SessionWatcher: TypeAlias = Callable[[Mapping[int, BrokerRegistration]], None]

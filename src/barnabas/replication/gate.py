@@ -105,13 +105,19 @@ class Gate:
             )
 
     @staticmethod
-    def check_read(asker: Asker, permit: Permit, leader_epoch: int, offset: int) -> None:
+    def check_read(asker: Asker, permit: Permit, leader_epoch: int) -> None:
         """What a Fetch says about itself must fit the partition."""
         partition: Partition = permit.partition
         if leader_epoch not in (-1, permit.leader_epoch):
             partition.check_epoch(leader_epoch)
         if permit.stores_zstd and asker.version < FETCH_ZSTD_VERSION_MIN:
             raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+
+    @staticmethod
+    def check_offset(permit: Permit, offset: int) -> None:
+        """The offset of a Fetch must be in the log. One that has read another history is told so first: its
+        offset may be above the end of this log."""
+        partition: Partition = permit.partition
         if not partition.log.log_start_offset <= offset <= partition.log.log_end_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
 

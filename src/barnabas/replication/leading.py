@@ -127,7 +127,7 @@ class Leading:
             self._expand(replica_id, state)
         if offset != old_end:
             self.update_high_watermark(now)
-        if log_start_offset != old_start:
+        if self.deleted.waiting and log_start_offset != old_start:
             self.deleted.advance(self.low_watermark)
 
     @property
@@ -205,8 +205,10 @@ class Leading:
                     rest,
                 )
                 self._propose(rest)
-        # A replica that was about to join may have given up.
+        # A replica that was about to join may have given up, and a dead one does not delay a deletion.
         self.update_high_watermark(now)
+        if self.deleted.waiting:
+            self.deleted.advance(self.low_watermark)
 
     def _out_of_sync(self, now: float) -> set[int]:
         end: int = self._partition.log.log_end_offset

@@ -139,6 +139,12 @@ class Partition(PartitionEnd):
         if self.leading is not None:
             self.leading.refused(proposal, code)
 
+    def check_in_sync(self) -> None:
+        """Find followers that are too slow or do not live any more. Called every half of
+        replica.lag.time.max.ms, and when brokers have changed."""
+        if self.leading is not None:
+            self.leading.shrink()
+
     def set_alone(self, is_alone: bool) -> None:
         """Whether what is appended is committed at once, which permits tell the short ways."""
         if is_alone != self.is_alone:

@@ -105,7 +105,9 @@ class Replicas:
         for topic, index in self._reconfigured(image, difference):
             defects += self._fails(self._update_config, topic, index)
         if difference.brokers_changed:
-            self.check_in_sync()
+            # The high watermark waits for a replica that is about to join the ISR, but not for a dead one.
+            for partition in list(self._partitions.values()):
+                partition.check_in_sync()
         if defects:
             raise PartitionsFailed(f"{defects} partition(s) could not take the change; the log says why")
 
@@ -121,13 +123,6 @@ class Replicas:
             else:
                 self._steps.append((self._take_newest, topic, index))
         return defects
-
-    def check_in_sync(self) -> None:
-        """Let the leaders here look at their followers: some may be too slow, or not live any more. Called
-        when brokers changed, and every half of replica.lag.time.max.ms."""
-        for partition in list(self._partitions.values()):
-            if partition.leading is not None:
-                partition.leading.shrink()
 
     async def settled_after(self, work: Awaitable[Result]) -> Result:
         """The result of `work`, after all partitions have followed the metadata that it changed."""

@@ -1,4 +1,4 @@
-"""Runs made up for tests of what comes after the measuring."""
+"""Invented runs, for tests of everything that uses the results of a run."""
 
 from collections.abc import Mapping, Sequence
 

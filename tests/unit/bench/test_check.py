@@ -4,12 +4,12 @@ from tests.bench.check import moves
 from tests.unit.bench.benching import COST, rates, row, run
 
 
-def test_a_move_within_the_spread_is_not_named() -> None:
+def test_a_move_within_the_spread_is_not_reported() -> None:
     before, after = run(row(rates(90, 100, 115))), run(row(rates(110, 120, 122)))
     assert list(moves(before, after)) == []
 
 
-def test_a_move_beyond_the_spread_is_named_with_its_direction() -> None:
+def test_a_move_beyond_the_spread_is_reported_with_its_direction() -> None:
     before, after = run(row(rates(98, 100, 102))), run(row(rates(118, 120, 122)))
     (move,) = moves(before, after)
     assert (move.row, move.is_better, round(move.change, 3)) == ("p16k", True, 0.2)
@@ -38,5 +38,5 @@ def test_with_the_peer_in_both_runs_ratios_are_compared() -> None:
     assert move.show(move.after) == "2.00x of kafka"
 
 
-def test_rows_that_only_one_run_has_are_passed_over() -> None:
+def test_rows_that_only_one_run_has_are_skipped() -> None:
     assert list(moves(run(row(rates(1), name="p1m")), run(row(rates(9))))) == []

@@ -1,4 +1,4 @@
-"""What several rounds say together, and when they agree."""
+"""The summary of several rounds, and when rounds agree."""
 
 import pytest
 from tests.bench.figures import CURVE_PARTS, METRICS, Summary, agree, latency_sample, middle_curve, percentile
@@ -21,7 +21,7 @@ def test_rounds_agree_within_a_tenth_of_the_larger(first: float, second: float, 
     assert agree(first, second) is expected
 
 
-def test_a_percentile_lies_between_its_neighbours_in_proportion() -> None:
+def test_a_percentile_is_interpolated_between_its_neighbours() -> None:
     assert percentile([1.0, 2.0, 4.0], 0.5) == 2.0
     assert percentile([1.0, 2.0, 4.0], 0.75) == 3.0
     assert percentile([1.0, 2.0, 4.0], 1.0) == 4.0

@@ -38,7 +38,7 @@ def test_a_slice_ends_after_its_last_whole_batch() -> None:
 
 
 @pytest.mark.parametrize("bases", [(11, 12), (10, 13)])
-def test_a_slice_with_offsets_that_nobody_asked_for_is_refused(bases: tuple[int, ...]) -> None:
+def test_a_slice_with_unexpected_offsets_is_refused(bases: tuple[int, ...]) -> None:
     records, size = fetched(*bases)
     with pytest.raises(RuntimeError, match="a fetch at offset 10"):
         frames.offset_after(records, size, 2, fetch_offset=10)

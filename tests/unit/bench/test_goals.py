@@ -31,10 +31,10 @@ def test_without_the_peer_nothing_is_judged() -> None:
     assert str(judgement).endswith("not compared")
 
 
-def test_a_peer_that_found_nothing_cannot_be_compared_with() -> None:
+def test_a_peer_without_figures_cannot_be_compared_with() -> None:
     assert judge(Goal("cpu_us_per_request", 1.0), summaries(5, 0, "cpu_us_per_request")).met is None
 
 
 @pytest.mark.parametrize(("value", "met"), [(1.5, True), (1.6, False)])
-def test_a_goal_against_nobody_judges_the_figure_itself(value: float, met: bool) -> None:
+def test_a_goal_without_a_peer_judges_the_figure_itself(value: float, met: bool) -> None:
     assert judge(Goal("growth", 1.5, against=None), summaries(value, None, "growth")).met is met

@@ -1,4 +1,4 @@
-"""Tables, the page and the pictures say what a run found, lost goals included."""
+"""Tables, the page and the pictures show the results of a run, also the goals that it missed."""
 
 from xml.etree import ElementTree
 
@@ -7,7 +7,7 @@ from rich.console import Console
 from tests.bench.document import place, section
 from tests.bench.figures import CURVE_PARTS
 from tests.bench.goals import KAFKA, OURS, Goal
-from tests.bench.lines import lost, tables
+from tests.bench.lines import failures, tables
 from tests.bench.pictures import growth_lines, latency_curves, ratio_bars
 from tests.bench.report import print_run
 from tests.bench.results import Result, RowResult
@@ -24,7 +24,7 @@ def clients() -> RowResult:
     return RowResult("client-produce", "clients", "values", CLIENT_RATE, goals, results)
 
 
-def test_brokers_stand_side_by_side_with_ratio_and_verdict() -> None:
+def test_brokers_are_shown_side_by_side_with_ratio_and_verdict() -> None:
     (table,) = tables(run(MET, MISSED))
     assert table.columns == ["row", "figure", OURS, KAFKA, "ratio", "goal"]
     assert table.lines[0].cells == ["p16k", "MB/s", "500 ±2%", "100 ±10%", "5.00x", ">= 4x, met"]
@@ -37,19 +37,19 @@ def test_alone_there_is_no_ratio_and_no_verdict() -> None:
     assert table.lines[0].cells == ["p16k", "MB/s", "500", ">= 4x"]
 
 
-def test_clients_stand_below_each_other() -> None:
+def test_clients_are_shown_below_each_other() -> None:
     (table,) = tables(run(clients()))
     assert [line.cells[1] for line in table.lines] == ["ours send", "other send"]
     assert table.lines[0].cells[2:] == ["600 k rec/s", "2.00x other send (>= 5x, missed)"]
 
 
-def test_a_failure_is_a_line_and_a_loss() -> None:
+def test_a_failed_row_is_a_line_of_its_own_and_counts_as_missed() -> None:
     broken = RowResult(
         "e2e", "broker", "work", "p50_us", [], [Result(OURS, [], failure="RuntimeError: gone")]
     )
     (table,) = tables(run(broken))
     assert table.lines[0].cells[1] == "barnabas failed: RuntimeError: gone"
-    assert lost([broken]) == ["e2e (barnabas) failed: RuntimeError: gone"]
+    assert failures([broken]) == ["e2e (barnabas) failed: RuntimeError: gone"]
 
 
 def test_the_terminal_shows_every_group() -> None:
@@ -60,7 +60,7 @@ def test_the_terminal_shows_every_group() -> None:
     assert "600 k rec/s" in captured.get()
 
 
-def test_the_page_gets_table_machine_versions_and_what_was_lost() -> None:
+def test_the_page_gets_table_machine_versions_and_missed_goals() -> None:
     result = run(MET, MISSED)
     (table,) = tables(result)
     text = section(result, table, ["broker-ratios"])

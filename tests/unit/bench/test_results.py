@@ -1,4 +1,4 @@
-"""Runs survive their files, and the right two are compared."""
+"""Runs are loaded as they were saved, and the right two are compared."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from tests.bench.results import Result, last_two, load_run
 from tests.unit.bench.benching import RATE, rates, row, run
 
 
-def test_a_run_comes_back_from_its_file_as_it_was(tmp_path: Path) -> None:
+def test_a_run_is_loaded_as_it_was_saved(tmp_path: Path) -> None:
     written = run(row(rates(400, 410), rates(100, 90)))
     path = written.save(tmp_path)
     assert path.name == "2026-01-01T10-00-00.json"

@@ -21,7 +21,7 @@ def row(*, warms: bool = True, rounds: int | None = None) -> Row:
 
 
 class Script:
-    """Contestants whose rounds find what they are told; keeps the order in which they were asked."""
+    """Contestants whose rounds give the figures of the test; keeps the order in which they were run."""
 
     def __init__(self) -> None:
         self.order: list[str] = []

@@ -10,7 +10,7 @@ def test_a_size_is_changed_by_its_name() -> None:
     assert changed.rounds == TINY.rounds
 
 
-def test_a_size_that_is_not_there_is_told_with_those_that_are() -> None:
+def test_the_error_for_an_unknown_size_lists_the_sizes() -> None:
     with pytest.raises(ValueError, match="there is no size second; there are seconds, rounds"):
         changed_size(TINY, ["second=1"])
 

@@ -1,4 +1,4 @@
-"""The benchmark as a whole, on very little: every kind of load runs on a real broker and is written down."""
+"""The whole benchmark with little work: every kind of load runs on a real broker; results are saved."""
 
 import os
 import subprocess
@@ -46,7 +46,7 @@ def test_a_tiny_run_measures_and_writes_its_file(tmp_path: Path) -> None:
     assert {path.suffix for path in tmp_path.iterdir()} == {".json", ".svg"}
 
 
-def test_a_row_that_is_not_there_is_told_with_those_that_are() -> None:
+def test_the_error_for_an_unknown_row_lists_the_rows() -> None:
     command = [sys.executable, "-m", "tests.bench", "--rows", "p17k"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2

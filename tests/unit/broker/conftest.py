@@ -15,6 +15,7 @@ from tests.support.faulty_disk import FaultyDisk
 
 from barnabas.broker.apis import ROWS
 from barnabas.broker.call import Call
+from barnabas.broker.controller_channel import ControllerChannel
 from barnabas.broker.group_coordinator import GroupCoordinator
 from barnabas.broker.later import Later
 from barnabas.broker.producer_ids import ProducerIds
@@ -57,6 +58,7 @@ class Stage:
     """The parts of a broker that handlers use, and methods to call a handler."""
 
     rows = ROWS
+    is_clustered = False
 
     def __init__(self, directory: Path, properties: Mapping[str, str]) -> None:
         self.config = BrokerConfig(
@@ -66,6 +68,7 @@ class Stage:
         self.clock = FakeClock()
         self.unknown_requests = RequestCounts()
         self.disk = FaultyDisk()
+        self.controller_channel = ControllerChannel(self)  # type: ignore[arg-type]
         self._directory = directory
         self._runner = asyncio.Runner()
         self._runner.run(self._start())

@@ -99,6 +99,7 @@ OBSERVATIONS = {
         "4321", lambda broker: broker.replicas.leader(TOPIC, 0).rules.max_batch_bytes, 4321
     ),
     "min.insync.replicas": topic_setting("2", "min_insync_replicas", 2),
+    "num.replica.fetchers": Observation("3", lambda broker: broker.following.settings.fetchers_per_leader, 3),
     "producer.id.expiration.ms": Observation(
         "5555", lambda broker: broker.logs.producer_id_expiration_ms, 5555
     ),

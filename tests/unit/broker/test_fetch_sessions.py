@@ -1,4 +1,4 @@
-"""What fetch sessions promise (KIP-227)."""
+"""Fetch sessions (KIP-227): epochs, updates, and limits of the cache."""
 
 import pytest
 
@@ -18,7 +18,7 @@ from barnabas.replication.gate import Asker
 ASKER = Asker("PLAINTEXT", "a client", 12)
 
 
-def wanted(*topics: str, offset: int = 0, count: int = 1) -> dict[PartitionKey, FetchPartition]:
+def partitions_of(*topics: str, offset: int = 0, count: int = 1) -> dict[PartitionKey, FetchPartition]:
     partitions = [
         FetchPartition(topic, ZERO_UUID, index, offset, 1024) for topic in topics for index in range(count)
     ]
@@ -31,7 +31,7 @@ def sessions(slots: int = 10, partitions_max: int = 1000) -> tuple[FetchSessions
 
 
 def started(cache: FetchSessions, *topics: str, count: int = 1) -> FetchSession:
-    session = cache.start(ASKER, wanted(*topics, count=count), uses_topic_ids=False)
+    session = cache.start(ASKER, partitions_of(*topics, count=count), uses_topic_ids=False)
     assert session is not None
     return session
 
@@ -43,7 +43,7 @@ def resume(
 
 
 def is_refused(cache: FetchSessions, *topics: str, count: int = 1) -> bool:
-    return cache.start(ASKER, wanted(*topics, count=count), uses_topic_ids=False) is None
+    return cache.start(ASKER, partitions_of(*topics, count=count), uses_topic_ids=False) is None
 
 
 def test_each_request_must_carry_the_next_epoch() -> None:
@@ -82,7 +82,7 @@ def test_the_epoch_wraps_to_one() -> None:
 def test_updates_add_renew_and_forget() -> None:
     cache, _ = sessions()
     session = started(cache, "a", "b")
-    cache.update(session, wanted("b", offset=50) | wanted("c", offset=7), [("a", 0)])
+    cache.update(session, partitions_of("b", offset=50) | partitions_of("c", offset=7), [("a", 0)])
     assert {key: kept.fetch_offset for key, kept in session.partitions.items()} == {("b", 0): 50, ("c", 0): 7}
     assert cache.partition_count == 2
 
@@ -140,12 +140,12 @@ def test_a_session_that_grows_too_large_ends_and_its_client_starts_over() -> Non
     cache, _ = sessions(partitions_max=100)
     session = started(cache, "a", count=60)
     with pytest.raises(KafkaError) as refused:
-        cache.update(session, wanted("b", count=50), [])
+        cache.update(session, partitions_of("b", count=50), [])
     assert refused.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert (len(cache), cache.partition_count) == (0, 0)
 
 
-def test_another_asker_does_not_get_the_permits_of_a_session() -> None:
+def test_another_client_does_not_get_the_permits_of_a_session() -> None:
     cache, _ = sessions()
     session = started(cache, "a")
     (partition,) = session.partitions.values()

@@ -15,6 +15,7 @@ from barnabas.broker import transaction_coordinator
 from barnabas.coordination.step import Producer
 from barnabas.errors import ErrorCode
 from barnabas.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
+from barnabas.metadata.records import PartitionChangeRecord
 from barnabas.metadata.topics import TopicReference
 from barnabas.records.batch import iter_headers
 from barnabas.records.builder import ABORT_MARKER, COMMIT_MARKER, read_marker
@@ -31,8 +32,12 @@ from barnabas.wire.messages.txn_offset_commit import (
 )
 from barnabas.wire.messages.write_txn_markers import (
     WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
     WritableTxnMarkerTopic,
+    WritableTxnMarkerTopicResult,
     WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
 )
 
 ID = "payments"
@@ -300,6 +305,43 @@ def test_a_completion_that_cannot_be_journaled_is_tried_again(stage: Any) -> Non
         assert state(stage) is State.PREPARE_COMMIT
         stage.disk.heal()
         await until(lambda: state(stage) is State.COMPLETE_COMMIT)
+
+    stage.run(story())
+
+
+# ---- partitions that other brokers lead
+
+
+class Leader:
+    """Broker 2, which leads a partition: it refuses the first marker, and takes the second."""
+
+    def __init__(self) -> None:
+        self.codes = [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE]
+        self.requests: list[Any] = []
+
+    async def send(self, broker_id: int, api_key: int, message: Any, **_: Any) -> Any:
+        assert (broker_id, api_key) == (2, 27)
+        self.requests.append(message)
+        (marker,) = message.markers
+        result = WritableTxnMarkerPartitionResult(partition_index=0, error_code=self.codes.pop(0))
+        topic = WritableTxnMarkerTopicResult(name="two", partitions=[result])
+        return WriteTxnMarkersResponse(
+            markers=[WritableTxnMarkerResult(producer_id=marker.producer_id, topics=[topic])]
+        )
+
+
+def test_markers_go_to_the_leader_on_another_broker_until_it_has_them(stage: Any) -> None:
+    async def story() -> None:
+        stage.peers = Leader()
+        producer = await begun(stage)
+        stage.write(PartitionChangeRecord(stage.image.topic("two").id, 0, leader=2))
+        assert await end(stage, producer, commit=True) == ErrorCode.NONE
+        await until(lambda: state(stage) is State.COMPLETE_COMMIT)
+        assert markers(stage, "one") == [COMMIT_MARKER]
+        assert markers(stage, "two") == []
+        assert len(stage.peers.requests) == 2
+        marker = stage.peers.requests[0].markers[0]
+        assert [(topic.name, topic.partition_indexes) for topic in marker.topics] == [("two", [0])]
 
     stage.run(story())
 

@@ -46,7 +46,7 @@ def test_long_work_lets_others_run_between_its_turns(short_turns: None) -> None:
     assert asyncio.run(run()) == "done"
 
 
-def test_a_thread_s_result_and_its_error_come_back_to_the_work() -> None:
+def test_the_result_or_the_error_of_a_thread_comes_back_to_the_work() -> None:
     def fails() -> None:
         raise ValueError("from the thread")
 

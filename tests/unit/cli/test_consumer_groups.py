@@ -30,7 +30,7 @@ ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class Cluster:
-    """Partitions with offsets 10 to 20, and a group that stands at 15 in the first."""
+    """Partitions with offsets 10 to 20, and a group that has committed 15 in the first."""
 
     def list_offsets(self, specs: dict[TopicPartition, int], *, timeout: float) -> dict[Any, ListedOffset]:
         offsets = {OffsetSpec.EARLIEST: 10, OffsetSpec.LATEST: 20, 1_000: 12, 2_000: -1}

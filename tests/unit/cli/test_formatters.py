@@ -40,7 +40,7 @@ def test_the_value_alone_by_default() -> None:
     assert shown(ConsumerRecord("orders", 0, 0, None, None)) == b"null\n"
 
 
-def test_all_parts_in_kafka_s_order() -> None:
+def test_all_parts_are_in_kafkas_order() -> None:
     parts = ("timestamp", "partition", "offset", "delivery", "epoch", "headers", "key", "value")
     everything = {f"print_{part}": "true" for part in parts}
     assert shown(**everything) == (

@@ -1,4 +1,4 @@
-"""Of many things some fail: the others are shown, each failure is message, and the exit code is 1."""
+"""When some of many requests fail, the others are shown, each failure is a message, the exit code is 1."""
 
 import json
 

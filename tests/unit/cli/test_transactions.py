@@ -20,7 +20,7 @@ HERE, THERE = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class Cluster:
-    """Producer 1 has a transaction in HERE; 2 has an id that was just forgotten; of 3 nobody knows."""
+    """Producer 1 has a transaction in HERE; 2 has an id that was just forgotten; nobody knows 3."""
 
     def list_transactions(self, *, producer_ids: Collection[int]) -> list[TransactionListing]:
         assert set(producer_ids) == {1, 2, 3}

@@ -57,7 +57,7 @@ def test_numbers_for_string_settings_and_objects_are_accepted() -> None:
         ({"bootstrap_servers": ""}, "at least one broker"),
     ],
 )
-def test_wrong_settings_are_one_clear_sentence(settings: dict[str, Any], sentence: str) -> None:
+def test_the_error_for_a_wrong_setting_is_one_clear_sentence(settings: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ConfigError) as caught:
         producer_config(**{"bootstrap_servers": "h:1", **settings})
     assert sentence in str(caught.value)

@@ -258,7 +258,7 @@ class Shards(RuleBasedStateMachine):
         self.call(lambda machine: machine.expire_offsets(machine.groups.ids(), self.bench.now_ms))
 
     @rule(topic=st.sampled_from(TOPICS))
-    def make_topic_anew(self, topic: str) -> None:
+    def create_topic_again(self, topic: str) -> None:
         old_id = self.bench.topics.id_of(topic)
         self.bench.topics.make(topic, 3)
         self.call(lambda machine: machine.topics_deleted(machine.groups.ids(), {topic: old_id}))

@@ -167,7 +167,7 @@ def test_a_later_offset_of_the_same_transaction_replaces_the_earlier(store: Offs
     assert store.get(GROUP, T0) == later
 
 
-def test_a_commit_after_that_of_a_transaction_wins(store: OffsetStore) -> None:
+def test_a_commit_replaces_an_earlier_one_of_a_transaction(store: OffsetStore) -> None:
     put(store, T0, 20, producer_id=7)
     plain = put(store, T0, 5)
     store.end_transaction(7, is_commit=True)

@@ -287,8 +287,8 @@ def test_groups_of_other_brokers_are_read(value: str, expected: dict[str, object
     assert {name: getattr(member, name) for name in expected} == expected
 
 
-def test_a_member_of_which_nothing_classic_is_said_is_not_classic() -> None:
-    """Kafka says so, always: to it, a member without a word about it is classic. We used to leave it out."""
+def test_a_member_without_the_field_for_classic_members_is_not_classic() -> None:
+    """Kafka always writes the field, and takes a member without it for a classic one. We once left it out."""
     key = bytes.fromhex("0005 0001 67 0001 6d")
     value = bytes.fromhex("0000 00 00 02 63 02 68 01 00 00000010 00 00")
     decoded = decode(JournalRecord(key, value))
@@ -297,14 +297,14 @@ def test_a_member_of_which_nothing_classic_is_said_is_not_classic() -> None:
     assert decoded.value.classic_member_metadata is None
 
 
-def test_unknown_tagged_fields_are_passed_over() -> None:
+def test_unknown_tagged_fields_are_skipped() -> None:
     value = bytes.fromhex("0004 0000000000000005 ffffffff 01 0000000000000009 01 05 02 abcd")
     decoded = decode(JournalRecord(bytes.fromhex(OFFSET_KEY_HEX), value))
     assert decoded == GroupRecord(OFFSET_KEY, OffsetCommitValue(offset=5, commit_timestamp=9))
 
 
 @pytest.mark.parametrize("number", [9, 10, 11, 15, 17, 500, -1])
-def test_types_of_other_group_kinds_are_passed_over(number: int) -> None:
+def test_types_of_other_group_kinds_are_skipped(number: int) -> None:
     record = JournalRecord(number.to_bytes(2, "big", signed=True) + b"\x00\x01g", b"\x00\x00")
     assert decode(record) is None
     assert record_type(record) == number
@@ -322,14 +322,14 @@ def test_types_of_other_group_kinds_are_passed_over(number: int) -> None:
         (OFFSET_KEY_HEX, "0004 0000"),
     ],
 )
-def test_what_is_ours_and_unreadable_is_an_error(key: str, value: str | None) -> None:
+def test_a_malformed_record_of_a_known_type_is_an_error(key: str, value: str | None) -> None:
     record = JournalRecord(bytes.fromhex(key), None if value is None else bytes.fromhex(value))
     with pytest.raises(KafkaError) as raised:
         decode(record)
     assert raised.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
-def test_a_key_takes_its_own_value_only() -> None:
+def test_a_key_accepts_only_its_own_type_of_value() -> None:
     with pytest.raises(TypeError, match="is a OffsetCommitValue, not a GroupMetadataValue"):
         encode(GroupRecord(OFFSET_KEY, GroupMetadataValue()))
 
@@ -350,7 +350,7 @@ TEXT = st.text(max_size=20)
         topic_id=st.binary(min_size=16, max_size=16),
     ),
 )
-def test_offsets_come_back_as_they_were(key: OffsetCommitKey, value: OffsetCommitValue) -> None:
+def test_offsets_are_read_as_they_were_written(key: OffsetCommitKey, value: OffsetCommitValue) -> None:
     record = GroupRecord(key, value)
     assert decode(encode(record)) == record
 
@@ -379,6 +379,6 @@ MEMBERS = st.builds(
         members=st.lists(MEMBERS, max_size=3),
     )
 )
-def test_groups_come_back_as_they_were(value: GroupMetadataValue) -> None:
+def test_groups_are_read_as_they_were_written(value: GroupMetadataValue) -> None:
     record = GroupRecord(GroupMetadataKey(group="g"), value)
     assert decode(encode(record)) == record

@@ -81,7 +81,7 @@ def test_reads_what_the_codec_reads(
 
 
 def other_requests() -> dict[str, ProduceRequest]:
-    """Requests of more than the one kind, made from one that is of it."""
+    """Requests that are not plain, made by changing one that is."""
     frames = {}
     for what in ("transaction", "two topics", "two partitions", "no topic", "no partition", "no records"):
         request = one_batch(9, ("topic", bytes(16), 0), b"records")
@@ -142,7 +142,7 @@ def test_hostile_bytes_are_read_alike_or_left_to_the_codec(
     with contextlib.suppress(WireError):
         header, request = decode_request(hostile)
     if header is None or request is None:
-        # A name that is no text is all that the codec refuses and the kernel passes on.
+        # The codec refuses a name that is not UTF-8; that is all that the kernel does not check.
         with pytest.raises(UnicodeDecodeError):
             hostile[10 : read["start"]].decode()
         return

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from tests.support.zookeeper import expire_session, zookeeper
 
 from barnabas.metadata.embedded import EmbeddedStore
 from barnabas.metadata.image import MetadataImage
@@ -26,6 +27,8 @@ from barnabas.metadata.store import (
     StoreError,
     Update,
 )
+from barnabas.metadata.zookeeper.settings import ZooKeeperSettings
+from barnabas.metadata.zookeeper.store import ZooKeeperStore
 
 
 class StoreHarness(Protocol):
@@ -54,7 +57,26 @@ class EmbeddedHarness:
         store.election.end_leadership()
 
 
-STORES: list[type[StoreHarness]] = [EmbeddedHarness]
+class ZooKeeperHarness:
+    """Every test has its own path in one ZooKeeper. A session ends when another connection closes it."""
+
+    def __init__(self, directory: Path) -> None:
+        path = f"{directory.parent.name}-{directory.name}"
+        self._settings = ZooKeeperSettings(f"{zookeeper().connect}/{path}", session_timeout_ms=10_000)
+
+    async def open(self) -> MetadataStore:
+        return await ZooKeeperStore.open(self._settings)
+
+    async def expire(self, store: MetadataStore, session: Session) -> None:
+        assert isinstance(store, ZooKeeperStore)
+        await expire_session(store)
+
+    async def end_leadership(self, store: MetadataStore) -> None:
+        assert isinstance(store, ZooKeeperStore)
+        await expire_session(store)
+
+
+STORES: list[type[StoreHarness]] = [EmbeddedHarness, ZooKeeperHarness]
 
 
 @pytest.fixture(params=STORES)

@@ -1,4 +1,4 @@
-"""What a peer cannot take from a connection's owner: memory, time, or attention after it has left."""
+"""A peer cannot use up the memory or the time of a connection's owner. The owner learns when it leaves."""
 
 import asyncio
 import socket
@@ -113,7 +113,7 @@ def test_a_buffer_grows_with_what_arrives_and_not_with_what_is_announced() -> No
     asyncio.run(story())
 
 
-def test_the_handler_hears_of_a_peer_that_leaves_before_the_answer() -> None:
+def test_the_handler_is_notified_of_a_peer_that_leaves_before_the_answer() -> None:
     async def story() -> None:
         loop = asyncio.get_running_loop()
         owner = Owner(answers=False)
@@ -127,7 +127,7 @@ def test_the_handler_hears_of_a_peer_that_leaves_before_the_answer() -> None:
     asyncio.run(story())
 
 
-def test_the_handler_does_not_hear_of_a_peer_that_leaves_after_the_answer() -> None:
+def test_the_handler_is_not_notified_of_a_peer_that_leaves_after_the_answer() -> None:
     async def story() -> None:
         loop = asyncio.get_running_loop()
         owner = Owner()

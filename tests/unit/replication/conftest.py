@@ -17,9 +17,25 @@ from barnabas.records.builder import build_batch
 from barnabas.records.validation import validate
 from barnabas.replication.gate import Gate
 from barnabas.replication.partition import Partition
+from barnabas.replication.ports import IsrProposal, Surroundings
 from barnabas.replication.replicas import Replicas
 
-ME, OTHER = 1, 2
+ME, OTHER, THIRD = 1, 2, 3
+LAG_MS = 10_000
+
+
+class Proposals:
+    """The proposals of the leaders, for the test to answer."""
+
+    def __init__(self) -> None:
+        self.made: list[tuple[Partition, IsrProposal]] = []
+
+    def propose(self, partition: Partition, proposal: IsrProposal) -> None:
+        self.made.append((partition, proposal))
+
+    @property
+    def members(self) -> list[tuple[int, ...]]:
+        return [proposal.members for _, proposal in self.made]
 
 
 class Held:
@@ -31,7 +47,9 @@ class Held:
         self.logs = LogManager([directory], LogSettings("a-cluster", ME), RealDisk(), self.clock)
         self.logs.load(lambda topic: self.config_of(topic, MetadataImage()))
         self.image = MetadataImage()
-        self.replicas = Replicas(ME, self.logs, self.config_of)
+        self.proposals = Proposals()
+        surroundings = Surroundings(ME, self.clock, LAG_MS / 1000, self.proposals)
+        self.replicas = Replicas(ME, self.logs, self.config_of, surroundings)
         self.gate = Gate(self.replicas)
 
     def config_of(self, topic: str, image: MetadataImage) -> TopicConfig:

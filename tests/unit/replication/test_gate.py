@@ -94,8 +94,14 @@ def test_a_read_must_fit_the_partition(held: Held, epoch: int, offset: int, code
     held.create("topic")
     held.append(held.partition(), 2)
     permit = held.partition().permit()
-    held.gate.check_read(ASKER, permit, 3, 2)
-    assert code_of(lambda: held.gate.check_read(ASKER, permit, epoch, offset)) == code
+    held.gate.check_read(ASKER, permit, 3)
+    held.gate.check_offset(permit, 2)
+
+    def read() -> None:
+        held.gate.check_read(ASKER, permit, epoch)
+        held.gate.check_offset(permit, offset)
+
+    assert code_of(read) == code
 
 
 def test_zstd_needs_new_versions(held: Held) -> None:
@@ -103,9 +109,9 @@ def test_zstd_needs_new_versions(held: Held) -> None:
     partition = held.partition()
     partition.update_config(dataclasses.replace(partition.log.config, compression_type="zstd"))
     old, new = ASKER, ASKER._replace(version=10)
-    held.gate.check_read(new, partition.permit(), -1, 0)
+    held.gate.check_read(new, partition.permit(), -1)
     unsupported = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-    assert code_of(lambda: held.gate.check_read(old, partition.permit(), -1, 0)) == unsupported
+    assert code_of(lambda: held.gate.check_read(old, partition.permit(), -1)) == unsupported
     held.gate.check_codec(ASKER._replace(version=7), ZSTD)
     held.gate.check_codec(ASKER._replace(version=3), GZIP)
     assert code_of(lambda: held.gate.check_codec(ASKER._replace(version=6), ZSTD)) == unsupported
@@ -119,7 +125,7 @@ def test_clients_read_what_is_committed(held: Held) -> None:
     assert held.gate.read_end(ASKER, held.partition(), committed_only=True) == 2
 
 
-def test_offsets_are_described_by_the_leader_under_the_client_s_epoch(held: Held) -> None:
+def test_the_leader_describes_offsets_in_the_epoch_of_the_client(held: Held) -> None:
     held.create("topic")
     for epoch in (-1, 3):
         assert held.gate.to_describe(ASKER, "topic", 0, epoch) is held.partition()
@@ -148,12 +154,12 @@ def test_only_a_registered_broker_with_its_present_epoch_counts_as_a_replica(hel
     held.apply(BrokerRecord(OTHER, 7, b"i" * 16, (), fenced=True))
     replica = ASKER._replace(replica_id=OTHER, broker_epoch=7)
     held.gate.check_replica(replica)
-    for poser, code in (
+    for impostor, code in (
         (replica._replace(replica_id=5), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
         (replica._replace(broker_epoch=-1), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
         (replica._replace(broker_epoch=6), ErrorCode.STALE_BROKER_EPOCH),
     ):
-        assert code_of(lambda poser=poser: held.gate.check_replica(poser)) == code  # type: ignore[misc]
+        assert code_of(lambda impostor=impostor: held.gate.check_replica(impostor)) == code  # type: ignore[misc]
 
 
 def test_replicas_read_up_to_the_end_of_the_log(held: Held) -> None:

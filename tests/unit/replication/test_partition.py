@@ -1,4 +1,4 @@
-"""How a partition follows the metadata, and who hears of it."""
+"""How a partition follows the metadata, and who is notified."""
 
 import dataclasses
 

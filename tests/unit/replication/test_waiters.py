@@ -49,7 +49,7 @@ def test_a_callback_may_park_itself_again() -> None:
     assert woken == [0, 1]
 
 
-def test_a_wait_that_ends_reaches_nobody_s_offset() -> None:
+def test_ending_a_wait_does_not_report_that_an_offset_is_reached() -> None:
     waiters, outcomes = Waiters(), list[bool]()
     for offset in (1, 10**12):
         waiters.when(offset, outcomes.append)

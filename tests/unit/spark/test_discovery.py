@@ -26,7 +26,7 @@ def test_the_module_can_always_be_imported(missing: tuple[str, ...], importable:
     assert done.stdout.split("\n")[0] == importable
 
 
-def test_finding_the_source_costs_no_client() -> None:
+def test_finding_the_source_imports_no_client() -> None:
     done = subprocess.run(
         [sys.executable, "-c", IMPORT.format(missing=())], capture_output=True, text=True, check=True
     )

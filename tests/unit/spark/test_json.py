@@ -86,7 +86,7 @@ def test_values_that_are_bad(text: bytes) -> None:
     assert [row["a"] for row in rows] == [1, None, 2]
 
 
-def test_space_and_lines_around_and_inside_are_fine() -> None:
+def test_spaces_and_newlines_around_and_inside_are_accepted() -> None:
     rows, errors = decoded([b' {"a":\n1}\r\n', b'{\n "b": "x"\n}'])
     assert (rows, errors) == ([{"a": 1, "b": None}, {"a": None, "b": "x"}], {})
 
@@ -115,12 +115,12 @@ def test_times_are_utc_unless_they_say_otherwise() -> None:
     assert one(TimestampType(), '"2024-01-02T14:00:00+02:00"') == noon
 
 
-def test_a_date_that_is_none_is_bad() -> None:
+def test_an_impossible_date_is_bad() -> None:
     assert "2024-02-30" in one(DateType(), '"2024-02-30"')
 
 
 @pytest.mark.parametrize("kind", [MapType(StringType(), LongType()), BinaryType(), ArrayType(BinaryType())])
-def test_types_that_are_not_read_are_refused_before_anything_is(kind: Any) -> None:
+def test_types_that_cannot_be_read_are_refused_before_anything_is_read(kind: Any) -> None:
     with pytest.raises(OptionError, match=r"column m.*from_json"):
         check_payload(StructType([StructField("m", kind)]))
 
@@ -162,7 +162,7 @@ OBJECTS = st.fixed_dictionaries(
 @example([b'{"b":"x}', b'{"}{"a":3}'])
 @example([b'{"c":[{}', b"{}]}{}"])
 @example([b"{}{}", b"  "])
-def test_many_at_once_are_as_each_alone(values: list[bytes | None]) -> None:
+def test_many_values_at_once_give_the_same_as_each_alone(values: list[bytes | None]) -> None:
     rows, errors = decoded(values)
     for position, value in enumerate(values):
         alone, wrong = decoded([value])
@@ -172,7 +172,7 @@ def test_many_at_once_are_as_each_alone(values: list[bytes | None]) -> None:
 
 @settings(deadline=None)
 @given(st.lists(OBJECTS, min_size=1, max_size=20))
-def test_good_values_are_what_pythons_reader_says(values: list[bytes]) -> None:
+def test_good_values_are_the_same_as_with_pythons_reader(values: list[bytes]) -> None:
     rows, errors = decoded(list(values))
     assert not errors
     for row, value in zip(rows, values, strict=True):

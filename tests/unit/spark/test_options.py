@@ -157,7 +157,7 @@ def test_beginning_at_a_group_needs_one() -> None:
     assert settings(startingOffsets="group", **{"kafka.group.id": "h"}).start == AtGroup("h")
 
 
-def test_times_win_over_offsets() -> None:
+def test_times_take_precedence_over_offsets() -> None:
     times = {"startingOffsetsByTimestamp": '{"orders":{"0":17}}', "startingOffsets": "earliest"}
     assert settings(**times).start == AtTimes({TopicPartition("orders", 0): 17}, 0, True)
     lenient = {"startingTimestamp": "5", "startingOffsetsByTimestampStrategy": "latest"}

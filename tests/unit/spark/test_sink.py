@@ -90,7 +90,7 @@ def test_an_id_names_one_directory_whatever_is_in_it(tmp_path: Path) -> None:
     assert path.name.startswith("00000000000000000007-")
 
 
-def test_a_sweep_takes_what_is_committed_and_nothing_else(tmp_path: Path) -> None:
+def test_a_sweep_removes_committed_files_and_nothing_else(tmp_path: Path) -> None:
     settings = settings_of(stagingDir=str(tmp_path))
     files = [batch_file(settings, batch) for batch in (1, 2, 3)]
     other = files[0].with_name("notes.txt")
@@ -103,9 +103,7 @@ def test_a_sweep_takes_what_is_committed_and_nothing_else(tmp_path: Path) -> Non
     sweep_batches(settings_of(checkpointLocation="hdfs://host/check"), 2)
 
 
-def test_a_job_sweeps_its_directory_and_those_left_long_ago(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_removes_its_directory_and_old_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = settings_of(stagingDir=str(tmp_path))
     own, others = job_directory(settings), job_directory(settings)
     own.mkdir(parents=True)

@@ -98,7 +98,7 @@ def test_a_step_that_was_not_appended_changes_nothing(story: Any) -> None:
     assert story.init((4000, 0)) is FENCED, "it was another producer that got epoch 1"
 
 
-def test_an_id_that_is_not_known_any_more_is_taken_up_anew(story: Any) -> None:
+def test_an_id_that_is_not_known_any_more_gets_a_new_producer_id(story: Any) -> None:
     assert story.init((77, 3)) is NONE
     assert story.given() == (4000, 0)
 

@@ -391,7 +391,7 @@ class Version2Model(TransactionModel):
 
     @rule(data=st.data())
     def late_markers_arrive(self, data: st.DataObject) -> None:
-        """A partition takes them or not; the coordinator has long forgotten."""
+        """A partition accepts them or not; the coordinator has forgotten the transaction."""
         if not self.written:
             return
         markers = data.draw(st.sampled_from(self.written))

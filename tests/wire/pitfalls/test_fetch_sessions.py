@@ -27,7 +27,7 @@ class Session(NamedTuple):
             setattr(request, name, value)
         return self.client.call(FETCH, self.version, request)
 
-    def wanting(self, offset: int, partition: int = 0) -> Any:
+    def topics_at(self, offset: int, partition: int = 0) -> Any:
         return fetch_request(self.topic, offset, partition=partition).topics
 
 
@@ -53,14 +53,14 @@ def session(connect: Callable[[], RawClient], version: int) -> Session:
 
 
 def test_6_without_news_the_response_is_empty(session: Session) -> None:
-    response = session.fetch(1, topics=session.wanting(1))
+    response = session.fetch(1, topics=session.topics_at(1))
     assert (response.error_code, response.session_id, response.responses) == (0, session.id, [])
     # The session remembers the offset of the request before.
     assert session.fetch(2).responses == []
 
 
 def test_6_only_partitions_with_news_are_named(session: Session) -> None:
-    session.fetch(1, topics=session.wanting(1))
+    session.fetch(1, topics=session.topics_at(1))
     produce_batch(session.client, session.topic, batch_of(b"second"), partition=2)
     response = session.fetch(2)
     assert partitions_of(response) == [2]
@@ -75,7 +75,7 @@ def test_6_a_partition_with_the_same_offset_is_sent_again(session: Session) -> N
 
 
 def test_6_a_waiting_session_is_woken(connect: Callable[[], RawClient], session: Session) -> None:
-    session.fetch(1, topics=session.wanting(1))
+    session.fetch(1, topics=session.topics_at(1))
     session.client.send(
         FETCH,
         session.version,
@@ -98,7 +98,7 @@ def test_6_forgotten_partitions_are_never_named_again(session: Session) -> None:
 def test_6_a_partition_can_be_added(session: Session) -> None:
     other = new_topic(session.client)
     produce_batch(session.client, other, batch_of(b"other"))
-    added = session.wanting(1) + fetch_request(other).topics
+    added = session.topics_at(1) + fetch_request(other).topics
     (topic,) = session.fetch(1, topics=added).responses
     assert (topic.topic_id if session.version >= 13 else topic.topic) in other
 
@@ -107,7 +107,7 @@ def test_6_a_partition_can_be_added(session: Session) -> None:
 def test_6_a_wrong_epoch_is_refused_and_the_session_stays(session: Session, epoch: int) -> None:
     response = session.fetch(epoch)
     assert (response.error_code, response.responses) == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, [])
-    assert session.fetch(1, topics=session.wanting(1)).error_code == 0
+    assert session.fetch(1, topics=session.topics_at(1)).error_code == 0
 
 
 def test_6_an_epoch_can_be_used_once(session: Session) -> None:
@@ -122,14 +122,14 @@ def test_6_an_unknown_session_is_refused(session: Session) -> None:
 
 
 def test_6_the_final_epoch_closes_the_session(session: Session) -> None:
-    response = session.fetch(-1, topics=session.wanting(0))
+    response = session.fetch(-1, topics=session.topics_at(0))
     assert (response.error_code, response.session_id) == (0, 0)
     assert partitions_of(response) == [0]
     assert session.fetch(1).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
 def test_6_epoch_0_replaces_the_session(session: Session) -> None:
-    response = session.fetch(0, topics=session.wanting(0))
+    response = session.fetch(0, topics=session.topics_at(0))
     assert response.session_id not in (0, session.id)
     assert session.fetch(1).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert session.fetch(1, session_id=response.session_id).error_code == 0
@@ -137,7 +137,7 @@ def test_6_epoch_0_replaces_the_session(session: Session) -> None:
 
 def test_6_librdkafka_has_no_session(session: Session) -> None:
     """Session 0, epoch -1: the request names all partitions and starts no session."""
-    response = session.fetch(-1, session_id=0, topics=session.wanting(1))
+    response = session.fetch(-1, session_id=0, topics=session.topics_at(1))
     assert (response.error_code, response.session_id, partitions_of(response)) == (0, 0, [0])
 
 
@@ -149,7 +149,7 @@ def test_6_a_session_uses_either_names_or_ids(session: Session) -> None:
 
 
 def test_6_a_session_reports_that_its_topic_was_deleted(session: Session) -> None:
-    session.fetch(1, topics=session.wanting(1))
+    session.fetch(1, topics=session.topics_at(1))
     state = DeleteTopicState(name=session.topic.name)
     session.client.call(DELETE_TOPICS, 6, DeleteTopicsRequest(topics=[state]))
     by_id = session.version >= 13

@@ -1,12 +1,16 @@
 """AlterConfigs, key 33, versions 0-2: all configs of a resource at once; those not given are removed.
 
 Behaviour: a resource changes as a whole or not at all; topics, this broker, and with an empty broker name
-the defaults of all brokers, and groups. With validate_only nothing changes.
+the defaults of all brokers, and groups. With validate_only nothing changes. A broker that is not the
+controller forwards what it has checked.
 Not done:  client metrics subscriptions."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from barnabas.broker.call import Call
+from barnabas.broker.config_forwarding import forward_changes, must_forward_part
 from barnabas.broker.resources import (
     BROKER,
     change_in_portions,
@@ -16,12 +20,15 @@ from barnabas.broker.resources import (
 )
 from barnabas.broker.turns import Work, run_in_turns
 from barnabas.errors import KafkaError
+from barnabas.metadata.parts import ConfigResource
 from barnabas.wire.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
+
+KEY = 33
 
 
 async def alter_configs(call: Call, request: AlterConfigsRequest) -> AlterConfigsResponse:
@@ -41,7 +48,7 @@ def _checked(
         response.responses.append(answer)
         try:
             resource = check_once(once, lambda each: (config.name for config in each.configs))
-            if kind == BROKER and name:
+            if kind == BROKER and name and not call.is_forwarded:
                 check_this_broker(call, name)
             pending.append((resource, answer))
         except KafkaError as error:
@@ -53,14 +60,24 @@ def _checked(
 async def _replace(
     call: Call, resources: list[AlterConfigsResource], validate_only: bool
 ) -> list[KafkaError | None]:
-    replacements = [
+    try:
+        if must_forward_part(call.broker):
+            request = AlterConfigsRequest(resources=resources, validate_only=validate_only)
+            return await forward_changes(call.broker, KEY, request)
+        return await call.broker.controller.replace_configs(
+            _replacements(resources), validate_only=validate_only
+        )
+    except KafkaError as error:
+        return [error] * len(resources)
+
+
+def _replacements(
+    resources: list[AlterConfigsResource],
+) -> list[tuple[ConfigResource, Mapping[str, str | None]]]:
+    return [
         (
             (resource.resource_type, resource.resource_name),
             {config.name: config.value for config in resource.configs},
         )
         for resource in resources
     ]
-    try:
-        return await call.broker.controller.replace_configs(replacements, validate_only=validate_only)
-    except KafkaError as error:
-        return [error] * len(resources)

@@ -1,7 +1,8 @@
 """ApiVersions, key 18, versions 0-4: what this broker serves, computed from the API table.
 
 Behaviour: the response header is always version 0; a newer request than we know is answered in
-version 0 with UNSUPPORTED_VERSION and our own range, so that the client can step down (KIP-511).
+version 0 with UNSUPPORTED_VERSION and our own range, so that the client can step down (KIP-511). The APIs
+that only brokers use are shown to brokers, which say so by the name of their software.
 Versions:  v3 names the client's software, checked as Kafka does; it lists features · v4 lists supported
            features whose lowest level is 0 too: Java clients 3.3 to 3.7 refuse a lowest level of 0."""
 
@@ -11,6 +12,7 @@ import re
 from collections.abc import Mapping
 
 from barnabas.broker.call import Api, Call
+from barnabas.broker.peers import BROKER_SOFTWARE_NAME
 from barnabas.errors import ErrorCode
 from barnabas.wire.messages.api_versions import (
     ApiVersion,
@@ -36,8 +38,10 @@ def api_versions(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse
         and SOFTWARE_NAME.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    rows = call.broker.rows.values()
+    is_broker = request.client_software_name == BROKER_SOFTWARE_NAME
     return ApiVersionsResponse(
-        api_keys=[_range_of(row) for row in call.broker.rows.values()],
+        api_keys=[_range_of(row) for row in rows if is_broker or not row.between_brokers],
         supported_features=_supported_features(call.version),
         finalized_features_epoch=call.broker.image.offset,
         finalized_features=[

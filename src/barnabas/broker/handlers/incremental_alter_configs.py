@@ -2,7 +2,7 @@
 
 Behaviour: a resource changes as a whole or not at all; topics, this broker, with an empty broker name the
 defaults of all brokers, groups, and the levels of this process's loggers. With validate_only nothing
-changes.
+changes. A broker that is not the controller forwards what it cannot do itself.
 Not done:  client metrics subscriptions."""
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from barnabas.broker.call import Call
+from barnabas.broker.config_forwarding import forward_changes, must_forward_part
 from barnabas.broker.loggers import change_levels, check_levels
 from barnabas.broker.resources import (
     BROKER,
@@ -24,10 +25,14 @@ from barnabas.errors import KafkaError
 from barnabas.metadata.configs import ConfigChange
 from barnabas.metadata.parts import ConfigResource
 from barnabas.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+
+KEY = 44
 
 Alteration: TypeAlias = tuple[ConfigResource, list[ConfigChange]]
 
@@ -58,7 +63,7 @@ def _checked(
             if kind == BROKER_LOGGER:
                 _alter_loggers(call, name, changes, request.validate_only)
             else:
-                if kind == BROKER and name:
+                if kind == BROKER and name and not call.is_forwarded:
                     check_this_broker(call, name)
                 pending.append((((kind, name), changes), answer))
         except KafkaError as error:
@@ -76,6 +81,25 @@ def _alter_loggers(call: Call, name: str, changes: list[ConfigChange], validate_
 
 async def _alter(call: Call, alterations: list[Alteration], validate_only: bool) -> list[KafkaError | None]:
     try:
+        if must_forward_part(call.broker):
+            return await forward_changes(call.broker, KEY, _request(alterations, validate_only))
         return await call.broker.controller.alter_configs(alterations, validate_only=validate_only)
     except KafkaError as error:
         return [error] * len(alterations)
+
+
+def _request(alterations: list[Alteration], validate_only: bool) -> IncrementalAlterConfigsRequest:
+    return IncrementalAlterConfigsRequest(
+        validate_only=validate_only,
+        resources=[
+            AlterConfigsResource(
+                resource_type=kind,
+                resource_name=name,
+                configs=[
+                    AlterableConfig(name=change.key, config_operation=change.operation, value=change.value)
+                    for change in changes
+                ],
+            )
+            for (kind, name), changes in alterations
+        ],
+    )

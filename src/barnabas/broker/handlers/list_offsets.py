@@ -3,7 +3,8 @@
 Behaviour: -1 the end (the last stable offset under read_committed), -2 the start, -3 the record with
 the largest timestamp, -4 the local start, -5 the tiered end, -6 the earliest not tiered yet; without
 tiers -4 and -6 are the start and -5 is nothing. The epoch in the answer is the record's, never the current
-one. A partition that is repeated gets one answer, INVALID_REQUEST, as in Kafka.
+one. A replica (replica_id >= 0) gets the end of the log as the end. A partition that is repeated gets one
+answer, INVALID_REQUEST, as in Kafka.
 Versions:  v2 isolation level · v4 leader epochs · v7 -3 · v8 -4 · v9 -5 · v10 timeout · v11 -6."""
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from barnabas.broker.call import Call
 from barnabas.broker.portions import drained
 from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.replication.gate import NO_REPLICA
 from barnabas.replication.partition import Partition
 from barnabas.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -74,6 +76,9 @@ def _find(
     )
     committed_only = request.isolation_level == READ_COMMITTED
     end = partition.last_stable_offset if committed_only else partition.high_watermark
+    if request.replica_id > NO_REPLICA:
+        # A follower asks where the leader's log ends, not what is committed.
+        end = partition.log.log_end_offset
     if asked.timestamp == LATEST:
         answer.offset, answer.leader_epoch = end, partition.log.leader_epochs.latest
     elif asked.timestamp in (EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING):

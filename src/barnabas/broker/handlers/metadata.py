@@ -15,6 +15,7 @@ from barnabas.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPER
 from barnabas.broker.call import Call
 from barnabas.broker.leaders import endpoints_of
 from barnabas.broker.portions import drained
+from barnabas.broker.topic_creation import create_missing_topics
 from barnabas.broker.turns import Work, run_in_turns
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import INTERNAL_TOPICS, ZERO_UUID, topic_name_problem
@@ -67,16 +68,11 @@ async def _create(call: Call, names: list[str]) -> dict[str, KafkaError]:
     """Create topics; those that could not be created, with the reason."""
     if len(names) > PARTITIONS_PER_REQUEST_MAX:
         return dict.fromkeys(names, too_many_partitions(len(names)))
-    try:
-        work = call.broker.controller.create_topics([NewTopic(name) for name in names])
-        results = await call.broker.replicas.settled_after(work)
-    except KafkaError as error:
-        # No controller, or a disk that takes no more. Clients come back for the topics that have an error.
-        return dict.fromkeys(names, error)
+    refusals = await create_missing_topics(call.broker, [NewTopic(name) for name in names])
+    # When there is no controller, clients try again after LEADER_NOT_AVAILABLE.
     return {
-        name: result
-        for name, result in results.items()
-        if isinstance(result, KafkaError) and result.code != ErrorCode.TOPIC_ALREADY_EXISTS
+        name: KafkaError(ErrorCode.LEADER_NOT_AVAILABLE) if isinstance(error, TimeoutError) else error
+        for name, error in refusals.items()
     }
 
 

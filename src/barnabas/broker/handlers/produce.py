@@ -152,7 +152,9 @@ def _append(
         permit = gate.to_write(asker, topic, data.index, request.acks)
     partition: Partition = permit.partition
     if batch.attributes & TRANSACTIONAL_FLAG:
-        _verify_transaction(call, request, partition, batch)
+        yield from _verify_transaction(call, request, partition, batch)
+        # Something may have changed while the coordinator was asked.
+        partition = gate.to_write(asker, topic, data.index, request.acks).partition
     result = partition.append(batch)
     response = pending.response
     response.base_offset = result.first_offset
@@ -163,12 +165,12 @@ def _append(
 
 def _verify_transaction(
     call: Call, request: ProduceRequest, partition: Partition, batch: CheckedBatch
-) -> None:
+) -> Work[None]:
     producer = Producer(batch.producer_id, batch.producer_epoch)
     place: TopicPartition = partition.topic_partition
     adds = call.version >= IMPLICIT_ADD_VERSION_MIN
     try:
-        ensure_in_transaction(call.broker, request.transactional_id, producer, place, adds=adds)
+        yield from ensure_in_transaction(call.broker, request.transactional_id, producer, place, adds=adds)
     except KafkaError as error:
         raise KafkaError(_known_to_producers(error.code, call.version), error.message) from error
     if adds and producer.id not in partition.log.producers.entries and batch.base_sequence != 0:

@@ -64,7 +64,9 @@ async def _commit(call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommi
         place = TopicPartition(OFFSETS_TOPIC, call.broker.groups.partition_of(request.group_id))
         producer = Producer(request.producer_id, request.producer_epoch)
         adds = call.version >= IMPLICIT_VERSION_MIN
-        ensure_in_transaction(call.broker, request.transactional_id, producer, place, adds=adds)
+        await run_in_turns(
+            ensure_in_transaction(call.broker, request.transactional_id, producer, place, adds=adds)
+        )
     except KafkaError as error:
         return refused_commit_in_transaction(request, _known_to_clients(error.code, call.version))
     response: TxnOffsetCommitResponse = await call_shard(

@@ -1,4 +1,4 @@
-"""The short way of a fetch beside the ordinary one: the same answers, in all versions and in sessions."""
+"""The short way and the ordinary way of Fetch give the same answers, in all versions and in sessions."""
 
 from typing import Any
 

@@ -61,9 +61,7 @@ class Session:
 
 
 @pytest.mark.parametrize("version", [7, 12, 13, 17])
-def test_quiet_partitions_are_not_even_looked_at(
-    filled: Stage, monkeypatch: pytest.MonkeyPatch, version: int
-) -> None:
+def test_quiet_partitions_are_not_read(filled: Stage, monkeypatch: pytest.MonkeyPatch, version: int) -> None:
     session = Session(filled, version)
     looked_at: list[int] = []
     read_one = Reading._read_one

@@ -133,7 +133,7 @@ def test_a_leave_that_cannot_be_recorded_changes_nothing() -> None:
 # Sessions
 
 
-def test_silence_for_a_session_is_a_leave() -> None:
+def test_a_member_that_is_silent_for_a_session_timeout_leaves() -> None:
     story = GroupStory().stable("a", "b")
     story.pass_time(9_000, heartbeats=["a"])
     assert story.heartbeat("b") is NONE
@@ -171,7 +171,7 @@ def test_a_lapse_that_came_too_late_does_nothing() -> None:
     assert story.group.state_name == "Stable"
 
 
-def test_a_wait_for_syncs_that_lapses_in_the_next_round_does_nothing() -> None:
+def test_a_sync_timer_that_lapses_in_the_next_rebalance_does_nothing() -> None:
     story = GroupStory().stable("a", "b")
     story.join("a")
     story.join("b")
@@ -180,7 +180,7 @@ def test_a_wait_for_syncs_that_lapses_in_the_next_round_does_nothing() -> None:
     assert story.member_names == {"a", "b", "c"}
 
 
-def test_a_timer_of_somebody_else_is_a_mistake() -> None:
+def test_a_timer_of_another_group_is_an_error() -> None:
     with pytest.raises(ValueError, match="no timer"):
         GroupStory().group.lapse(("group", "others", "join"), 0)
 

@@ -1,8 +1,8 @@
 """Any sequence of joins, crashes, restarts, leaves, failovers and lost writes keeps what a group promises.
 
 Promises: a partition has one owner in a generation; what is on record is what another coordinator reads;
-nobody waits for something that no timer ends; and once the trouble is over, all who live are in and own
-everything, each a part."""
+every wait ends, at the latest with a timer; and some time after the last failure, all members that are alive
+are in the group and share all partitions."""
 
 from dataclasses import dataclass, field
 
@@ -93,7 +93,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         self.read_inbox(client)
 
     def assignments(self, member_ids: list[str]) -> dict[str, bytes]:
-        """Another one each time: two leaders of one generation would be found out."""
+        """Another one each time: so that two leaders of one generation would be detected."""
         self.turns += 1
         count = len(member_ids)
         owners = {p: member_ids[(p + self.turns) % count] for p in PARTITIONS if count}
@@ -130,7 +130,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
             self.clients.pop(name)
 
     @rule(name=NAMES)
-    def somebody_wants_something_else(self, name: str) -> None:
+    def somebody_changes_its_subscription(self, name: str) -> None:
         if name in self.clients and self.clients[name].next_call == "nothing":
             self.story[name].protocols = {"range": subscription("orders", f"t{self.turns}")} | STICKY
             self.clients[name].next_call = "join"
@@ -171,8 +171,8 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         self.story.disk_fails = True
 
     @rule()
-    def the_trouble_is_over(self) -> None:
-        """Everybody who lives acts every second, for as long as the longest timeouts may take."""
+    def failures_stop(self) -> None:
+        """All clients that are alive act every second, for as long as the longest timeouts may take."""
         self.story.disk_fails = False
         for _ in range(200):
             if self.is_settled():

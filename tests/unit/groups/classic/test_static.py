@@ -60,7 +60,7 @@ def test_a_static_leader_that_restarts_stays_the_leader_and_skips_the_assignment
 
 
 @pytest.mark.parametrize("version", range(5, 9))
-def test_before_version_9_a_leader_that_restarts_is_not_told_that_it_leads(version: int) -> None:
+def test_before_version_9_a_leader_that_restarts_does_not_learn_that_it_leads(version: int) -> None:
     story = family()
     old_id = story["a"].member_id
     answer = joined(restarted(story, "a", "a2", version=version))

@@ -151,7 +151,7 @@ def test_a_classic_member_must_share_a_protocol() -> None:
         story.classic_join("older", session_timeout_ms=1)
 
 
-def test_a_classic_member_speaks_for_its_generation_only() -> None:
+def test_a_classic_member_must_name_its_generation() -> None:
     story = new_story()
     story.join("new")
     story.classic_join("old")
@@ -176,7 +176,7 @@ def test_a_sync_that_comes_too_late_is_sent_back() -> None:
     assert story.classic_sync("old", 2) == (ErrorCode.REBALANCE_IN_PROGRESS, [])
 
 
-def test_a_classic_member_that_does_not_join_again_is_out() -> None:
+def test_a_classic_member_that_does_not_join_again_is_removed() -> None:
     story = new_story()
     story.join("new")
     story.classic_join("old")
@@ -189,7 +189,7 @@ def test_a_classic_member_that_does_not_join_again_is_out() -> None:
     assert "old" not in story.group.durable.members
 
 
-def test_a_silent_classic_member_is_out_after_its_own_session() -> None:
+def test_a_silent_classic_member_is_removed_after_its_session_timeout() -> None:
     story = new_story()
     story.join("new")
     story.classic_join("old")
@@ -254,7 +254,7 @@ def test_a_group_stays_when_downgrades_are_off() -> None:
     assert story.classic_sync("old", generation) == (0, [0, 1, 2, 3])
 
 
-def test_the_last_consumer_member_turned_classic_takes_the_group_along() -> None:
+def test_when_the_last_consumer_member_becomes_classic_so_does_the_group() -> None:
     story = new_story()
     story.join("new", instance_id="one")
     owned = story.members["new"].owned

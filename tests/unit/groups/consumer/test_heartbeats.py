@@ -371,7 +371,7 @@ def test_members_vote_for_the_assignor() -> None:
     assert story.group.describe().assignor_name == "uniform"
 
 
-def test_range_ranges() -> None:
+def test_the_range_assignor_assigns_ranges() -> None:
     story = new_story()
     story.join("a", server_assignor="range")
     story.join("b", server_assignor="range")

@@ -159,7 +159,7 @@ class ConsumerGroupModel(RuleBasedStateMachine):
         assert durable(self.story.replayed(compacted=True)) == durable(self.story.group)
 
     def teardown(self) -> None:
-        """Those who are gone are noticed, the others go on: the group comes to rest with all assigned."""
+        """Members that are gone are removed. With the others the group gets stable, and all is assigned."""
         story = self.story
         for _ in range(10):
             for name in list(story.members):
@@ -182,7 +182,7 @@ class ConsumerGroupModel(RuleBasedStateMachine):
     # ---- helpers
 
     def _subscribed(self) -> set[str]:
-        """The existing topics that the members asked for, by their own words."""
+        """The existing topics in the last subscription that each member sent."""
         subscriptions = [member.subscription for member in self.story.members.values()]
         names = {name for each in subscriptions for name in each["subscribed_topic_names"]}
         regexes = {

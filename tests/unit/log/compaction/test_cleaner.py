@@ -160,7 +160,7 @@ def test_compact_and_delete_also_deletes(shop: Shop) -> None:
 # -- remembering
 
 
-def test_the_checkpoint_is_kafka_s(shop: Shop) -> None:
+def test_the_checkpoint_has_kafkas_format(shop: Shop) -> None:
     shop.put(shop.log("t"), b"a", b"b")
     shop.clean_next()
     assert shop.checkpoint() == "0\n1\nt 0 2\n"
@@ -318,7 +318,7 @@ def test_a_log_that_changed_meanwhile_keeps_its_own_segments(shop: Shop, change:
     assert shop.cleaner.health().current == ()
 
 
-def test_a_cleaned_segment_never_replaces_another_log_s(shop: Shop) -> None:
+def test_a_cleaned_segment_never_replaces_a_segment_of_another_log(shop: Shop) -> None:
     log = shop.log("t", replace(COMPACTED, segment_bytes=200))
     for _ in range(4):
         shop.put(log, b"a")
@@ -364,7 +364,7 @@ def test_segments_are_installed_one_by_one(tmp_path: Path) -> None:
     assert bench.cleaner.health().runs == 1
 
 
-def test_settings_come_from_the_broker_s() -> None:
+def test_settings_come_from_the_broker() -> None:
     config = BrokerConfig(
         {
             "log.cleaner.dedupe.buffer.size": "9000000",

@@ -150,7 +150,7 @@ def test_an_endless_delete_retention_keeps_tombstones(tmp_path: Path) -> None:
     assert bench.pairs()[0] == (4, None)
 
 
-def test_a_newer_value_outlives_its_key_s_tombstone(bench: CompactionBench) -> None:
+def test_a_newer_value_outlives_the_tombstone_of_its_key(bench: CompactionBench) -> None:
     bench.put((b"a", b"1"))
     bench.put((b"a", None))
     bench.put((b"a", b"2"))

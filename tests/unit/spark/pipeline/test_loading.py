@@ -65,7 +65,7 @@ def problems_of(path: Path) -> list[str]:
     return [line.removeprefix(f"{path}:") for line in str(raised.value).splitlines()]
 
 
-def test_everything_there_is_to_say(write: Write) -> None:
+def test_a_file_with_every_field(write: Write) -> None:
     assert load(write(WHOLE)) == Pipeline(
         name="orders",
         bootstrap="localhost:9092",

@@ -64,7 +64,9 @@ def test_small_files_are_joined(tmp_path: Path, format_: str, partition_by: tupl
 
 
 @pytest.mark.parametrize("format_", ["delta", "iceberg"])
-def test_files_of_before_a_column_came_are_joined_with_later_ones(tmp_path: Path, format_: str) -> None:
+def test_files_from_before_a_column_was_added_are_joined_with_later_ones(
+    tmp_path: Path, format_: str
+) -> None:
     target = TableTarget(str(tmp_path / "orders"), format=format_)
     append(target, orders((1, "tea", 2.5)), Mark("query", 0))
     wider = orders((2, "tea", 2.5)).append_column("city", pyarrow.array(["Graz"]))
@@ -73,7 +75,7 @@ def test_files_of_before_a_column_came_are_joined_with_later_ones(tmp_path: Path
     assert [row["city"] for row in rows_of(target)] == [None, "Graz"]
 
 
-def test_what_is_young_stays(target: TableTarget) -> None:
+def test_young_files_and_snapshots_stay(target: TableTarget) -> None:
     fill(target, 3)
     before = set(data_files(target))
     done = maintain(target, keep_days=1)
@@ -82,7 +84,7 @@ def test_what_is_young_stays(target: TableTarget) -> None:
 
 
 @pytest.mark.parametrize("format_", ["iceberg", "parquet"])
-def test_what_batches_left_in_the_metadata_is_dropped(tmp_path: Path, format_: str) -> None:
+def test_old_batches_are_removed_from_the_metadata(tmp_path: Path, format_: str) -> None:
     target = TableTarget(str(tmp_path / "orders"), format=format_)
     fill(target, 5)
     done = maintain(target, keep_days=0)
@@ -90,7 +92,7 @@ def test_what_batches_left_in_the_metadata_is_dropped(tmp_path: Path, format_: s
     assert done.bytes_after < done.bytes_before
 
 
-def test_files_that_no_commit_names_are_swept_when_they_are_old(target: TableTarget) -> None:
+def test_old_files_that_are_in_no_commit_are_removed(target: TableTarget) -> None:
     # The second batch comes twice: its files are unused.
     for _ in range(2):
         append(target, orders((1, "tea", 2.5)), Mark("query", 0))
@@ -112,7 +114,7 @@ def test_a_table_that_was_written_by_way_of_a_link(target: TableTarget, tmp_path
         assert [row["id"] for row in rows_of(place)] == [0, 1, 2]
 
 
-def test_a_copy_of_an_iceberg_table_is_not_swept(tmp_path: Path) -> None:
+def test_no_files_of_a_copied_iceberg_table_are_removed(tmp_path: Path) -> None:
     fill(TableTarget(str(tmp_path / "first" / "orders"), format="iceberg"), 3)
     shutil.copytree(tmp_path / "first", tmp_path / "copy")
     copy = TableTarget(str(tmp_path / "copy" / "orders"), format="iceberg")
@@ -172,13 +174,13 @@ class Upsert(Write):
         upsert(store, rows, rows.slice(0, 0), Mark("query", batch))
 
 
-def test_a_table_is_looked_after_while_a_query_appends(target: TableTarget) -> None:
+def test_a_table_is_maintained_while_a_query_appends(target: TableTarget) -> None:
     while_maintained(target, 12, Write(target))
     assert sorted(int(str(row["id"])) for row in rows_of(target)) == list(range(12))
 
 
 @pytest.mark.parametrize("format_", ["delta", "iceberg"])
-def test_a_table_is_looked_after_while_a_query_upserts(tmp_path: Path, format_: str) -> None:
+def test_a_table_is_maintained_while_a_query_upserts(tmp_path: Path, format_: str) -> None:
     target = TableTarget(str(tmp_path / "orders"), format=format_, mode="upsert", key=("id",))
     while_maintained(target, 8, Upsert(target))
     amounts = {row["id"]: row["amount"] for row in rows_of(target)}

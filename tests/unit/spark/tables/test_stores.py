@@ -68,7 +68,7 @@ def test_new_columns_are_added(target: TableTarget) -> None:
     assert [row["city"] for row in rows_of(target)] == [None, "Graz"]
 
 
-def test_a_type_that_does_not_fit_finds_a_place_beside(target: TableTarget) -> None:
+def test_values_of_a_type_that_does_not_fit_get_another_column(target: TableTarget) -> None:
     append(target, orders((1, "tea", 2.5)), Mark("query", 0))
     texts = pyarrow.table({"id": [2], "category": ["tea"], "amount": ["much"]})
     append(target, texts, Mark("query", 1))

@@ -1,0 +1,94 @@
+"""Connects the followers of partitions (replication/following/) with the broker: its settings, and requests
+to the brokers that lead."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from barnabas.errors import ErrorCode, KafkaError, error_of
+from barnabas.replication.following.manager import FollowerManager
+from barnabas.replication.following.ports import FollowingSettings, LogBounds
+from barnabas.wire.messages import fetch, list_offsets
+from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
+from barnabas.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.config.values import BrokerConfig
+    from barnabas.ids import TopicPartition
+
+LATEST, EARLIEST = -1, -2
+
+
+class PeerTransport:
+    """The port LeaderTransport over the connections to other brokers; each fetcher has its own."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    @property
+    def broker_epoch(self) -> int:
+        return self._broker.metadata.broker_epoch
+
+    async def fetch(self, leader_id: int, fetcher_id: int, request: FetchRequest) -> FetchResponse:
+        answer = await self._broker.peers.send(
+            leader_id,
+            fetch.API_KEY,
+            request,
+            purpose=f"fetch-{fetcher_id}",
+            within_seconds=self._timeout_seconds,
+        )
+        return cast(FetchResponse, answer)
+
+    async def log_bounds(self, leader_id: int, partition: TopicPartition, leader_epoch: int) -> LogBounds:
+        start = await self._offset(leader_id, partition, leader_epoch, EARLIEST)
+        end = await self._offset(leader_id, partition, leader_epoch, LATEST)
+        return LogBounds(start, end)
+
+    async def _offset(
+        self, leader_id: int, partition: TopicPartition, leader_epoch: int, timestamp: int
+    ) -> int:
+        wanted = ListOffsetsPartition(
+            partition_index=partition.partition, current_leader_epoch=leader_epoch, timestamp=timestamp
+        )
+        request = ListOffsetsRequest(
+            replica_id=self._broker.id,
+            topics=[ListOffsetsTopic(name=partition.topic, partitions=[wanted])],
+        )
+        answer: ListOffsetsResponse = await self._broker.peers.send(
+            leader_id,
+            list_offsets.API_KEY,
+            request,
+            purpose="offsets",
+            within_seconds=self._timeout_seconds,
+        )
+        result = answer.topics[0].partitions[0]
+        if result.error_code != ErrorCode.NONE:
+            raise KafkaError(error_of(result.error_code))
+        return result.offset
+
+    @property
+    def _timeout_seconds(self) -> float:
+        seconds: float = self._broker.config["replica.socket.timeout.ms"] / 1000
+        return seconds
+
+
+def following_settings(config: BrokerConfig) -> FollowingSettings:
+    return FollowingSettings(
+        broker_id=config.node_id,
+        fetchers_per_leader=config["num.replica.fetchers"],
+        wait_ms_max=config["replica.fetch.wait.max.ms"],
+        bytes_min=config["replica.fetch.min.bytes"],
+        partition_bytes_max=config["replica.fetch.max.bytes"],
+        response_bytes_max=config["replica.fetch.response.max.bytes"],
+        backoff_seconds_max=config["replica.fetch.backoff.ms"] / 1000,
+    )
+
+
+def follower_manager(broker: Broker) -> FollowerManager:
+    return FollowerManager(PeerTransport(broker), following_settings(broker.config), broker.clock)

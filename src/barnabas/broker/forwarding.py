@@ -1,0 +1,80 @@
+"""Admin requests that reach a broker which is not the controller: the controller answers them.
+
+The frame of the client is sent to the controller as it is, in an Envelope. Its handler
+(handlers/envelope.py) answers it as if it had come from the client. The client gets that answer when this
+broker has the metadata that it speaks of: a Metadata request right after CreateTopics sees the topic.
+
+If there is no controller for a while, the request waits. When the time is over, the local handler answers:
+the controller of this broker refuses each change with NOT_CONTROLLER, and clients try again.
+
+Two fields of the Envelope have a form of our own. `request_principal` has the id and the epoch of the broker
+that forwards. `response_data` begins with the offset of the metadata up to which the client's broker has to
+catch up."""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from barnabas.broker.call import Encoded
+from barnabas.broker.turns import completed
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.wire.message import Message
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.call import Call
+
+logger = logging.getLogger(__name__)
+
+# The dispatcher forwards these as a whole: CreateTopics, DeleteTopics, CreatePartitions, ElectLeaders,
+# AlterPartitionReassignments, ListPartitionReassignments, UnregisterBroker.
+FORWARDED_WHOLE = frozenset({19, 20, 37, 43, 45, 46, 64})
+# AlterConfigs and IncrementalAlterConfigs: the handler answers for this broker's own settings and loggers,
+# and forwards what is left.
+FORWARDED_IN_PART = frozenset({33, 44})
+FORWARDED = FORWARDED_WHOLE | FORWARDED_IN_PART
+
+# Clients wait 30 seconds for an answer. They must get one before they give up the connection.
+FORWARD_SECONDS_MAX = 25.0
+# With its envelope a frame must not be larger than what the controller accepts, and it must not occupy the
+# connection for long. Clients of larger requests are sent to the controller (NOT_CONTROLLER).
+FORWARDED_BYTES_MAX = 16 * 1024 * 1024
+
+SENDER = struct.Struct(">iq")
+OFFSET = struct.Struct(">q")
+_SIZE = struct.Struct(">i")
+
+
+def must_forward(broker: Broker, api_key: int) -> bool:
+    return api_key in FORWARDED_WHOLE and broker.is_clustered and not broker.controller.active
+
+
+async def forward(call: Call, frame: memoryview, answer_here: Callable[[], Any]) -> Any:
+    """The controller's answer to the frame; that of `answer_here` if the controller gives none in time."""
+    if len(frame) <= FORWARDED_BYTES_MAX:
+        try:
+            answer = await call.broker.controller_channel.forward(
+                frame, call.connection.peer_host, within_seconds=FORWARD_SECONDS_MAX
+            )
+        except KafkaError as error:
+            logger.info("cannot forward a request of API %d: %s", call.header.api_key, error.message)
+        else:
+            return Encoded([_SIZE.pack(len(answer)), answer])
+    return await completed(answer_here())
+
+
+def has_error(message: Message, code: ErrorCode) -> bool:
+    """Whether the message, or any part of it, has this error code."""
+    for field in message.FIELDS:
+        value = getattr(message, field.name)
+        if field.name == "error_code":
+            if value == code:
+                return True
+        elif not isinstance(field.type, str) and value is not None:
+            parts = value if field.array else (value,)
+            if any(has_error(part, code) for part in parts):
+                return True
+    return False

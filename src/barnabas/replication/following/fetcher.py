@@ -1,0 +1,248 @@
+"""One fetcher: a loop that fetches some of the partitions of one leader over one connection.
+
+There is at most one request under way. The offsets in it tell the leader what this broker has, so the next
+request is sent as soon as an answer is written to the logs. A partition that fails leaves the session and is
+tried again later, without delaying the others."""
+
+import asyncio
+import logging
+
+from barnabas.clock import Clock
+from barnabas.errors import ErrorCode, KafkaError, error_of
+from barnabas.replication.following.followed import NEVER, Followed, Outcome, PartitionKey
+from barnabas.replication.following.ports import FollowingSettings, LeaderTransport, Throttle
+from barnabas.replication.following.session import FollowerSession
+from barnabas.wire.messages.fetch import FetchRequest, FetchResponse, PartitionData, ReplicaState
+
+logger = logging.getLogger(__name__)
+
+FIRST_PAUSE_SECONDS = 0.05
+# After so many bytes the loop serves others before the next partition.
+BYTES_IN_A_TURN = 1 << 20
+THROTTLED_PAUSE_SECONDS = 0.1
+
+SESSION_ERRORS = frozenset(
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)
+
+
+class Fetcher:
+    def __init__(
+        self,
+        leader_id: int,
+        fetcher_id: int,
+        transport: LeaderTransport,
+        settings: FollowingSettings,
+        clock: Clock,
+        throttle: Throttle,
+    ) -> None:
+        self.leader_id = leader_id
+        self.fetcher_id = fetcher_id
+        self.partitions: dict[PartitionKey, Followed] = {}
+        # Whether the last request failed, such as when the leader is not there.
+        self.is_failing = False
+        self.bytes_fetched = 0
+        self._transport = transport
+        self._settings = settings
+        self._clock = clock
+        self._throttle = throttle
+        self._session = FollowerSession()
+        # Partitions that the next request has to name.
+        self._changed: dict[PartitionKey, Followed] = {}
+        # Partitions that are not fetched now.
+        self._set_aside: dict[PartitionKey, Followed] = {}
+        # Partitions that the next request takes out of the session.
+        self._forgotten: set[PartitionKey] = set()
+        self._wakeup = asyncio.Event()
+        self._pause_seconds = FIRST_PAUSE_SECONDS
+
+    def __repr__(self) -> str:
+        return f"Fetcher({self.leader_id}-{self.fetcher_id}, {len(self.partitions)} partitions)"
+
+    # ---- which partitions
+
+    def add(self, followed: Followed) -> None:
+        self.partitions[followed.key] = followed
+        self._set_aside.pop(followed.key, None)
+        self._change(followed)
+        self._wakeup.set()
+
+    def remove(self, key: PartitionKey) -> None:
+        self.partitions.pop(key, None)
+        self._set_aside.pop(key, None)
+        self._leave_out(key)
+        self._wakeup.set()
+
+    def _change(self, followed: Followed) -> None:
+        """Name the partition in the next request."""
+        self._changed[followed.key] = followed
+        self._forgotten.discard(followed.key)
+
+    def _leave_out(self, key: PartitionKey) -> None:
+        """Take the partition out of the next request and of the session."""
+        self._changed.pop(key, None)
+        if key in self._session.partitions:
+            self._forgotten.add(key)
+
+    def _put_aside(self, followed: Followed) -> None:
+        self._set_aside[followed.key] = followed
+        self._leave_out(followed.key)
+
+    # ---- the loop
+
+    async def run(self) -> None:
+        """Fetch until there are no partitions left."""
+        while self.partitions:
+            self._wakeup.clear()
+            request = self.next_request()
+            if request is None:
+                await self._sleep(self._seconds_to_next_retry())
+                continue
+            try:
+                response = await self._transport.fetch(self.leader_id, self.fetcher_id, request)
+            except (KafkaError, OSError) as error:
+                await self._failed(error)
+                continue
+            self.is_failing, self._pause_seconds = False, FIRST_PAUSE_SECONDS
+            await self.take(response)
+
+    async def _failed(self, error: Exception) -> None:
+        """The leader has not answered."""
+        self._session.restart()
+        if not self.is_failing:
+            logger.warning("cannot fetch from broker %d: %s", self.leader_id, error)
+        self.is_failing = True
+        pause, limit = self._pause_seconds, self._settings.backoff_seconds_max
+        self._pause_seconds = min(2 * pause, limit)
+        await asyncio.sleep(min(pause, limit))
+
+    async def _sleep(self, seconds: float) -> None:
+        """Until a partition is added or removed, or the time is over."""
+        try:
+            async with asyncio.timeout(None if seconds == NEVER else seconds):
+                await self._wakeup.wait()
+        except TimeoutError:
+            pass
+
+    def _seconds_to_next_retry(self) -> float:
+        earliest = min((followed.retry_at for followed in self._set_aside.values()), default=NEVER)
+        return max(0.0, earliest - self._clock.monotonic()) if earliest < NEVER else NEVER
+
+    # ---- requests
+
+    def next_request(self) -> FetchRequest | None:
+        """The next request, or None if there is nothing to fetch now."""
+        now = self._clock.monotonic()
+        self._resume(now)
+        if self._throttle.is_exceeded():
+            self._hold_throttled(now)
+        session = self._session
+        if session.is_new:
+            changed = [each for key, each in self.partitions.items() if key not in self._set_aside]
+            self._forgotten.clear()
+        else:
+            changed = list(self._changed.values())
+        if not changed and len(session.partitions) == len(self._forgotten):
+            return None
+        settings = self._settings
+        request = FetchRequest(
+            replica_state=ReplicaState(
+                replica_id=settings.broker_id, replica_epoch=self._transport.broker_epoch
+            ),
+            replica_id=settings.broker_id,
+            max_wait_ms=settings.wait_ms_max,
+            min_bytes=settings.bytes_min,
+            max_bytes=settings.response_bytes_max,
+        )
+        session.write_to(request, changed, self._forgotten, settings.partition_bytes_max)
+        self._changed.clear()
+        self._forgotten.clear()
+        return request
+
+    def _resume(self, now: float) -> None:
+        """Fetch partitions again whose pause is over."""
+        for key, followed in list(self._set_aside.items()):
+            if followed.retry_at <= now:
+                del self._set_aside[key]
+                self._change(followed)
+
+    def _hold_throttled(self, now: float) -> None:
+        """Leave out throttled replicas, except those that have caught up: they do not cost much, and they
+        must stay in sync."""
+        for key, followed in self.partitions.items():
+            if (
+                followed.lag
+                and key not in self._set_aside
+                and self._throttle.covers(followed.partition.topic_partition)
+            ):
+                followed.retry_at = now + THROTTLED_PAUSE_SECONDS
+                self._put_aside(followed)
+
+    # ---- answers
+
+    async def take(self, response: FetchResponse) -> None:
+        """Write what the leader sent, partition by partition; others are served in between."""
+        if response.error_code != ErrorCode.NONE:
+            self._refused(error_of(response.error_code))
+            return
+        self._session.take(response.session_id)
+        out_of_range: list[Followed] = []
+        size = 0
+        for topic in response.responses:
+            for answer in topic.partitions:
+                followed = self.partitions.get((topic.topic_id, answer.partition_index))
+                if followed is None or not followed.is_requested or followed.key in self._set_aside:
+                    # Meanwhile it got another leader or epoch.
+                    continue
+                if self._take_one(followed, answer) is Outcome.OUT_OF_RANGE:
+                    out_of_range.append(followed)
+                size += len(answer.records) if isinstance(answer.records, memoryview | bytes) else 0
+                if size >= BYTES_IN_A_TURN:
+                    size = 0
+                    await asyncio.sleep(0)
+        for followed in out_of_range:
+            await self._find_bounds(followed)
+
+    def _take_one(self, followed: Followed, answer: PartitionData) -> Outcome:
+        outcome = followed.take(answer, self._clock.monotonic())
+        self._continue(followed, outcome)
+        records = answer.records
+        if isinstance(records, memoryview | bytes):
+            self.bytes_fetched += len(records)
+            if self._throttle.covers(followed.partition.topic_partition):
+                self._throttle.record(len(records))
+        return outcome
+
+    def _continue(self, followed: Followed, outcome: Outcome) -> None:
+        if outcome is Outcome.MOVED:
+            self._change(followed)
+        elif outcome is not Outcome.UNCHANGED:
+            self._put_aside(followed)
+
+    async def _find_bounds(self, followed: Followed) -> None:
+        partition = followed.partition.topic_partition
+        try:
+            bounds = await self._transport.log_bounds(self.leader_id, partition, followed.leader_epoch)
+        except (KafkaError, OSError) as error:
+            followed.set_aside(f"cannot get the bounds of the leader's log: {error}", self._clock.monotonic())
+            return
+        is_current = self.partitions.get(followed.key) is followed
+        if is_current and followed.take_bounds(bounds, self._clock.monotonic()) is Outcome.MOVED:
+            followed.retry_at = 0.0
+
+    def _refused(self, code: ErrorCode) -> None:
+        """The leader refused the whole request."""
+        if code in SESSION_ERRORS:
+            logger.info("fetch session with broker %d: %s; starting a new one", self.leader_id, code.name)
+            self._session.forget()
+            return
+        self._session.restart()
+        now = self._clock.monotonic()
+        for followed in self.partitions.values():
+            if followed.key not in self._set_aside:
+                followed.set_aside(f"the leader answered {code.name}", now)
+                self._put_aside(followed)

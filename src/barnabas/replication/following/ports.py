@@ -1,0 +1,75 @@
+"""What followers need from the broker around them. A test or a simulation passes its own."""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from barnabas.ids import TopicPartition
+from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
+
+
+class LogBounds(NamedTuple):
+    """The log start and end offsets of a leader."""
+
+    start_offset: int
+    end_offset: int
+
+
+class LeaderTransport(Protocol):
+    """Sends requests to leaders. If there is no answer, it raises KafkaError or OSError.
+
+    There is no OffsetForLeaderEpoch here: all brokers of a cluster answer a fetch from a diverging log with
+    the end of the epoch (Fetch version 12), so a follower need not ask for it first."""
+
+    @property
+    def broker_epoch(self) -> int:
+        """The epoch under which this broker is registered now."""
+        ...
+
+    async def fetch(self, leader_id: int, fetcher_id: int, request: FetchRequest) -> FetchResponse:
+        """Send it over the connection that belongs to this fetcher; may take as long as the request waits."""
+        ...
+
+    async def log_bounds(self, leader_id: int, partition: TopicPartition, leader_epoch: int) -> LogBounds:
+        """Where the leader's log begins and ends; KafkaError with the leader's code if it refuses."""
+        ...
+
+
+class Throttle(Protocol):
+    """Limits the bytes that are fetched for throttled replicas."""
+
+    def is_exceeded(self) -> bool: ...
+
+    def covers(self, partition: TopicPartition) -> bool:
+        """Whether this replica is throttled."""
+        ...
+
+    def record(self, bytes_fetched: int) -> None:
+        """Bytes of throttled replicas were fetched."""
+        ...
+
+
+class NoThrottle:
+    def is_exceeded(self) -> bool:
+        return False
+
+    def covers(self, partition: TopicPartition) -> bool:
+        return False
+
+    def record(self, bytes_fetched: int) -> None:
+        pass
+
+
+@dataclass(frozen=True, slots=True)
+class FollowingSettings:
+    """Settings of the broker: num.replica.fetchers and replica.fetch.*.
+
+    `backoff_seconds_max`: the longest pause after errors (replica.fetch.backoff.ms); the first ones are
+    shorter, because most errors after an election end within milliseconds."""
+
+    broker_id: int
+    fetchers_per_leader: int = 1
+    wait_ms_max: int = 500
+    bytes_min: int = 1
+    partition_bytes_max: int = 1_048_576
+    response_bytes_max: int = 10_485_760
+    backoff_seconds_max: float = 1.0
