@@ -6,6 +6,7 @@ tried again later, without delaying the others."""
 
 import asyncio
 import logging
+from contextlib import suppress
 
 from barnabas.clock import Clock
 from barnabas.errors import ErrorCode, KafkaError, error_of
@@ -122,11 +123,9 @@ class Fetcher:
 
     async def _sleep(self, seconds: float) -> None:
         """Until a partition is added or removed, or the time is over."""
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(None if seconds == NEVER else seconds):
                 await self._wakeup.wait()
-        except TimeoutError:
-            pass
 
     def _seconds_to_next_retry(self) -> float:
         earliest = min((followed.retry_at for followed in self._set_aside.values()), default=NEVER)
