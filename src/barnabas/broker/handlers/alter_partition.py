@@ -7,6 +7,8 @@ Versions:  v2 topic ids · v3 the broker epoch of each proposed member."""
 
 from __future__ import annotations
 
+import asyncio
+
 from barnabas.broker.call import Call
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.metadata.brokers import check_broker_epoch
@@ -38,6 +40,7 @@ async def alter_partition(call: Call, request: AlterPartitionRequest) -> AlterPa
                 proposals = [_proposal(topic.topic_id, partition, call.version) for partition in portion]
                 results = await call.broker.controller.alter_partitions(*sender, proposals)
                 answers.partitions.extend(map(_answer, proposals, results))
+                await asyncio.sleep(0)
             response.topics.append(answers)
     except KafkaError as error:
         return AlterPartitionResponse(error_code=error.code)

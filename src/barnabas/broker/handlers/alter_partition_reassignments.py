@@ -8,22 +8,22 @@ Versions:  v1 allow_replication_factor_change."""
 
 from __future__ import annotations
 
+import asyncio
 from itertools import islice
 
 from barnabas.broker.call import MESSAGES_MAX, Call
 from barnabas.broker.turns import Work, run_in_turns
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.metadata.reassignment import Move
+from barnabas.metadata.reassignment import Move, ReassignmentResults
 from barnabas.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ReassignablePartitionResponse,
-    ReassignableTopic,
     ReassignableTopicResponse,
 )
 
-# Moves that are decided and written at once.
-MOVES_PER_CHANGE = 500
+# Moves that are decided and written at once; others have a turn in between.
+MOVES_PER_CHANGE = 100
 
 
 async def alter_partition_reassignments(
@@ -31,43 +31,52 @@ async def alter_partition_reassignments(
 ) -> AlterPartitionReassignmentsResponse:
     if not request.topics:
         return AlterPartitionReassignmentsResponse()
-    topics = await run_in_turns(_topics(request))
     may_change_factor = request.allow_replication_factor_change
+    results: ReassignmentResults = {}
+    moves = iter((await run_in_turns(_moves(request))).items())
+    while portion := dict(islice(moves, MOVES_PER_CHANGE)):
+        try:
+            results |= await call.broker.controller.reassign_partitions(
+                portion, may_change_factor=may_change_factor
+            )
+        except KafkaError as error:
+            return AlterPartitionReassignmentsResponse(error_code=error.code, error_message=error.message)
+        await asyncio.sleep(0)
     answer = AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=may_change_factor, error_message=None
     )
-    messages_left = MESSAGES_MAX
-    for topic in topics:
-        results = ReassignableTopicResponse(name=topic.name)
-        answer.responses.append(results)
-        moves: dict[tuple[str, int], Move] = {
-            (topic.name, partition.partition_index): partition.replicas for partition in topic.partitions
-        }
-        # The memory of a long request is free for its answer.
-        topic.partitions.clear()
-        remaining = iter(moves.items())
-        while portion := dict(islice(remaining, MOVES_PER_CHANGE)):
-            try:
-                outcomes = await call.broker.controller.reassign_partitions(
-                    portion, may_change_factor=may_change_factor
-                )
-            except KafkaError as error:
-                return AlterPartitionReassignmentsResponse(error_code=error.code, error_message=error.message)
-            for (_, index), outcome in outcomes.items():
-                messages_left -= 1
-                results.partitions.append(_result(index, outcome, messages_left >= 0))
+    await run_in_turns(_add_results(answer, request, results))
     return answer
 
 
-def _topics(request: AlterPartitionReassignmentsRequest) -> Work[list[ReassignableTopic]]:
-    """Each topic once, with the partitions of all its entries."""
-    topics: dict[str, ReassignableTopic] = {}
+def _moves(request: AlterPartitionReassignmentsRequest) -> Work[dict[tuple[str, int], Move]]:
+    """The moves of all partitions. The partitions are removed from the request: its memory, if it is long,
+    is free for the answer."""
+    moves: dict[tuple[str, int], Move] = {}
     for topic in request.topics:
         yield
-        first = topics.setdefault(topic.name, topic)
-        if first is not topic:
-            first.partitions.extend(topic.partitions)
-    return list(topics.values())
+        for partition in topic.partitions:
+            yield
+            moves[topic.name, partition.partition_index] = partition.replicas
+        topic.partitions.clear()
+    return moves
+
+
+def _add_results(
+    answer: AlterPartitionReassignmentsResponse,
+    request: AlterPartitionReassignmentsRequest,
+    results: ReassignmentResults,
+) -> Work[None]:
+    topics: dict[str, ReassignableTopicResponse] = {}
+    for topic in request.topics:
+        yield
+        topics.setdefault(topic.name, ReassignableTopicResponse(name=topic.name))
+    messages_left = MESSAGES_MAX
+    for (name, index), error in results.items():
+        yield
+        messages_left -= 1
+        topics[name].partitions.append(_result(index, error, messages_left >= 0))
+    answer.responses = list(topics.values())
 
 
 def _result(index: int, error: KafkaError | None, is_explained: bool) -> ReassignablePartitionResponse:

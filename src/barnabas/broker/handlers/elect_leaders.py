@@ -7,6 +7,7 @@ Versions:  v1 the type of the election, an error of the whole request."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 
 from barnabas.broker.call import MESSAGES_MAX, Call
@@ -64,6 +65,7 @@ async def _elect(call: Call, partitions: list[tuple[str, int]], election: Electi
     for start in range(0, len(partitions), ELECTIONS_PER_STEP):
         portion = partitions[start : start + ELECTIONS_PER_STEP]
         results |= await call.broker.controller.elect_leaders(portion, election)
+        await asyncio.sleep(0)
     return results
 
 
