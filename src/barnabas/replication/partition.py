@@ -71,6 +71,12 @@ class Partition(PartitionEnd):
         """Where read_committed ends: before the first transaction that is still open."""
         return self.log.last_stable_offset
 
+    @property
+    def knows_high_watermark(self) -> bool:
+        """False after an election while the high watermark may be behind what an earlier leader has told
+        clients: until it reaches the start of the new leader epoch."""
+        return self.leading is None or self.high_watermark >= self.leading.epoch_start_offset
+
     # ---- what may change, and who holds a permit until it does
 
     def permit(self) -> Permit:
@@ -195,6 +201,12 @@ class Partition(PartitionEnd):
                 f"{len(self.isr)} replica(s) of {self.topic_partition} are in sync; "
                 f"min.insync.replicas is {self.log.config.min_insync_replicas}",
             )
+
+    @property
+    def has_lost_in_sync(self) -> bool:
+        """Whether too few replicas are in sync now, for a batch that was appended before."""
+        leading = self.leading
+        return leading is not None and len(leading.maximal_isr) < leading.min_isr
 
     def check_epoch(self, client_epoch: int) -> None:
         """Fence a client whose metadata is older, and send back one whose metadata is newer."""

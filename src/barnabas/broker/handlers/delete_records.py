@@ -1,15 +1,20 @@
 """DeleteRecords, key 21, versions 0-2: move the log start offset of partitions up.
 
 Behaviour: -1 means the high watermark; an offset below the log start changes nothing and succeeds.
-The answer's low watermark is the log start afterwards. The last offset counts where a partition is
-repeated.
-Not done:  waiting for followers' log starts, which comes with replication."""
+The answer comes when the followers whose brokers live have moved their log starts too, or with
+REQUEST_TIMED_OUT. The answer's low watermark is the lowest log start. The last offset counts where a
+partition is repeated."""
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 from barnabas.broker.call import Call
 from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.replication.leading import Leading
+from barnabas.replication.partition import Partition
+from barnabas.replication.waiters import all_reached
 from barnabas.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -21,7 +26,15 @@ from barnabas.wire.messages.delete_records import (
 NO_LOW_WATERMARK = -1
 
 
-def delete_records(call: Call, request: DeleteRecordsRequest) -> Work[DeleteRecordsResponse]:
+class _Pending(NamedTuple):
+    """A partition whose followers have not moved their log starts up to `offset` yet."""
+
+    result: DeleteRecordsPartitionResult
+    leading: Leading
+    offset: int
+
+
+def delete_records(call: Call, request: DeleteRecordsRequest) -> Work[Any]:
     asked: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
         partitions = asked.setdefault(topic.name, {})
@@ -30,29 +43,53 @@ def delete_records(call: Call, request: DeleteRecordsRequest) -> Work[DeleteReco
             yield
         yield
     response = DeleteRecordsResponse()
+    pending: list[_Pending] = []
     for name, partitions in asked.items():
         result = DeleteRecordsTopicResult(name=name)
         for partition in partitions.values():
-            result.partitions.append(_delete_guarded(call, name, partition))
+            result.partitions.append(_delete_guarded(call, name, partition, pending))
             yield
         response.topics.append(result)
         yield
-    return response
+    return _wait_for_followers(request, response, pending) if pending else response
 
 
-def _delete_guarded(call: Call, topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+def _delete_guarded(
+    call: Call, topic: str, asked: DeleteRecordsPartition, pending: list[_Pending]
+) -> DeleteRecordsPartitionResult:
     result = DeleteRecordsPartitionResult(
         partition_index=asked.partition_index, low_watermark=NO_LOW_WATERMARK
     )
     try:
-        result.low_watermark = _delete(call, topic, asked)
+        partition = _partition(call, topic, asked)
+        start = partition.delete_records_before(asked.offset)
     except KafkaError as error:
         result.error_code = error.code
+        return result
+    leading = partition.leading
+    result.low_watermark = start if leading is None else leading.low_watermark
+    if leading is not None and result.low_watermark < start:
+        pending.append(_Pending(result, leading, start))
     return result
 
 
-def _delete(call: Call, topic: str, asked: DeleteRecordsPartition) -> int:
+def _partition(call: Call, topic: str, asked: DeleteRecordsPartition) -> Partition:
     if call.broker.image.partition(topic, asked.partition_index) is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    partition = call.broker.gate.to_delete_records(call.asker, topic, asked.partition_index)
-    return partition.delete_records_before(asked.offset)
+    return call.broker.gate.to_delete_records(call.asker, topic, asked.partition_index)
+
+
+async def _wait_for_followers(
+    request: DeleteRecordsRequest, response: DeleteRecordsResponse, pending: list[_Pending]
+) -> DeleteRecordsResponse:
+    places = [(each.leading.deleted, each.offset) for each in pending]
+    outcomes = await all_reached(places, request.timeout_ms / 1000)
+    for each, is_reached in zip(pending, outcomes, strict=True):
+        if is_reached:
+            each.result.low_watermark = each.leading.low_watermark
+        else:
+            each.result.low_watermark = NO_LOW_WATERMARK
+            each.result.error_code = (
+                ErrorCode.REQUEST_TIMED_OUT if is_reached is None else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            )
+    return response

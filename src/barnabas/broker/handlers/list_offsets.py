@@ -5,6 +5,8 @@ the largest timestamp, -4 the local start, -5 the tiered end, -6 the earliest no
 tiers -4 and -6 are the start and -5 is nothing. The epoch in the answer is the record's, never the current
 one. A replica (replica_id >= 0) gets the end of the log as the end. A partition that is repeated gets one
 answer, INVALID_REQUEST, as in Kafka.
+A leader whose high watermark has not reached the start of its epoch yet does not know the end (KIP-207):
+OFFSET_NOT_AVAILABLE, before v5 LEADER_NOT_AVAILABLE. For a replica (replica_id >= 0) the end is the log's.
 Versions:  v2 isolation level · v4 leader epochs · v7 -3 · v8 -4 · v9 -5 · v10 timeout · v11 -6."""
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from barnabas.wire.messages.list_offsets import (
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = -1, -2, -3, -4, -5, -6
 VERSION_MIN = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
 READ_COMMITTED = 1
+OFFSET_NOT_AVAILABLE_VERSION_MIN = 5
 
 
 def list_offsets(call: Call, request: ListOffsetsRequest) -> Work[ListOffsetsResponse]:
@@ -74,18 +77,36 @@ def _find(
     partition = call.broker.gate.to_describe(
         call.asker, topic, asked.partition_index, asked.current_leader_epoch
     )
-    committed_only = request.isolation_level == READ_COMMITTED
-    end = partition.last_stable_offset if committed_only else partition.high_watermark
-    if request.replica_id > NO_REPLICA:
-        # A follower asks where the leader's log ends, not what is committed.
-        end = partition.log.log_end_offset
+    end = _end(partition, request)
     if asked.timestamp == LATEST:
+        _check_end_is_known(partition, request, call.version)
         answer.offset, answer.leader_epoch = end, partition.log.leader_epochs.latest
     elif asked.timestamp in (EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING):
         answer.offset = partition.log.log_start_offset
         answer.leader_epoch = partition.log.epoch_at(answer.offset)
     elif asked.timestamp != LATEST_TIERED:
         _find_record(partition, asked.timestamp, end, answer)
+        if answer.offset < 0:
+            # The record may be one that is committed, but that this leader does not know to be.
+            _check_end_is_known(partition, request, call.version)
+
+
+def _end(partition: Partition, request: ListOffsetsRequest) -> int:
+    if request.replica_id > NO_REPLICA:
+        # A follower asks where the leader's log ends, not what is committed.
+        return partition.log.log_end_offset
+    if request.isolation_level == READ_COMMITTED:
+        return partition.last_stable_offset
+    return partition.high_watermark
+
+
+def _check_end_is_known(partition: Partition, request: ListOffsetsRequest, version: int) -> None:
+    if request.replica_id <= NO_REPLICA and not partition.knows_high_watermark:
+        raise KafkaError(
+            ErrorCode.OFFSET_NOT_AVAILABLE
+            if version >= OFFSET_NOT_AVAILABLE_VERSION_MIN
+            else ErrorCode.LEADER_NOT_AVAILABLE
+        )
 
 
 def _find_record(

@@ -209,11 +209,13 @@ async def _wait_committed(
             waiting.append((pending, partition))
     places = [(partition.committed, pending.required_offset) for pending, partition in waiting]
     outcomes = await all_reached(places, request.timeout_ms / 1000)
-    for (pending, _), is_reached in zip(waiting, outcomes, strict=True):
+    for (pending, partition), is_reached in zip(waiting, outcomes, strict=True):
         if is_reached is None:
             pending.fail(ErrorCode.REQUEST_TIMED_OUT)
         elif not is_reached:
             pending.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        elif partition.has_lost_in_sync:
+            pending.fail(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
     return response
 
 
