@@ -1,17 +1,20 @@
 """One broker: puts the layers together, starts them in order, and stops them in reverse order.
 
 Everything it owns belongs to the event loop that called `start`. The methods are in the order of a start:
-sockets, metadata, logs, partitions, upkeep; requests are answered last."""
+sockets, metadata, registration (fenced), logs, candidacy, partitions, upkeep, requests. A broker of a cluster
+answers requests before it is unfenced, so that clients of the partitions that it gets find it."""
 
 from __future__ import annotations
 
 import logging
 import resource
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from barnabas.broker.apis import ROWS
+from barnabas.broker.broker_life import BrokerLife
 from barnabas.broker.call import Api
 from barnabas.broker.cleaning import CleanerDriver
 from barnabas.broker.controller_channel import ControllerChannel
@@ -38,15 +41,15 @@ from barnabas.log.checkpoints import clean_shutdown_epoch, read_meta_properties
 from barnabas.log.compaction.cleaner import Cleaner, CleanerSettings
 from barnabas.log.disk import Disk, RealDisk
 from barnabas.log.manager import LogManager, LogSettings
-from barnabas.metadata.brokers import Heartbeat
 from barnabas.metadata.configs import ConfigRules
 from barnabas.metadata.controller import Controller, ControllerSettings
 from barnabas.metadata.difference import Difference
 from barnabas.metadata.embedded import DIRECTORY_NAME
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.node import MetadataNode
-from barnabas.metadata.opening import open_store, zookeeper_settings
+from barnabas.metadata.opening import OpenedStore, open_store, zookeeper_settings
 from barnabas.metadata.parts import BROKER_RESOURCE, CLUSTER_DEFAULT
+from barnabas.metadata.records import NO_CONTROLLER
 from barnabas.metadata.records import Listener as RegisteredListener
 from barnabas.metadata.store import BrokerRegistration
 from barnabas.replication.following.manager import FollowerManager
@@ -56,6 +59,9 @@ from barnabas.replication.ports import Surroundings
 from barnabas.replication.replicas import Replicas
 
 logger = logging.getLogger(__name__)
+
+# As barnabas.metadata.opening.open_store; tests have their own.
+OpenStore: TypeAlias = Callable[..., Awaitable[OpenedStore]]
 
 # An incremental fetch session is not evicted for a new one before this time has passed.
 FETCH_SESSION_SECONDS_MIN = 120.0
@@ -77,11 +83,18 @@ class Broker:
     following: FollowerManager
     isr_changes: AlterPartitions
 
-    def __init__(self, config: BrokerConfig, clock: Clock | None = None, disk: Disk | None = None) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock | None = None,
+        disk: Disk | None = None,
+        open_store: OpenStore = open_store,
+    ) -> None:
         self.config = config
         self.id = config.node_id
         self.clock = clock or SystemClock()
         self._disk = disk or RealDisk()
+        self._open_store = open_store
         # Requests for partitions that this broker does not have; the others are counted by each partition.
         self.unknown_requests = RequestCounts()
         self.dispatcher = Dispatcher(self, self.rows)
@@ -91,6 +104,7 @@ class Broker:
         )
         self.endpoints: list[Listener] = []
         self.controller_channel = ControllerChannel(self)
+        self.life = BrokerLife(self)
         self.metrics_port: int | None = None
         self._metrics = MetricsServer(self)
         self._housekeeping: Housekeeping | None = None
@@ -112,24 +126,36 @@ class Broker:
 
     @property
     def controller_id(self) -> int:
-        return self.id if self.controller.active else -1
+        """The broker that clients may take for the controller: one that lives. If the true one does not, or
+        is not known, it is this broker, which forwards requests as soon as there is one."""
+        if self.controller.active or not self.is_clustered:
+            return self.id if self.controller.active else NO_CONTROLLER
+        known = self.image.controller_id
+        return known if self.image.alive(known) else self.id
 
     async def start(self) -> None:
         # Half of the files are for logs, the other half for connections.
         self._disk.open_files.most = _raise_file_limit() // 2
         await self._bind()
+        await self._open_metadata()
+        self._load_logs()
         await self._join()
-        await self._open_logs()
-        await self._unfence()
+        self._open_partitions()
         self._start_upkeep()
         await self._serve_metrics()
+        if not self.is_clustered:
+            # A client must not see a cluster without a living broker.
+            await self.life.unfence()
         await self.server.serve()
+        await self.life.unfence()
+        self.life.start()
 
     async def stop(self) -> None:
         """Stop everything in order; parts that were not started are skipped."""
         if self._is_stopped:
             return
         self._is_stopped = True
+        await self.life.shut_down()
         await self.server.close()
         await self.dispatcher.drain()
         await self._metrics.stop()
@@ -167,19 +193,29 @@ class Broker:
             for listener in self.config.advertised_listeners
         ]
 
-    async def _join(self) -> None:
-        """Load the metadata and register this broker; from here on there is an image."""
+    async def _open_metadata(self) -> None:
+        """Load the metadata and begin the session of this broker, which the controller registers as fenced.
+        From here on there is an image, and the dynamic settings in it count."""
         first = Path(self.config.log_dirs[0])
         # If the directory belongs to a cluster already, such as one of Kafka's, a new store takes its id.
         meta = read_meta_properties(self._disk, first)
         incarnation = random_uuid()
-        opened = await open_store(
-            first / DIRECTORY_NAME,
+        opened = await self._open_store(
+            self.metadata_directory,
             zookeeper_settings(self.config),
             incarnation=incarnation,
             cluster_id=None if meta is None else meta.cluster_id,
         )
-        store = opened.store
+        settings = ControllerSettings(
+            self.config["num.partitions"], self.config["default.replication.factor"]
+        )
+        try:
+            self.metadata = await MetadataNode.open(
+                opened.store, self.id, ConfigRules(lambda: self.config), settings
+            )
+        except BaseException:
+            await opened.store.close()
+            raise
         registration = BrokerRegistration(
             self.id,
             incarnation,
@@ -188,30 +224,36 @@ class Broker:
             self._previous_epoch(),
             opened.previous_incarnation,
         )
-        settings = ControllerSettings(
-            self.config["num.partitions"], self.config["default.replication.factor"]
-        )
-        try:
-            self.metadata = await MetadataNode.start(
-                store, registration, ConfigRules(lambda: self.config), settings
-            )
-        except BaseException:
-            await store.close()
-            raise
-        listener_name = self.config.inter_broker_listener.name
-        self.peers = Peers(lambda: self.image, listener_name, peer_settings(self.config))
+        await self.metadata.register(registration)
         self._take_settings()
         self.server.reconfigure(self.config)
         await self.server.listen_on(self.config.listeners)
-        self.producer_ids = ProducerIds(self.controller, self.id, self.metadata.broker_epoch)
 
-    async def _open_logs(self) -> None:
+    @property
+    def metadata_directory(self) -> Path:
+        return Path(self.config.log_dirs[0]) / DIRECTORY_NAME
+
+    def _previous_epoch(self) -> int:
+        """The broker epoch of the last start if it ended cleanly in all log directories, otherwise -1."""
+        epochs = {clean_shutdown_epoch(self._disk, Path(directory)) for directory in self.config.log_dirs}
+        return epochs.pop() if len(epochs) == 1 else -1
+
+    def _load_logs(self) -> None:
         settings = LogSettings(self.metadata.cluster_id, self.id, self.config["producer.id.expiration.ms"])
         directories = [Path(directory) for directory in self.config.log_dirs]
         self.logs = LogManager(directories, settings, clock=self.clock, disk=self._disk)
         self.logs.load(lambda topic: self.topic_config(topic, self.image))
+
+    async def _join(self) -> None:
+        """Be a candidate for controller; from here on there is a broker epoch."""
+        listener_name = self.config.inter_broker_listener.name
+        self.peers = Peers(lambda: self.image, listener_name, peer_settings(self.config))
+        await self.metadata.join(fails_with_controller=not self.is_clustered)
+        self.producer_ids = ProducerIds(self)
         if self.config["barnabas.adopt.log.dirs"]:
-            await adopt_strays(self.logs, self.image, self.controller, self.id)
+            await adopt_strays(self)
+
+    def _open_partitions(self) -> None:
         # No await from here to `listen`: a change of the metadata in between would be missed.
         image = self.image
         set_strays_aside(self.logs, image)
@@ -231,15 +273,6 @@ class Broker:
         self.replicas.when_settled = self._follow_partitions
         self.followers = self._metadata_followers(image)
         self.metadata.listen(self.followers.follow)
-
-    def _previous_epoch(self) -> int:
-        """The broker epoch of the last start if it ended cleanly in all log directories, otherwise -1."""
-        epochs = {clean_shutdown_epoch(self._disk, Path(directory)) for directory in self.config.log_dirs}
-        return epochs.pop() if len(epochs) == 1 else -1
-
-    async def _unfence(self) -> None:
-        """The logs are open and the metadata is applied: this broker may lead and be in sync."""
-        await self.controller.heartbeat(Heartbeat(self.id, self.metadata.broker_epoch, self.image.offset))
 
     def _start_upkeep(self) -> None:
         self._housekeeping = Housekeeping(self)

@@ -1,4 +1,4 @@
-"""Producer ids of this broker: given out from blocks that the controller reserves in the metadata log.
+"""Producer ids of this broker: given out from blocks that it gets from the controller.
 
 Ids that are left in a block when the broker stops are never used. Owned by the event loop."""
 
@@ -7,17 +7,23 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from barnabas.errors import ErrorCode, KafkaError, error_of
+from barnabas.wire.messages import allocate_producer_ids
+from barnabas.wire.messages.allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
+
 if TYPE_CHECKING:
-    from barnabas.metadata.controller import Controller
+    from barnabas.broker.broker import Broker
+
+# Clients wait meanwhile; after an error they try again.
+ALLOCATE_SECONDS_MAX = 10.0
 
 
 class ProducerIds:
-    """`broker_epoch` is the epoch of this start of the broker. An older one gets no more ids."""
-
-    def __init__(self, controller: Controller, broker_id: int, broker_epoch: int) -> None:
-        self._controller = controller
-        self._broker_id = broker_id
-        self._broker_epoch = broker_epoch
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
         self._next = 0
         self._end = 0
         self._allocation: asyncio.Task[None] | None = None
@@ -51,8 +57,17 @@ class ProducerIds:
         return self._allocation
 
     async def _allocate(self) -> None:
-        block = await self._controller.allocate_producer_ids(self._broker_id, self._broker_epoch)
-        self._next, self._end = block.first_id, block.first_id + block.count
+        # The controller refuses an earlier start of this broker.
+        request = AllocateProducerIdsRequest(
+            broker_id=self._broker.id, broker_epoch=self._broker.metadata.broker_epoch
+        )
+        block: AllocateProducerIdsResponse = await self._broker.controller_channel.send(
+            allocate_producer_ids.API_KEY, request, within_seconds=ALLOCATE_SECONDS_MAX
+        )
+        if block.error_code != ErrorCode.NONE:
+            raise KafkaError(error_of(block.error_code))
+        self._next = block.producer_id_start
+        self._end = block.producer_id_start + block.producer_id_len
 
     def _allocated(self, allocation: asyncio.Task[None]) -> None:
         self._allocation = None

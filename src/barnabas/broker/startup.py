@@ -34,6 +34,11 @@ def broker_config(
     properties.update(overrides or {})
     config = BrokerConfig(properties)
     _refuse_unprotected(config)
+    if config["barnabas.adopt.log.dirs"] and config["zookeeper.connect"] is not None:
+        raise ConfigError(
+            "barnabas.adopt.log.dirs does not work with zookeeper.connect: start once without "
+            "zookeeper.connect to adopt the topics, then run 'barnabas cluster adopt'."
+        )
     return config
 
 

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 from barnabas.metadata.adoption import FoundTopic, FoundTopics
 
 if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
     from barnabas.log.manager import LogManager
-    from barnabas.metadata.controller import Controller
     from barnabas.metadata.image import MetadataImage
 
 logger = logging.getLogger(__name__)
 
 
-async def adopt_strays(
-    logs: LogManager, image: MetadataImage, controller: Controller, broker_id: int
-) -> None:
+async def adopt_strays(broker: Broker) -> None:
+    """Only for a broker that is alone, which is its own controller."""
+    logs, image = broker.logs, broker.image
     unknown: dict[str, FoundTopic] = {}
     for log in logs.logs():
         topic = log.partition.topic
@@ -30,7 +30,7 @@ async def adopt_strays(
             stray.epochs[log.partition.partition] = log.leader_epochs.latest
     if unknown:
         topics = FoundTopics(list(unknown.values()), logs.highest_producer_id)
-        adopted = await controller.adopt_topics(topics, broker_id)
+        adopted = await broker.controller.adopt_topics(topics, broker.id)
         logger.info("adopted %d topics found on disk: %s", len(adopted), ", ".join(sorted(adopted)))
 
 

@@ -1,10 +1,17 @@
 """A broker's part in the metadata: its session, its image, and its candidacy for controller, in one object.
 
-The broker starts one, and needs only the image and the methods of the controller besides it. It works with
-any MetadataStore."""
+The broker needs only the image and the methods of the controller besides it. It works with any MetadataStore.
+A broker goes through these steps, so that it is never the controller, nor unfenced, before its logs are open:
+
+    node = await MetadataNode.open(store, broker_id, rules)   # there is an image
+    await node.register(registration)                         # the broker id is taken
+    ...                                                       # open and recover the logs
+    await node.join()                                         # there is a broker epoch
+
+`start` does all of them at once."""
 
 import asyncio
-from dataclasses import dataclass
+import logging
 from typing import Any
 
 from barnabas.metadata.candidacy import Candidacy
@@ -14,18 +21,42 @@ from barnabas.metadata.follower import Follower, ImageListener
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import BrokerRegistration, Cancel, MetadataStore, Session
 
+logger = logging.getLogger(__name__)
 
-@dataclass(slots=True)
+NO_EPOCH = -1
+# After this time the log says what a start waits for.
+PATIENCE_SECONDS = 5.0
+
+
 class MetadataNode:
-    """Create it with `start`. `broker_epoch` is the epoch of this start of the broker."""
+    def __init__(
+        self,
+        store: MetadataStore,
+        broker_id: int,
+        rules: ConfigRules,
+        settings: ControllerSettings | None = None,
+    ) -> None:
+        self.broker_id = broker_id
+        self.follower = Follower(store)
+        self.controller = Controller(store, self.follower, rules, settings)
+        self.registration: BrokerRegistration | None = None
+        self._store = store
+        self._session: Session | None = None
+        self._candidacy = Candidacy(store, self.controller, broker_id)
+        self._broker_epoch = NO_EPOCH
 
-    broker_id: int
-    broker_epoch: int
-    controller: Controller
-    follower: Follower
-    _store: MetadataStore
-    _session: Session
-    _candidacy: Candidacy
+    @classmethod
+    async def open(
+        cls,
+        store: MetadataStore,
+        broker_id: int,
+        rules: ConfigRules,
+        settings: ControllerSettings | None = None,
+    ) -> "MetadataNode":
+        """Load the metadata and follow them."""
+        node = cls(store, broker_id, rules, settings)
+        await node.follower.start()
+        return node
 
     @classmethod
     async def start(
@@ -37,23 +68,14 @@ class MetadataNode:
     ) -> "MetadataNode":
         """Join the cluster; returns when the image has this start of the broker. It is fenced until a
         heartbeat unfences it."""
-        follower = Follower(store)
-        await follower.start()
-        controller = Controller(store, follower, rules, settings)
-        # The session comes first: the controller fences a registered broker that has no session.
+        node = await cls.open(store, registration.id, rules, settings)
         try:
-            session = await store.register_broker(registration)
+            await node.register(registration)
+            await node.join()
         except BaseException:
-            follower.stop()
+            await node.leave()
             raise
-        candidacy = Candidacy(store, controller, registration.id)
-        candidacy.start()
-        try:
-            epoch = await _registered_epoch(follower, candidacy, registration)
-        except BaseException:
-            await _leave(candidacy, session, follower)
-            raise
-        return cls(registration.id, epoch, controller, follower, store, session, candidacy)
+        return node
 
     @property
     def image(self) -> MetadataImage:
@@ -64,38 +86,73 @@ class MetadataNode:
         return self._store.cluster_id
 
     @property
+    def broker_epoch(self) -> int:
+        """The epoch of the newest registration that the controller has accepted."""
+        registration = self.registration
+        if registration is not None and _is_registered(self.image, registration):
+            self._broker_epoch = self.image.brokers[self.broker_id].epoch
+        return self._broker_epoch
+
+    @property
     def session_lost(self) -> asyncio.Event:
+        assert self._session is not None
         return self._session.lost
 
     def listen(self, listener: ImageListener) -> Cancel:
         return self.follower.listen(listener)
 
+    async def register(self, registration: BrokerRegistration) -> None:
+        """Begin a session, the first one or the next one after a lost one. BrokerIdTaken if another process
+        has this broker id."""
+        self._session = await self._store.register_broker(registration)
+        self.registration = registration
+
+    async def join(self, *, fails_with_controller: bool = True) -> None:
+        """Be a candidate for controller, and wait until the controller has registered this broker.
+
+        `fails_with_controller`: if this broker becomes the controller and fails, so does this call. Without
+        it, the candidacy goes on, and another broker may be the controller."""
+        self._candidacy.start()
+        waiting = asyncio.ensure_future(self.registered())
+        try:
+            first: list[asyncio.Future[Any]] = [waiting]
+            if fails_with_controller:
+                first.append(self._candidacy.failure)
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done():
+                raise self._candidacy.failure.result()
+            waiting.result()
+        finally:
+            waiting.cancel()
+
+    async def registered(self) -> int:
+        """Wait until the image has the newest registration; returns the broker epoch."""
+        registration = self.registration
+        assert registration is not None
+        reminder = asyncio.get_running_loop().call_later(
+            PATIENCE_SECONDS, logger.info, "waiting for the controller to register this broker"
+        )
+        try:
+            await self.follower.until(lambda image: _is_registered(image, registration))
+        finally:
+            reminder.cancel()
+        return self.broker_epoch
+
+    async def leave(self) -> None:
+        """Leave the cluster; the store stays open."""
+        # Stop the candidacy before the session ends: otherwise this broker, if it is the controller, would
+        # fence itself.
+        await self._candidacy.stop()
+        if self._session is not None:
+            await self._session.close()
+        self.follower.stop()
+
     async def close(self) -> None:
         """Leave the cluster and close the store."""
-        await _leave(self._candidacy, self._session, self.follower)
+        await self.leave()
         await self._store.close()
 
 
-async def _leave(candidacy: Candidacy, session: Session, follower: Follower) -> None:
-    # Stop the candidacy before the session ends; otherwise this broker as the controller would fence itself.
-    await candidacy.stop()
-    await session.close()
-    follower.stop()
-
-
-async def _registered_epoch(
-    follower: Follower, candidacy: Candidacy, registration: BrokerRegistration
-) -> int:
-    def registered(image: MetadataImage) -> bool:
-        broker = image.brokers.get(registration.id)
-        return broker is not None and broker.incarnation == registration.incarnation
-
-    waiting = asyncio.ensure_future(follower.until(registered))
-    try:
-        first: list[asyncio.Future[Any]] = [waiting, candidacy.failure]
-        await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
-        if not waiting.done():
-            raise candidacy.failure.result()
-        return waiting.result().brokers[registration.id].epoch
-    finally:
-        waiting.cancel()
+def _is_registered(image: MetadataImage, registration: BrokerRegistration) -> bool:
+    broker = image.brokers.get(registration.id)
+    return broker is not None and broker.incarnation == registration.incarnation

@@ -90,7 +90,11 @@ class Stage:
         self.gate = Gate(self.replicas)
         self.replicas.follow(self.image, self.image.difference(MetadataImage()))
         self.node.listen(lambda _, image, difference: self.replicas.follow(image, difference))
-        self.producer_ids = ProducerIds(self.node.controller, BROKER_ID, self.node.broker_epoch)
+        self.producer_ids = ProducerIds(self)  # type: ignore[arg-type]
+
+    @property
+    def metadata(self) -> MetadataNode:
+        return self.node
 
     def _config_of(self, topic: str, image: MetadataImage) -> TopicConfig:
         return self.config.topic_config(image.topic_config(topic))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from barnabas.broker.broker import Broker
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.metadata.producer_ids import BLOCK_SIZE
@@ -36,7 +38,7 @@ def test_more_callers_than_a_block_has_ids(stage: Any) -> None:
 
 
 def test_blocks_of_two_brokers_do_not_overlap(stage: Any) -> None:
-    other = ProducerIds(stage.controller, stage.id, stage.node.broker_epoch)
+    other = ProducerIds(stage)
     assert stage.run(stage.producer_ids.next()) == 0
     assert stage.run(other.next()) == BLOCK_SIZE
 
@@ -53,7 +55,13 @@ def test_a_caller_that_gives_up_leaves_the_allocation_to_the_others(stage: Any) 
 
 
 def test_a_failure_reaches_every_caller_and_the_next_try_can_succeed(stage: Any) -> None:
-    stale = ProducerIds(stage.controller, stage.id, stage.node.broker_epoch + 1)
+    other_start = SimpleNamespace(broker_epoch=stage.node.broker_epoch + 1)
+    stale = ProducerIds(
+        cast(
+            Broker,
+            SimpleNamespace(id=stage.id, metadata=other_start, controller_channel=stage.controller_channel),
+        )
+    )
 
     async def two() -> list[Any]:
         return await asyncio.gather(stale.next(), stale.next(), return_exceptions=True)
@@ -67,7 +75,7 @@ def test_a_failure_reaches_every_caller_and_the_next_try_can_succeed(stage: Any)
 
 def test_a_restart_begins_a_new_block_and_repeats_no_id(stage: Any) -> None:
     given = [stage.run(stage.producer_ids.next()) for _ in range(3)]
-    restarted = ProducerIds(stage.controller, stage.id, stage.node.broker_epoch)
+    restarted = ProducerIds(stage)
     assert given == [0, 1, 2]
     assert stage.run(restarted.next()) == BLOCK_SIZE
     assert stage.run(stage.producer_ids.next()) == 3, "the first block goes on where it was"
