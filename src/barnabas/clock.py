@@ -26,7 +26,7 @@ class SystemClock:
 
 
 class FakeClock:
-    """A clock that moves only when told to; for tests, ours and our users'."""
+    """A clock that moves only when the test moves it; for our tests and for those of our users."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         self._now_ms = now_ms

@@ -185,7 +185,7 @@ BROKER_ROWS = (
         _fetch(4 * MEGABYTE), _goals((RATE, 1.0))),
     Row("ack", "broker", "one record in flight, acks=all: sent to acknowledged", "p50_us",
         beside(_acknowledged), _goals(("p50_us", 0.8), ("p99_us", 1.0))),
-    Row("e2e", "broker", "record sent to record in the hands of a fetch that waits", "p50_us",
+    Row("e2e", "broker", "from sending a record to receiving it with a waiting fetch", "p50_us",
         beside(_end_to_end), _goals(("p50_us", 0.5), ("p99_us", 0.4))),
     Row("p16k-disk", "broker", "p16k with the data on a disk", RATE, beside(_disk_produce)),
     Row("fetch-disk", "broker", "fetch from a disk, nothing of it in memory", RATE, beside(_disk_fetch)),

@@ -1,11 +1,11 @@
-"""One peer must not stop the others, whatever it may lawfully ask: the largest frames of every API.
+"""One peer must not stop the others, whatever valid frame it sends: the largest frames of every API.
 
 While a broker answers such a frame, another connection writes and asks for metadata, and measures how long it
 waits. The wait must be at most 100 ms. Times in which the broker or the measuring thread could run, but the
 system had no processor for them, are subtracted: they are the machine's, not the broker's.
 
 Memory may grow by ten times the frame, or by 1,200 bytes for each of the elements that one request may have:
-so much can an element and its answer take as objects, however short it is in the frame."""
+that is what the objects of an element and its answer can take, however short the element is in the frame."""
 
 import contextlib
 import struct

@@ -116,7 +116,7 @@ def prove(bootstrap: str, shop: Shop) -> None:
     console.print(table)
     wrong = [check.what for check in results if not check.holds]
     if wrong:
-        raise SystemExit(f"This does not hold: {'; '.join(wrong)}.")
+        raise SystemExit(f"These numbers are not as expected: {'; '.join(wrong)}.")
     step("every event is accounted for, each exactly once")
 
 
@@ -135,7 +135,7 @@ def show(pipeline: Pipeline) -> None:
 
 
 def keep(bootstrap: str) -> None:
-    console.print(f"\nThe broker goes on serving on [bold]{bootstrap}[/bold]; Ctrl-C ends it.")
+    console.print(f"\nThe broker keeps running at [bold]{bootstrap}[/bold]; Ctrl-C stops it.")
     try:
         while True:
             time.sleep(3600)

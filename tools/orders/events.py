@@ -1,4 +1,4 @@
-"""A shop's events: orders, some of them late, some sent twice, a few broken. The same ones in every run."""
+"""A shop's events: orders, some of them late, some sent twice, a few invalid. Every run has the same ones."""
 
 import json
 import random
@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 
 CATEGORIES = {"books": 18, "coffee": 12, "garden": 45, "music": 25, "tools": 60}
 OPENING = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
-# A customer's phone may be offline for so long before an order reaches the shop; the watermark waits longer.
+# A customer's phone may be offline, so an order may reach the shop this late; the watermark waits longer.
 LATE_MINUTES_MAX = 20
 
 
 @dataclass
 class Expected:
-    """What was sent, as the shop knows it; what the pipeline made of it is compared with this."""
+    """What the shop has sent; the results of the pipeline are compared with this."""
 
     sent: int = 0
     orders: int = 0
@@ -27,7 +27,7 @@ class Expected:
 
 
 class Shop:
-    """One working day; `day` gives key and value of its events in the order they are sent."""
+    """One working day; `day` yields the key and value of each event, in the order in which they are sent."""
 
     def __init__(self, events: int, seed: int = 7) -> None:
         self.expected = Expected()
@@ -52,7 +52,7 @@ class Shop:
                 yield self._sent(last)
 
     def closing(self) -> tuple[bytes, bytes]:
-        """After it no order of the day is waited for."""
+        """The last event of the day: its time is so late that the watermark passes all orders."""
         self.expected.closings += 1
         moment = OPENING + timedelta(hours=14)
         return self._sent(self._record("closing", "closing", "closing", 0.0, moment))
@@ -69,7 +69,7 @@ class Shop:
         return self._record(order, f"c-{self._random.randrange(500)}", category, cents / 100, moment)
 
     def _bad_order(self, number: int, moment: datetime) -> tuple[bytes, bytes]:
-        """JSON as it should be, and yet no order: nobody ordered it, or for less than nothing."""
+        """Valid JSON that is not a valid order: it has no customer, or a negative amount."""
         self.expected.rejected += 1
         customer = None if number % 2 else "c-1"
         return self._record(f"o-{number}", customer, "coffee", -1.0 if customer else 5.0, moment)

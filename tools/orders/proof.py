@@ -1,4 +1,4 @@
-"""What came of the events: counted in topics and tables, and compared with what the shop sent."""
+"""Counts the events in topics and tables, and compares the numbers with what the shop sent."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ class Check(NamedTuple):
 
 
 def committed(bootstrap: str, topic: str) -> list[ConsumerRecord]:
-    """All records of a topic, as a reader of committed ones sees them."""
+    """All records of a topic that a consumer with read_committed sees."""
     settings = {"bootstrap.servers": bootstrap, "auto.offset.reset": "earliest"}
     records: list[ConsumerRecord] = []
     with barnabas.Consumer({**settings, "isolation.level": "read_committed"}) as consumer:
@@ -30,13 +30,13 @@ def committed(bootstrap: str, topic: str) -> list[ConsumerRecord]:
         consumer.assign(places)
         ends = consumer.end_offsets(places)
         while any(consumer.position(place) < ends[place] for place in places):
-            # Markers of transactions move the position, and are no records to wait for.
+            # Compare positions, not numbers of records: transaction markers have offsets, too.
             records += consumer.poll(0.1)
     return records
 
 
 def checks(bootstrap: str, directory: Path, expected: Expected) -> list[Check]:
-    """Every event is a row, a duplicate, a closing, or put aside; no row is there twice."""
+    """Every event is a row, a duplicate, a closing or a dead letter; no row is there twice."""
     rows = _table(directory / "tables" / "orders")
     ids = rows.column("order_id").to_pylist()
     enriched = [json.loads(record.value) for record in committed(bootstrap, "orders-enriched")]

@@ -84,7 +84,7 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
         markers: MarkersToWrite,
         results: dict[TopicPartition, ErrorCode],
     ) -> None:
-        """Tell the machine what became of the markers, and write again those that failed."""
+        """Give the machine the results of the markers, and write again those that failed."""
 
         def write_again(remaining: MarkersToWrite) -> None:
             asyncio.get_running_loop().call_later(RETRY_SECONDS, lambda: self._write(shard, remaining))

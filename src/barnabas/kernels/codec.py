@@ -5,12 +5,11 @@ Frames may be hostile. Every length is checked against the bytes that are left b
 allocated, the array elements of a frame are limited, and whatever is wrong raises WireError. A message keeps
 no reference to its frame except for `records`, which are slices of it.
 
-Two things are for frames that are lawful and long:
+Two things are for frames that are valid and long:
 - Reader(frame, elements_max) refuses a message as soon as the lengths of its arrays add up to more than that;
   `elements_read` is their sum so far. Elements cost memory: a struct of two bytes becomes an object of 300.
 - Reader.struct_in_portions is a generator that reads like struct() and yields now and then, so that an event
-loop can
-  do other work in between.
+  loop can do other work in between.
 Equal strings of one long frame are one object, so that a name that is repeated costs the memory of one."""
 
 import struct

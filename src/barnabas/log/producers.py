@@ -96,7 +96,7 @@ class ProducerEntry:
 
     @property
     def last_offset(self) -> int:
-        """Of its last batch; -1 where it wrote markers only."""
+        """The last offset of its last batch; -1 if it has written only markers."""
         return self.batches[-1].last_offset if self.batches else NO_OFFSET
 
     def repeated(self, batch: ProducerFields) -> BatchMetadata | None:

@@ -1,7 +1,7 @@
 """The leader's view of its followers: how far each has come, which of them are in sync, and what follows from
 that: the high watermark, and proposals to change the ISR.
 
-Only the leader of a partition with other replicas has this; it is made anew for each leader epoch. Pure
+Only the leader of a partition with other replicas has this; each leader epoch has a new one. Pure
 bookkeeping: the clock, the metadata and the controller are behind `Surroundings`. Owned by the event loop."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One replica of a partition on this broker: its log, who leads it, and how far it is committed.
 
 A leader with followers keeps what it knows about them in `leading` (replication/leading.py), which moves the
-high watermark. A follower's log and high watermark are moved by replication/following/. Whoever waits, waits
+high watermark. A follower's log and high watermark are moved by replication/following/. Waiters wait
 for the high watermark (`committed`) or for the end of the log (`appended`). Owned by the event loop."""
 
 from barnabas.config.topic import TopicConfig

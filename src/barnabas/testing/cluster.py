@@ -101,7 +101,7 @@ class Cluster:
         broker.wait_until_ready()
         self._local.wait_until_joined(broker)
 
-    # ---- what the cluster says of itself
+    # ---- what the cluster says about itself
 
     def leader_of(self, partition: tuple[str, int]) -> int:
         """The id of the broker that leads a partition, such as ("orders", 0); -1 if there is none."""

@@ -44,7 +44,7 @@ def listed(
     except KafkaError as error:
         return ListTransactionsResponse(error_code=error.code)
 
-    def is_wanted(transactional_id: str, transaction: Transaction) -> bool:
+    def matches_filters(transactional_id: str, transaction: Transaction) -> bool:
         if producer_ids and transaction.producer_id not in producer_ids:
             return False
         if request.state_filters and transaction.state not in states:
@@ -62,7 +62,7 @@ def listed(
                 transaction_state=transaction.state.shown,
             )
             for transactional_id, transaction in transactions.items()
-            if is_wanted(transactional_id, transaction)
+            if matches_filters(transactional_id, transaction)
         ],
     )
 

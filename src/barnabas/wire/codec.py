@@ -3,7 +3,7 @@
 A frame that is decoded begins after the four bytes of its size; an encoded frame includes them. Handlers only
 see the newest form of a message; the few old forms are converted here, by `reshape`.
 
-Requests and responses may be lawful and long. `elements_max` limits the array elements of a request, and the
+Requests and responses may be valid and long. `elements_max` limits the array elements of a request, and the
 functions whose names end in _in_portions are generators that yield after every few thousand elements, so that
 an event loop can do other work in between:
 

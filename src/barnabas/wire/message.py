@@ -55,7 +55,7 @@ class Message(MessageBase):
         return all(getattr(self, name) == getattr(other, name) for name in self.NAMES)
 
     def __repr__(self) -> str:
-        """Without fields that have their default. Of bytes it shows only how many: they may be a password."""
+        """Without fields that have their default. Bytes are shown as their number: they may be a password."""
         shown = []
         for field in self.FIELDS:
             value, default = getattr(self, field.name), getattr(type(self), field.name)

@@ -30,7 +30,7 @@ FOREVER_MS = 600_000
 
 
 def offsets_of(records: Any) -> list[int]:
-    """Of all complete batches; a batch that is cut off at the end is ignored."""
+    """The offsets of all complete batches; a batch that is cut off at the end is ignored."""
     return [
         record.offset
         for position, header in iter_headers(records)

@@ -31,7 +31,7 @@ async def alter_partition(call: Call, request: AlterPartitionRequest) -> AlterPa
     sender = request.broker_id, request.broker_epoch
     response = AlterPartitionResponse()
     try:
-        # Refuse strangers before their request, which may be long, is looked at.
+        # Check the sender first: the request of an unknown broker may be long.
         check_broker_epoch(call.broker.image, *sender)
         for topic in request.topics:
             answers = ResponseTopicData(topic_id=topic.topic_id)

@@ -2,7 +2,7 @@
 
 Behaviour: topics come in the order of their names. A page ends after a number of partitions, the smaller of
 what the client and max.request.partition.size.limit allow, and says where the next one begins. A topic
-that does not exist is an error where it was named; as the cursor of a listing of all it is passed over.
+that does not exist is an error if the request names it. If only the cursor names it, it is skipped.
 Not done:  eligible leader replicas, always empty."""
 
 from __future__ import annotations

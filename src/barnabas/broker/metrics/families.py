@@ -28,7 +28,7 @@ Collected: TypeAlias = Iterator[Family | None]
 
 
 def labels(**values: object) -> str:
-    """Labels as they stand between the braces; values are escaped."""
+    """The text between the braces of a sample; values are escaped."""
     return ",".join(f'{name}="{_escape(str(value))}"' for name, value in values.items())
 
 

@@ -66,7 +66,7 @@ class Joining:
                 self._reject(member_id, plan)
                 return join_refused(ErrorCode.GROUP_MAX_SIZE_REACHED, "", call.version)
             self._check_protocols(call.request)
-            return self._join_again(call, plan) if member_id else self._join_anew(call, plan)
+            return self._join_again(call, plan) if member_id else self._join_without_id(call, plan)
         except KafkaError as error:
             return join_refused(error.code, member_id, call.version)
 
@@ -106,7 +106,7 @@ class Joining:
 
     # Without a member id
 
-    def _join_anew(self, call: JoinCall, plan: Plan) -> JoinGroupResponse:
+    def _join_without_id(self, call: JoinCall, plan: Plan) -> JoinGroupResponse:
         rebalancer, request = self._rebalancer, call.request
         instance_id = request.group_instance_id
         member_id = f"{call.client.id if instance_id is None else instance_id}-{self._new_uuid()}"

@@ -91,8 +91,8 @@ class Changes:
         """Topics were created, deleted or got partitions: a new epoch if members subscribe to one of them."""
         state = self._state
         change = Change(state.members, dict(state.regexes))
-        resolved_anew = self._update_regexes(change, now_ms, refresh=True, only_changed=True)
-        if resolved_anew or self._hash(change) != state.metadata_hash:
+        topics_changed = self._update_regexes(change, now_ms, refresh=True, only_changed=True)
+        if topics_changed or self._hash(change) != state.metadata_hash:
             self._bump(change)
         return change.records
 

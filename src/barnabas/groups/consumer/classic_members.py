@@ -51,7 +51,7 @@ class ClassicMembers:
         self._changes = changes
         self._departures = departures
         # In memory only: members that were told to join again, and have a timer for that.
-        self._told_to_rejoin: set[str] = set()
+        self._must_rejoin: set[str] = set()
 
     # ---- JoinGroup
 
@@ -132,7 +132,7 @@ class ClassicMembers:
         )
 
     def _set_timers(self, request: JoinGroupRequest, member: Member, plan: Plan) -> None:
-        self._told_to_rejoin.discard(member.member_id)
+        self._must_rejoin.discard(member.member_id)
         plan.cancel(JOIN, member.member_id)
         plan.cancel(REBALANCE, member.member_id)
         plan.after(request.session_timeout_ms, SESSION, member.member_id)
@@ -146,14 +146,14 @@ class ClassicMembers:
     # ---- SyncGroup and Heartbeat
 
     def sync(self, request: SyncGroupRequest, now_ms: int) -> Step[SyncGroupResponse]:
-        member, classic = self._speaker(request.member_id, request.group_instance_id, request.generation_id)
+        member, classic = self._sender(request.member_id, request.group_instance_id, request.generation_id)
         name, metadata = classic.protocols[0]
         if request.protocol_type not in (None, CONSUMER) or request.protocol_name not in (None, name):
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         plan = Plan(self._state.group_id, now_ms)
         is_behind = self._state.epoch > member.epoch
         if is_behind and member.state is not MemberState.UNREVOKED_PARTITIONS:
-            self._tell_to_rejoin(member, plan)
+            self._make_rejoin(member, plan)
             return plan.step(SyncGroupResponse(error_code=int(ErrorCode.REBALANCE_IN_PROGRESS)))
         plan.cancel(SYNC, member.member_id)
         plan.after(classic.session_timeout_ms, SESSION, member.member_id)
@@ -166,15 +166,15 @@ class ClassicMembers:
         )
 
     def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> Step[HeartbeatResponse]:
-        member, classic = self._speaker(request.member_id, request.group_instance_id, request.generation_id)
+        member, classic = self._sender(request.member_id, request.group_instance_id, request.generation_id)
         plan = Plan(self._state.group_id, now_ms)
         plan.after(classic.session_timeout_ms, SESSION, member.member_id)
         if not self._should_rejoin(member):
             return plan.step(HeartbeatResponse())
-        self._tell_to_rejoin(member, plan)
+        self._make_rejoin(member, plan)
         return plan.step(HeartbeatResponse(error_code=int(ErrorCode.REBALANCE_IN_PROGRESS)))
 
-    def _speaker(
+    def _sender(
         self, member_id: str, instance_id: str | None, generation: int
     ) -> tuple[Member, ClassicDetails]:
         member = known_member(self._state, member_id, instance_id)
@@ -200,10 +200,10 @@ class ClassicMembers:
             for partition in partitions
         )
 
-    def _tell_to_rejoin(self, member: Member, plan: Plan) -> None:
+    def _make_rejoin(self, member: Member, plan: Plan) -> None:
         """The member must join again before a timer runs out: others may wait for its partitions."""
-        if member.member_id not in self._told_to_rejoin:
-            self._told_to_rejoin.add(member.member_id)
+        if member.member_id not in self._must_rejoin:
+            self._must_rejoin.add(member.member_id)
             plan.after(member.rebalance_timeout_ms, JOIN, member.member_id)
 
     # ---- LeaveGroup
@@ -212,7 +212,7 @@ class ClassicMembers:
         plan = Plan(self._state.group_id, now_ms)
         leaving: dict[str, None] = {}
         answers = [self._leave_one(identity, leaving) for identity in _identities(request)]
-        self._told_to_rejoin -= leaving.keys()
+        self._must_rejoin -= leaving.keys()
         self._departures.fence(list(leaving), plan)
         return plan.step(LeaveGroupResponse(members=answers))
 

@@ -122,7 +122,7 @@ class Fetcher:
         await asyncio.sleep(min(pause, limit))
 
     async def _sleep(self, seconds: float) -> None:
-        """Until a partition is added or removed, or the time is over."""
+        """Sleep until a partition is added or removed, or the time is over."""
         with suppress(TimeoutError):
             async with asyncio.timeout(None if seconds == NEVER else seconds):
                 await self._wakeup.wait()

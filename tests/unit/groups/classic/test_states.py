@@ -81,11 +81,11 @@ ROWS: list[tuple[State, State, str, Act]] = [
     (COMPLETING, PREPARING, "a member joins", lambda s: s.enter("b")),
     (COMPLETING, EMPTY, "the last member leaves", lambda s: s.leave("a")),
     (COMPLETING, EMPTY, "nobody syncs in time", lambda s: s.pass_time(60_000, heartbeats=["a"])),
-    (COMPLETING, EMPTY, "nobody is heard of in time", lambda s: s.pass_time(10_000)),
+    (COMPLETING, EMPTY, "no member sends a heartbeat in time", lambda s: s.pass_time(10_000)),
     (STABLE, PREPARING, "a member joins", lambda s: s.enter("b")),
     (STABLE, COMPLETING, "the only member joins again", lambda s: s.join("a")),
     (STABLE, EMPTY, "the last member leaves", lambda s: s.leave("a")),
-    (STABLE, EMPTY, "nobody is heard of in time", lambda s: s.pass_time(10_000)),
+    (STABLE, EMPTY, "no member sends a heartbeat in time", lambda s: s.pass_time(10_000)),
     (STABLE, STABLE, "a heartbeat", lambda s: s.heartbeat("a")),
     *((state, DEAD, "the group is deleted", _delete) for state in (EMPTY, PREPARING, COMPLETING, STABLE)),
 ]

@@ -75,7 +75,7 @@ def test_a_member_whose_sync_is_parked_needs_no_heartbeats() -> None:
     assert story.time_left_ms("session", "a") == 10_000
 
 
-def test_when_the_leader_is_lost_parked_members_are_told_to_join_again() -> None:
+def test_when_the_leader_is_lost_parked_members_must_join_again() -> None:
     story = completing("a", "b")
     story.sync("b")
     story.pass_time(10_000)
