@@ -133,7 +133,7 @@ def test_each_partition_gets_its_own_error() -> None:
 
 
 @pytest.mark.parametrize("failure", [KafkaError(ErrorCode.REQUEST_TIMED_OUT), ErrorCode.STALE_BROKER_EPOCH])
-def test_a_request_that_fails_is_told_to_all_and_the_next_one_waits_a_little(
+def test_all_get_the_error_of_a_failed_request_and_the_next_one_waits_a_little(
     failure: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []

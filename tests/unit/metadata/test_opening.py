@@ -31,7 +31,7 @@ def test_a_broker_without_zookeeper_has_the_embedded_store(tmp_path: Path) -> No
     asyncio.run(story())
 
 
-def test_the_directory_of_a_cluster_s_broker_is_refused_without_zookeeper(tmp_path: Path) -> None:
+def test_the_directory_of_a_broker_of_a_cluster_is_refused_without_zookeeper(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
 
     async def story() -> None:

@@ -15,7 +15,7 @@ from barnabas.client.admin import Admin, ClusterDescription, ConfigResource, Con
 from barnabas.client.errors import KafkaError
 from barnabas.client.types import Node, TopicPartition, TopicPartitionInfo
 
-# The limit for each kind, so that a large cluster with a problem does not fill the terminal; --json prints all.
+# For each kind: a large cluster with a problem must not fill the terminal. --json prints all.
 PARTITIONS_SHOWN_MAX = 20
 CLEAR_SCREEN = "\x1b[H\x1b[2J"
 
