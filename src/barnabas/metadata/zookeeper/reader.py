@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from barnabas.metadata.store import RecordBatch, Snapshot, StoreError, Update
 from barnabas.metadata.zookeeper.connection import Connection, NoNodeError
-from barnabas.metadata.zookeeper.documents import DamagedDocument, decode_append, decode_snapshot
+from barnabas.metadata.zookeeper.documents import DamagedDocument, Entry, decode_append, decode_snapshot
 from barnabas.metadata.zookeeper.layout import Head, Paths, Staged
 
 Decoded = TypeVar("Decoded")
@@ -106,16 +106,10 @@ class LogReader:
             entry = await _decoded(decode_append, records)
         return StoredBatch(sequence, entry.batch, entry.id, size)
 
-    async def append_id(self, sequence: int) -> str:
-        """Whose append an entry is."""
+    async def entry(self, sequence: int) -> Entry:
+        """The entry itself; its records may be elsewhere."""
         data, _ = await self._connection.call("get", self._paths.entry(sequence))
-        return (await _decoded(decode_append, data)).id
-
-    async def staged_name(self, sequence: int) -> str | None:
-        """The name of the parts that an entry points to."""
-        data, _ = await self._connection.call("get", self._paths.entry(sequence))
-        staged = (await _decoded(decode_append, data)).staged
-        return None if staged is None else staged.name
+        return await _decoded(decode_append, data)
 
     async def snapshot(self, head: Head) -> Snapshot:
         if head.snapshot is None:

@@ -99,7 +99,8 @@ class Trimmer:
         kind, number, *_ = name.split("-")
         if kind != "append" or not head.first <= int(number) < head.next:
             return False
-        return await self._writer.reader.staged_name(int(number)) == name
+        staged = (await self._writer.reader.entry(int(number))).staged
+        return staged is not None and staged.name == name
 
     async def _delete_staged(self, name: str) -> None:
         path = f"{self._paths.staged}/{name}"

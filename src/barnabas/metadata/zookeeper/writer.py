@@ -148,6 +148,6 @@ class _Append:
                 "lost, and the log was trimmed meanwhile"
             )
         try:
-            return await self._writer.reader.append_id(stored.sequence) == self._id
+            return (await self._writer.reader.entry(stored.sequence)).id == self._id
         except NoNodeError:
             return False
