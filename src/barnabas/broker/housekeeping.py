@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from barnabas.errors import KafkaError
+from barnabas.log.checkpoint_task import CheckpointTask
 from barnabas.log.log import Log
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class Housekeeping:
         self._config = broker.config
         self._tasks: list[asyncio.Task[None]] = []
         self._removing: asyncio.Future[None] | None = None
+        # Two jobs must not write the same file at the same time.
+        self._checkpointing = asyncio.Lock()
 
     def start(self) -> None:
         checkpoint_ms = min(
@@ -45,6 +48,8 @@ class Housekeeping:
         )
         self._every(self._config["log.retention.check.interval.ms"] / 1000, self._retain)
         self._every(checkpoint_ms / 1000, self._checkpoint)
+        high_watermarks_ms = self._config["replica.high.watermark.checkpoint.interval.ms"]
+        self._every(high_watermarks_ms / 1000, self._checkpoint_high_watermarks)
         self._every(FLUSH_SECONDS, self._flush)
         self._every(ROLL_SECONDS, self._roll)
         self._every(TRASH_SECONDS, self._empty_trash)
@@ -83,7 +88,16 @@ class Housekeeping:
             self._logs.retain(log)
 
     async def _checkpoint(self) -> None:
-        task = self._logs.plan_checkpoint()
+        async with self._checkpointing:
+            await self._write(self._logs.plan_checkpoint())
+
+    async def _checkpoint_high_watermarks(self) -> None:
+        async with self._checkpointing:
+            task = self._logs.plan_high_watermarks()
+            if task is not None:
+                await self._write(task)
+
+    async def _write(self, task: CheckpointTask) -> None:
         await asyncio.to_thread(task.write)
         self._logs.install_checkpoint(task)
 

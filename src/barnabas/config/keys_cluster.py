@@ -105,7 +105,7 @@ KEYS_CLUSTER = table(
     "Time for a follower's exchange with a leader.",
     accepted(INT, "replica.socket.receive.buffer.bytes", 65_536, None, HIGH),
     "Receive buffer of a follower's socket.",
-    accepted(LONG, "replica.high.watermark.checkpoint.interval.ms", 5000, None, HIGH),
+    honoured(LONG, "replica.high.watermark.checkpoint.interval.ms", 5000, None, HIGH),
     "How often the high watermarks are written to disk.",
     honoured(STRING, "replica.selector.class", None),
     "Who chooses the replica that a consumer reads from: "

@@ -30,11 +30,13 @@ class CheckpointFile(NamedTuple):
 
 @dataclass(slots=True)
 class CheckpointTask:
-    """`deletions` is how many logs the manager had deleted when the task was planned."""
+    """`deletions` is how many logs the manager had deleted when the task was planned. `is_complete`: all
+    checkpoints are written, not only the high watermarks."""
 
     disk: Disk
     deletions: int
     files: list[CheckpointFile]
+    is_complete: bool = True
     problems: list[tuple[LogDirectory, OSError]] = field(default_factory=list)
 
     def write(self) -> None:

@@ -30,6 +30,8 @@ class LogDirectory:
         self.directory_id: Uuid | None = None
         self.was_clean = False
         self.online = True
+        # What the checkpoint of high watermarks holds; empty if that is not known.
+        self.written_high_watermarks: dict[TopicPartition, int] = {}
         self._lock: FileHandle | None = None
 
     def __repr__(self) -> str:

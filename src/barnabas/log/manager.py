@@ -303,12 +303,29 @@ class LogManager:
                 files.append(CheckpointFile(directory, name, offsets))
         return CheckpointTask(self._disk, self._deletions, files)
 
+    def plan_high_watermarks(self) -> CheckpointTask | None:
+        """The same for the high watermarks only, which are written more often; None if none has moved."""
+        offsets: dict[LogDirectory, dict[TopicPartition, int]] = {}
+        for partition, log in self._logs.items():
+            offsets.setdefault(self._home[partition], {})[partition] = log.high_watermark
+        files = [
+            CheckpointFile(directory, names.HIGH_WATERMARKS, marks)
+            for directory, marks in offsets.items()
+            if directory.online and directory.written_high_watermarks != marks
+        ]
+        return CheckpointTask(self._disk, self._deletions, files, is_complete=False) if files else None
+
     def install_checkpoint(self, task: CheckpointTask) -> None:
         """Rename written checkpoints into place, unless a log was deleted meanwhile."""
         is_stale = task.deletions != self._deletions
         for directory, problem in task.finish(discard=is_stale):
             self._checkpoint_failed(directory, problem)
-        if not is_stale:
+        if is_stale:
+            return
+        for file in task.files:
+            if file.name == names.HIGH_WATERMARKS:
+                file.directory.written_high_watermarks = file.offsets
+        if task.is_complete:
             self._still_marked.clear()
 
     def checkpoint(self) -> None:

@@ -1,6 +1,7 @@
 """Removing the oldest segments of a log: by age, by size, and below the log start offset.
 
-Nothing at or above the high watermark is ever removed. A log keeps at least one segment: if all are due, a
+Nothing at or above the high watermark is ever removed. A follower removes only what is below the log start of
+its leader, which alone decides by age and size. A log keeps at least one segment: if all are due, a
 new one is created first."""
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ def apply_retention(log: LogState, now_ms: int) -> int:
         return 0
     try:
         deleted = _delete_while(log, lambda segment: segment.next_offset <= log.log_start_offset)
-        if log.config.cleanup_delete:
+        if log.config.cleanup_delete and log.applies_retention:
             deleted += _delete_by_size(log) + _delete_by_age(log, now_ms)
     except OSError as problem:
         raise log.storage_error(problem) from problem

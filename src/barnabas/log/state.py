@@ -87,6 +87,8 @@ class LogState(LogEnd):
         self.damaged = False
         self.offline = False
         self.closed = False
+        # False on a follower, whose log start follows that of its leader.
+        self.applies_retention = True
         # Called when the log goes offline, so that nobody goes on using it.
         self.when_offline: Callable[[], None] | None = None
         self.update_flush_limit()

@@ -103,6 +103,7 @@ class Partition(PartitionEnd):
         self.adding, self.removing = image.adding_replicas, image.removing_replicas
         self.leader, self.leader_epoch = image.leader, image.leader_epoch
         self.partition_epoch = image.partition_epoch
+        self.log.applies_retention = self.is_leader
         if (was_leader, old_epoch) != (self.is_leader, self.leader_epoch):
             # Before the high watermark moves: nothing that was awaited under the old epoch counts as reached.
             self.end_waiting()

@@ -308,3 +308,38 @@ def test_many_logs_are_flushed_when_they_are_closed(tmp_path: Path) -> None:
     ends = [log.log_end_offset for log in again.logs()]
     assert ends == [3] * 20 and again.were_clean
     again.shutdown()
+
+
+def test_high_watermarks_are_written_when_one_has_moved(tmp_path: Path) -> None:
+    manager = _manager(tmp_path)
+    manager.get_or_create(TP, None, CONFIG)
+    _append(manager, TP, 3)
+    task = manager.plan_high_watermarks()
+    assert task is not None
+    task.write()
+    manager.install_checkpoint(task)
+    assert (tmp_path / names.HIGH_WATERMARKS).read_text() == "0\n1\norders 0 3\n"
+    assert not (tmp_path / names.RECOVERY_POINTS).exists()
+    assert manager.plan_high_watermarks() is None
+    _append(manager, TP, 1)
+    assert manager.plan_high_watermarks() is not None
+    _kill(manager)
+    restarted = _manager(tmp_path)
+    log = restarted.get(TP)
+    # A follower goes on with the high watermark of the checkpoint, though its log has more records.
+    assert log is not None and (log.high_watermark, log.log_end_offset) == (3, 4)
+    restarted.shutdown()
+
+
+def test_a_follower_removes_only_what_its_leader_removed(tmp_path: Path) -> None:
+    manager = _manager(tmp_path)
+    config = TopicConfig(segment_bytes=1000, retention_bytes=1, file_delete_delay_ms=0)
+    log = manager.get_or_create(TP, None, config)
+    _append(manager, TP, 40)
+    log.applies_retention = False
+    assert manager.apply_retention() == 0
+    log.delete_records_before(log.bases[2])
+    assert manager.apply_retention() == 2
+    log.applies_retention = True
+    assert manager.apply_retention() > 0
+    manager.shutdown()
