@@ -8,7 +8,7 @@ loop."""
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from barnabas.client.config import ClientConfig
@@ -188,6 +188,11 @@ class Cluster:
             await self._refresh_with_patience()
             failures += 1
 
+    def learn_leaders(self, leaders: Mapping[TopicPartition, Leader], nodes: Iterable[Node]) -> None:
+        """Leaders that a broker names in the answer to a Produce or Fetch, where it is not the leader."""
+        self.metadata = self.metadata.with_leaders(leaders, nodes)
+        self._tell_listeners()
+
     # ---- refreshing
 
     def request_update(self) -> None:
@@ -221,7 +226,8 @@ class Cluster:
             raise DisconnectedError("the client must start again from bootstrap.servers")
         raise_for(response.error_code)
         if not response.brokers:
-            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "the metadata answer has no brokers")
+            # A broker of a cluster that is just starting: the others are not known yet.
+            raise DisconnectedError("the metadata answer has no brokers")
         return response
 
     async def _refresh(self) -> None:
@@ -232,6 +238,9 @@ class Cluster:
         if not requested.issuperset(self._tracked) or self._lacks_something():
             # More topics were tracked during the request, or a tracked topic does not exist yet.
             self.request_update()
+        self._tell_listeners()
+
+    def _tell_listeners(self) -> None:
         for listener in list(self.listeners):
             listener(self.metadata)
 
@@ -240,7 +249,7 @@ class Cluster:
         try:
             await self.refresh()
         except KafkaError as error:
-            if not error.retriable and error.code is not ErrorCode.BROKER_NOT_AVAILABLE:
+            if not error.retriable:
                 raise
             await asyncio.sleep(self.backoff.seconds(1))
 

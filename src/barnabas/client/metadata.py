@@ -1,8 +1,8 @@
 """What a client knows about its cluster at one moment: brokers, topics, leaders. It is immutable, so any
 thread may read it; each refresh creates a new one."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -60,6 +60,24 @@ class ClusterMetadata:
         """The number of partitions; 0 for an unknown or unusable topic."""
         known = self.topics.get(topic)
         return len(known.partitions) if known is not None else 0
+
+    def with_leaders(
+        self, leaders: Mapping[TopicPartition, Leader], nodes: Iterable[Node]
+    ) -> "ClusterMetadata":
+        """New metadata with the leaders that an answer names (KIP-951), where they are newer than ours.
+        `nodes` are the addresses in the answer."""
+        known_nodes = {**self.nodes, **{node.id: node for node in nodes}}
+        topics = dict(self.topics)
+        for partition, leader in leaders.items():
+            topic = topics.get(partition.topic)
+            info = topic.partition(partition.partition) if topic is not None else None
+            node = known_nodes.get(leader.node_id)
+            if topic is None or info is None or node is None or leader.epoch <= info.leader_epoch:
+                continue
+            changed = info._replace(leader=node, leader_epoch=leader.epoch)
+            partitions = tuple(changed if each is info else each for each in topic.partitions)
+            topics[partition.topic] = replace(topic, partitions=partitions)
+        return replace(self, nodes=MappingProxyType(known_nodes), topics=MappingProxyType(topics))
 
     def updated(self, response: MetadataResponse) -> "ClusterMetadata":
         """New metadata from an answer; partitions keep their leader if the answer has an older epoch."""

@@ -11,7 +11,7 @@ from barnabas.client.cluster import GROUP, Cluster
 from barnabas.client.config import admin_config
 from barnabas.client.errors import DisconnectedError, KafkaError
 from barnabas.client.metadata import ClusterMetadata, Leader
-from barnabas.client.types import TopicPartition
+from barnabas.client.types import Node, TopicPartition
 from barnabas.errors import ErrorCode
 from barnabas.wire.codec import Request
 from barnabas.wire.messages import find_coordinator, metadata
@@ -214,3 +214,18 @@ def test_a_broker_may_send_the_client_back_to_its_bootstrap_servers() -> None:
 
     run(scripted, story)
     assert scripted.peer.connections == 2
+
+
+def test_leaders_that_an_answer_names_replace_older_ones_only() -> None:
+    first = metadata.MetadataResponse(
+        brokers=[metadata.MetadataResponseBroker(node_id=1, host="one", port=1)], topics=[topic(epoch=3)]
+    )
+    known = ClusterMetadata().updated(first)
+    node = Node(2, "two", 2)
+    newer = known.with_leaders({ORDERS: Leader(2, 4)}, [node])
+    assert newer.leader_of(ORDERS) == Leader(2, 4)
+    assert newer.nodes[2] == node
+    assert known.leader_of(ORDERS) == Leader(1, 3)
+    assert newer.with_leaders({ORDERS: Leader(1, 3)}, []).leader_of(ORDERS) == Leader(2, 4)
+    unknown = {TopicPartition("nothing", 0): Leader(2, 9), ORDERS: Leader(7, 9)}
+    assert newer.with_leaders(unknown, []).leader_of(ORDERS) == Leader(2, 4)

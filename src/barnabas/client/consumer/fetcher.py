@@ -15,7 +15,8 @@ from barnabas.client.consumer.network import Network
 from barnabas.client.consumer.positions import Positions
 from barnabas.client.consumer.state import BUFFERS_MAX, Assignments, PartitionState
 from barnabas.client.errors import ErrorCode, KafkaError, error_from
-from barnabas.client.types import TopicPartition
+from barnabas.client.metadata import Leader
+from barnabas.client.types import Node, TopicPartition
 from barnabas.wire.messages import fetch
 
 # While the buffers of some partitions are full, the fetch for the others must not wait long at the broker:
@@ -37,6 +38,8 @@ class Fetcher:
         self._tasks: set[asyncio.Task[None]] = set()
         self._woken = asyncio.Event()
         self._is_settled = False
+        # As in Kafka: after this time the leader is asked again which replica is the nearest.
+        self._preferred_seconds = config.seconds("metadata.max.age.ms")
         self._reading = Reading(
             deserializer(config["key.deserializer"]),
             deserializer(config["value.deserializer"]),
@@ -76,7 +79,7 @@ class Fetcher:
         held_back: set[int] = set()
         now = asyncio.get_running_loop().time()
         for state in list(self._assignments.states.values()):
-            node = self._network.cached_leader(state.partition)
+            node = self._node_to_read(state, now)
             if state.fetch_offset < 0 or state.paused or node is None or state.retry_at > now:
                 continue
             if len(state.buffers) >= BUFFERS_MAX:
@@ -90,6 +93,14 @@ class Fetcher:
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
 
+    def _node_to_read(self, state: PartitionState, now: float) -> int | None:
+        """The replica that the leader has named, as long as that holds; otherwise the leader."""
+        if state.preferred_node >= 0:
+            if now < state.preferred_until and self._network.has_node(state.preferred_node):
+                return state.preferred_node
+            state.preferred_node = -1
+        return self._network.cached_leader(state.partition)
+
     async def _fetch(self, node: int, states: list[PartitionState], has_held_back: bool) -> None:
         has_no_errors = False
         try:
@@ -102,6 +113,8 @@ class Fetcher:
                 raise error_from(answer.error_code)
             has_no_errors = self._take(answer, requested)
         except KafkaError as error:
+            for state in states:
+                state.preferred_node = -1
             if not error.retriable:
                 self._assignments.fail(error)
             await self._network.recover()
@@ -154,32 +167,55 @@ class Fetcher:
     def _take(self, answer: fetch.FetchResponse, requested: _Requested) -> bool:
         """Add the fetched data of all partitions. Returns whether there was no error."""
         has_no_errors = True
+        if answer.node_endpoints:
+            self._learn_leaders(answer)
         for topic in answer.responses:
             name = topic.topic or self._network.topic_name(topic.topic_id)
             for data in topic.partitions:
                 entry = requested.get(TopicPartition(name, data.partition_index))
                 if entry is not None and data.error_code:
-                    self._failed(entry, data.error_code)
+                    self._failed(entry, data)
                     has_no_errors = False
                 elif entry is not None:
                     self._take_partition(entry, data)
         return has_no_errors
+
+    def _learn_leaders(self, answer: fetch.FetchResponse) -> None:
+        leaders = {
+            TopicPartition(topic.topic or self._network.topic_name(topic.topic_id), data.partition_index): (
+                Leader(data.current_leader.leader_id, data.current_leader.leader_epoch)
+            )
+            for topic in answer.responses
+            for data in topic.partitions
+            if data.current_leader.leader_id >= 0
+        }
+        nodes = [Node(each.node_id, each.host, each.port, each.rack) for each in answer.node_endpoints]
+        self._network.learn_leaders(leaders, nodes)
 
     def _take_partition(self, entry: tuple[PartitionState, int, int], data: fetch.PartitionData) -> None:
         state, version, offset = entry
         state.high_watermark = data.high_watermark
         state.last_stable_offset = data.last_stable_offset
         state.log_start_offset = data.log_start_offset
+        if data.preferred_read_replica >= 0:
+            state.preferred_node = data.preferred_read_replica
+            state.preferred_until = asyncio.get_running_loop().time() + self._preferred_seconds
         records: Any = data.records
         if records is not None and len(records):
             aborted = data.aborted_transactions
             fetched = Fetched(state.partition, records, offset, aborted, self._reading)
             self._assignments.put(state, version, fetched)
 
-    def _failed(self, entry: tuple[PartitionState, int, int], number: int) -> None:
+    def _failed(self, entry: tuple[PartitionState, int, int], data: fetch.PartitionData) -> None:
         state, version, offset = entry
-        error = error_from(number)
-        state.retry_at = asyncio.get_running_loop().time() + self._config.seconds("retry.backoff.ms")
+        error = error_from(data.error_code)
+        if state.preferred_node >= 0:
+            # The replica may be behind, or may have become the leader or nothing: ask the leader again.
+            state.preferred_node = -1
+            if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                return
+        if data.current_leader.leader_id < 0:
+            state.retry_at = asyncio.get_running_loop().time() + self._config.seconds("retry.backoff.ms")
         if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._positions.out_of_range(state, version, offset)
             return

@@ -3,12 +3,13 @@
 Fetches have a connection of their own: they wait at the broker, and no other request should wait for them."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from barnabas.client.cluster import GROUP, Cluster
 from barnabas.client.errors import ErrorCode, KafkaError
-from barnabas.client.types import TopicPartition
+from barnabas.client.metadata import Leader
+from barnabas.client.types import Node, TopicPartition
 from barnabas.ids import ZERO_UUID, Uuid
 from barnabas.wire.message import Message
 from barnabas.wire.messages import fetch
@@ -40,6 +41,12 @@ class Network:
     def cached_leader(self, partition: TopicPartition) -> int | None:
         leader = self.cluster.metadata.leader_of(partition)
         return None if leader is None else leader.node_id
+
+    def has_node(self, node_id: int) -> bool:
+        return node_id in self.cluster.metadata.nodes
+
+    def learn_leaders(self, leaders: Mapping[TopicPartition, Leader], nodes: Iterable[Node]) -> None:
+        self.cluster.learn_leaders(leaders, nodes)
 
     def leader_epoch(self, partition: TopicPartition) -> int:
         leader = self.cluster.metadata.leader_of(partition)

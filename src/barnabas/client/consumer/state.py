@@ -48,6 +48,8 @@ class PartitionState:
         "offset",
         "partition",
         "paused",
+        "preferred_node",
+        "preferred_until",
         "reset_timestamp",
         "retry_at",
         "version",
@@ -68,6 +70,9 @@ class PartitionState:
         self.last_stable_offset = -1
         self.log_start_offset = -1
         self.retry_at = 0.0
+        # The replica that the leader has asked this consumer to read from, and until when (KIP-392).
+        self.preferred_node = -1
+        self.preferred_until = 0.0
 
     def move_to(self, offset: int, epoch: int = -1) -> None:
         """Set the position, and drop the data fetched for another one."""

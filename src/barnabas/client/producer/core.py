@@ -42,6 +42,7 @@ class _View:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.refresh = cluster.refresh
+        self.learn_leaders = cluster.learn_leaders
         self.any = cluster.any
 
     def leader_of(self, partition: TopicPartition) -> int | None:

@@ -1,11 +1,13 @@
 """What the sender needs from outside: its settings, the cluster, and the state of a transaction."""
 
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from barnabas.client.errors import KafkaError
+from barnabas.client.metadata import Leader
 from barnabas.client.producer.accumulator import PartitionQueue
 from barnabas.client.producer.batch import Packing
-from barnabas.client.types import TopicPartition
+from barnabas.client.types import Node, TopicPartition
 from barnabas.net.broker_connection import BrokerConnection
 
 
@@ -13,6 +15,7 @@ class ClusterView(Protocol):
     """The cluster's metadata and connections, as the sender uses them."""
 
     def leader_of(self, partition: TopicPartition) -> int | None: ...
+    def learn_leaders(self, leaders: Mapping[TopicPartition, Leader], nodes: Iterable[Node]) -> None: ...
     async def refresh(self) -> None: ...
     async def connection(self, node_id: int) -> BrokerConnection: ...
     async def any(self) -> BrokerConnection: ...

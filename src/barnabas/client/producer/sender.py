@@ -10,10 +10,12 @@ from functools import partial
 from typing import Any
 
 from barnabas.client.errors import ErrorCode, KafkaError, KafkaTimeoutError, error_from
+from barnabas.client.metadata import Leader
 from barnabas.client.producer.accumulator import Accumulator, PartitionQueue
 from barnabas.client.producer.batch import ProducerBatch, split_batch
 from barnabas.client.producer.ports import ClusterView, SenderSettings, TransactionView
 from barnabas.client.producer.sequences import EPOCH_MAX, SequenceBook
+from barnabas.client.types import Node, TopicPartition
 from barnabas.errors import error_of
 from barnabas.net.broker_connection import BrokerConnection
 from barnabas.wire.messages import init_producer_id, produce
@@ -207,6 +209,8 @@ class Sender:
         self, node: _Node, sent: Sent, response: produce.ProduceResponse | None, error: KafkaError | None
     ) -> None:
         node.in_flight -= 1
+        if response is not None and response.node_endpoints:
+            self._learn_leaders(response)
         answers = {
             (topic.name, answer.index): answer
             for topic in (response.responses if response is not None else ())
@@ -221,6 +225,18 @@ class Sender:
             self._settle(queue, batch, answer or _answer_of(error))
         self.turn()
 
+    def _learn_leaders(self, response: produce.ProduceResponse) -> None:
+        leaders = {
+            TopicPartition(topic.name, answer.index): Leader(
+                answer.current_leader.leader_id, answer.current_leader.leader_epoch
+            )
+            for topic in response.responses
+            for answer in topic.partition_responses
+            if answer.current_leader.leader_id >= 0
+        }
+        nodes = [Node(each.node_id, each.host, each.port, each.rack) for each in response.node_endpoints]
+        self._view.learn_leaders(leaders, nodes)
+
     def _settle(
         self, queue: PartitionQueue, batch: ProducerBatch, answer: produce.PartitionProduceResponse
     ) -> None:
@@ -233,7 +249,7 @@ class Sender:
         elif code is ErrorCode.MESSAGE_TOO_LARGE and batch.count > 1:
             self._split(queue, batch)
         elif self._may_retry(queue, batch, answer):
-            self._retry(queue, batch, code)
+            self._retry(queue, batch, answer)
         else:
             self._fail(queue, batch, answer)
 
@@ -257,15 +273,23 @@ class Sender:
             return self._book.can_retry(queue.partition, batch, code, answer.log_start_offset)
         return code.retriable
 
-    def _retry(self, queue: PartitionQueue, batch: ProducerBatch, code: ErrorCode) -> None:
+    def _retry(
+        self, queue: PartitionQueue, batch: ProducerBatch, answer: produce.PartitionProduceResponse
+    ) -> None:
+        self.metrics["record-retry-total"] += batch.count
+        new_leader = answer.current_leader.leader_id
+        if new_leader >= 0 and self._view.leader_of(queue.partition) == new_leader:
+            # The answer named the new leader: nothing else is there to wait for.
+            batch.retry_at = asyncio.get_running_loop().time()
+            self._accumulator.put_back(queue, [batch])
+            return
         pause = min(
             self.settings.backoff_seconds * 2 ** min(batch.attempts - 1, 16),
             self.settings.backoff_seconds_max,
         )
         batch.retry_at = asyncio.get_running_loop().time() + pause
-        self.metrics["record-retry-total"] += batch.count
         self._accumulator.put_back(queue, [batch])
-        if code in _STALE_METADATA:
+        if error_of(answer.error_code) in _STALE_METADATA:
             self._start_task("metadata", self._refresh)
 
     def _split(self, queue: PartitionQueue, batch: ProducerBatch) -> None:

@@ -1,6 +1,7 @@
-"""The fetcher, and a user who seeks while it prepares a request."""
+"""The fetcher: a user who seeks while it prepares a request, other replicas, other leaders."""
 
 import asyncio
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from barnabas.client.config import consumer_config
@@ -8,7 +9,9 @@ from barnabas.client.consumer.fetcher import Fetcher
 from barnabas.client.consumer.network import Network
 from barnabas.client.consumer.positions import Positions
 from barnabas.client.consumer.state import LATEST_TIMESTAMP, RESET, Assignments
-from barnabas.client.types import TopicPartition
+from barnabas.client.metadata import Leader
+from barnabas.client.types import Node, TopicPartition
+from barnabas.errors import ErrorCode
 from barnabas.ids import ZERO_UUID, Uuid
 from barnabas.wire.messages import fetch
 
@@ -23,6 +26,9 @@ class OneNode:
 
     def cached_leader(self, _: TopicPartition) -> int:
         return 1
+
+    def has_node(self, node_id: int) -> bool:
+        return node_id in (1, 2)
 
     def leader_epoch(self, _: TopicPartition) -> int:
         return 0
@@ -71,3 +77,79 @@ def test_a_partition_whose_position_is_being_looked_up_is_not_fetched() -> None:
 
     assert fetched_after(lambda assignments: seek_to_end(assignments, PARTITIONS[1])) == [{0: 50}]
     assert fetched_after(lambda assignments: seek_to_end(assignments, *PARTITIONS)) == []
+
+
+class TwoReplicas(OneNode):
+    """Broker 1 leads and sends consumers to broker 2, which gives the `answers` of broker 2 in order."""
+
+    def __init__(self, answers: list[fetch.PartitionData]) -> None:
+        super().__init__()
+        self.nodes: list[int] = []
+        self.answers = answers
+        self.learned: dict[TopicPartition, Leader] = {}
+        self.endpoints: list[fetch.NodeEndpoint] = []
+
+    def request_update(self) -> None:
+        """The story needs no metadata."""
+
+    def learn_leaders(self, leaders: Mapping[TopicPartition, Leader], nodes: Iterable[Node]) -> None:
+        self.learned |= leaders
+
+    async def ask(self, node: int, _: int, request: fetch.FetchRequest, **__: Any) -> fetch.FetchResponse:
+        self.nodes.append(node)
+        if node == 2 and self.answers:
+            data = self.answers.pop(0)
+        elif len(self.nodes) > 4:
+            await asyncio.sleep(60)
+        else:
+            data = fetch.PartitionData(partition_index=0, preferred_read_replica=2 if node == 1 else -1)
+        topic = fetch.FetchableTopicResponse(topic="orders", partitions=[data])
+        return fetch.FetchResponse(responses=[topic], node_endpoints=self.endpoints)
+
+
+def read_with(network: TwoReplicas) -> Assignments:
+    assignments = Assignments()
+    assignments.replace(PARTITIONS[:1])
+    assignments.states[PARTITIONS[0]].move_to(50)
+
+    async def scene() -> None:
+        config = consumer_config(bootstrap_servers="localhost:1", retry_backoff_ms=0)
+        positions = Positions(config, cast(Network, network), assignments, cast(Any, None))
+        fetcher = Fetcher(config, cast(Network, network), assignments, positions)
+        fetcher._is_settled = True
+        for _ in range(20):
+            fetcher._start_fetches()
+            await asyncio.sleep(0)
+
+    asyncio.run(scene())
+    return assignments
+
+
+def test_a_consumer_reads_from_the_replica_that_the_leader_names() -> None:
+    network = TwoReplicas([])
+    read_with(network)
+    assert network.nodes[:3] == [1, 2, 2]
+
+
+def test_a_replica_that_refuses_sends_the_consumer_back_to_the_leader() -> None:
+    error = fetch.PartitionData(partition_index=0, error_code=int(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    network = TwoReplicas([error])
+    read_with(network)
+    assert network.nodes[:4] == [1, 2, 1, 2]
+
+
+def test_an_offset_that_a_replica_does_not_have_yet_resets_nothing() -> None:
+    error = fetch.PartitionData(partition_index=0, error_code=int(ErrorCode.OFFSET_OUT_OF_RANGE))
+    network = TwoReplicas([error])
+    assignments = read_with(network)
+    assert network.nodes[:4] == [1, 2, 1, 2]
+    assert assignments.states[PARTITIONS[0]].offset == 50
+
+
+def test_the_leader_that_an_answer_names_is_learned() -> None:
+    named = fetch.LeaderIdAndEpoch(leader_id=3, leader_epoch=9)
+    code = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    network = TwoReplicas([fetch.PartitionData(partition_index=0, error_code=code, current_leader=named)])
+    network.endpoints = [fetch.NodeEndpoint(node_id=3, host="h", port=1)]
+    read_with(network)
+    assert network.learned == {PARTITIONS[0]: Leader(3, 9)}

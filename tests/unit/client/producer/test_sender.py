@@ -1,18 +1,19 @@
 """The sender with a scripted broker: errors, broken connections, timeouts, requests in flight."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 import pytest
 
 from barnabas.client.errors import DisconnectedError, ErrorCode, KafkaError, KafkaTimeoutError
+from barnabas.client.metadata import Leader
 from barnabas.client.producer.accumulator import Accumulator, Limits, Record, TopicQueues
 from barnabas.client.producer.batch import Packing
 from barnabas.client.producer.ports import SenderSettings
 from barnabas.client.producer.sender import Sender
 from barnabas.client.producer.sequences import SequenceBook
-from barnabas.client.types import TopicPartition
+from barnabas.client.types import Node, TopicPartition
 from barnabas.kernels.record_append import RecordFuture
 from barnabas.records.batch import read_header
 from barnabas.wire.messages import init_producer_id, produce
@@ -45,6 +46,9 @@ class ScriptedBroker:
         self.held: list[Callable[[], None]] = []
         self.refreshes = 0
         self.leader: int | None = 1
+        # The leader that refusals name (KIP-951); None if they name none.
+        self.new_leader: int | None = None
+        self.learned: dict[TopicPartition, Leader] = {}
         self.offset = 0
 
     def close(self, reason: str = "") -> None:
@@ -52,6 +56,11 @@ class ScriptedBroker:
 
     def leader_of(self, partition: TopicPartition) -> int | None:
         return self.leader
+
+    def learn_leaders(self, leaders: Mapping[TopicPartition, Leader], nodes: Iterable[Node]) -> None:
+        self.learned |= leaders
+        (node,) = nodes
+        self.leader = node.id
 
     async def refresh(self) -> None:
         self.refreshes += 1
@@ -82,10 +91,14 @@ class ScriptedBroker:
             part = produce.PartitionProduceResponse(
                 index=0, error_code=int(code), base_offset=self.offset, log_start_offset=0
             )
+            endpoints = []
             if code is ErrorCode.NONE:
                 self.offset += count
+            elif self.new_leader is not None:
+                part.current_leader = produce.LeaderIdAndEpoch(leader_id=self.new_leader, leader_epoch=5)
+                endpoints = [produce.NodeEndpoint(node_id=self.new_leader, host="h", port=1)]
             topic = produce.TopicProduceResponse(name="t", partition_responses=[part])
-            future.set_result(produce.ProduceResponse(responses=[topic]))
+            future.set_result(produce.ProduceResponse(responses=[topic], node_endpoints=endpoints))
 
         if self.hold:
             self.held.append(answer)
@@ -291,5 +304,17 @@ def test_closing_fails_the_remaining_batches() -> None:
         story.sender.fail_all(error)
         assert [future.exception(0) for future in futures] == [error] * 7
         assert story.accumulator.used_bytes == 0
+
+    run(scenario)
+
+
+def test_a_refusal_that_names_the_new_leader_needs_no_metadata_and_no_pause() -> None:
+    async def scenario() -> None:
+        story = Story(backoff_seconds=60.0, backoff_seconds_max=60.0)
+        story.broker.answers = [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+        story.broker.new_leader = 2
+        assert await story.outcome(story.send()) == 0
+        assert story.broker.learned == {TopicPartition("t", 0): Leader(2, 5)}
+        assert (story.broker.leader, story.broker.refreshes) == (2, 0)
 
     run(scenario)
