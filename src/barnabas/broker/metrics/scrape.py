@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.metrics import (
     cluster,
     exposition,
+    following,
     groups,
     logs,
     partitions,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 SUBJECTS = (
     requests.collect,
     partitions.collect,
+    following.collect,
     cluster.collect,
     groups.collect,
     transactions.collect,

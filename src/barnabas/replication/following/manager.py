@@ -39,6 +39,8 @@ class FollowerManager:
         self._tasks: dict[Fetcher, asyncio.Task[None]] = {}
         self._followed: dict[TopicPartition, Followed] = {}
         self._is_stopped = False
+        # Bytes of records that fetchers without partitions have fetched; see bytes_fetched.
+        self._bytes_of_ended = 0
 
     # ---- the port
 
@@ -90,6 +92,7 @@ class FollowerManager:
                     await asyncio.sleep(self.settings.backoff_seconds_max)
         finally:
             del self._tasks[fetcher]
+            self._bytes_of_ended += fetcher.bytes_fetched
             if self._fetchers.get(place) is fetcher:
                 del self._fetchers[place]
 
@@ -119,7 +122,11 @@ class FollowerManager:
     # ---- read by /metrics
 
     def followed(self) -> Iterable[Followed]:
-        return self._followed.values()
+        return list(self._followed.values())
+
+    @property
+    def bytes_fetched(self) -> int:
+        return self._bytes_of_ended + sum(fetcher.bytes_fetched for fetcher in self._tasks)
 
     @property
     def lag_max(self) -> int:

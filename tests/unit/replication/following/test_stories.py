@@ -3,9 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 from tests.unit.replication.following.small_cluster import TOPIC, SmallCluster
 
+from barnabas.broker.broker import Broker
+from barnabas.broker.metrics import following
 from barnabas.metadata.records import PartitionRecord, RemoveTopicRecord
 
 A, B, C = 1, 2, 3
@@ -354,3 +358,28 @@ def test_replica_fetchers_share_the_partitions_of_a_leader(tmp_path: Path) -> No
         assert [b.values(index) for index in range(6)] == [[b"m%d" % index] for index in range(6)]
 
     story(cluster, tell, partitions=6)
+
+
+def test_lag_failures_and_bytes_are_measured(tmp_path: Path) -> None:
+    cluster = SmallCluster(tmp_path)
+    a, b = cluster.nodes[A], cluster.nodes[B]
+
+    def figures() -> dict[str, list[float]]:
+        broker = cast(Broker, SimpleNamespace(following=b.following))
+        return {
+            family.name.rpartition("_")[2]: [value for *_, value in family.samples]
+            for family in following.collect(broker)
+            if family is not None
+        }
+
+    async def tell() -> None:
+        assert figures()["consumerlag"] == [-1]
+        a.append(b"m")
+        await cluster.fetch(2)
+        assert (figures()["maxlag"], figures()["consumerlag"]) == ([0], [0])
+        assert figures()["replicationbytesin"] == [a.log.size]
+        await cluster.stop(A)
+        await cluster.fetch()
+        assert figures()["failing"] == [1]
+
+    story(cluster, tell)
