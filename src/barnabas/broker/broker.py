@@ -206,13 +206,9 @@ class Broker:
             incarnation=incarnation,
             cluster_id=None if meta is None else meta.cluster_id,
         )
-        settings = ControllerSettings(
-            self.config["num.partitions"], self.config["default.replication.factor"]
-        )
+        rules, settings = ConfigRules(lambda: self.config), _controller_settings(self.config)
         try:
-            self.metadata = await MetadataNode.open(
-                opened.store, self.id, ConfigRules(lambda: self.config), settings
-            )
+            self.metadata = await MetadataNode.open(opened.store, self.id, rules, settings)
         except BaseException:
             await opened.store.close()
             raise
@@ -328,6 +324,15 @@ class Broker:
         self.config = self.config.with_dynamic(
             image.config(*CLUSTER_DEFAULT), image.config(BROKER_RESOURCE, str(self.id))
         )
+
+
+def _controller_settings(config: BrokerConfig) -> ControllerSettings:
+    return ControllerSettings(
+        config["num.partitions"],
+        config["default.replication.factor"],
+        config["leader.imbalance.check.interval.seconds"] if config["auto.leader.rebalance.enable"] else None,
+        config["unclean.leader.election.interval.ms"] / 1000,
+    )
 
 
 def _raise_file_limit() -> int:

@@ -117,10 +117,10 @@ KEYS_CLUSTER = table(
     "Threads that move replicas between log directories.",
     accepted(BOOLEAN, "follower.fetch.last.tiered.offset.enable", False, None, MEDIUM, CLUSTER_WIDE),
     "Whether an empty follower starts after the records that are in tiered storage.",
-    accepted(BOOLEAN, "auto.leader.rebalance.enable", True, None, HIGH),
+    honoured(BOOLEAN, "auto.leader.rebalance.enable", True, None, HIGH),
     "Whether leadership returns by itself to the preferred replicas.",
-    accepted(LONG, "leader.imbalance.check.interval.seconds", 300, at_least(1), HIGH),
+    honoured(LONG, "leader.imbalance.check.interval.seconds", 300, at_least(1), HIGH),
     "How often the balance of leaders is looked at.",
-    internal(accepted(LONG, "unclean.leader.election.interval.ms", 300_000, at_least(1))),
+    internal(honoured(LONG, "unclean.leader.election.interval.ms", 300_000, at_least(1))),
     "How often partitions without a leader are tried for an unclean election.",
 )

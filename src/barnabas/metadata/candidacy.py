@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from barnabas.errors import KafkaError
 from barnabas.metadata.controller import Controller
 from barnabas.metadata.store import BrokerRegistration, Leadership, MetadataStore, StoreError
+from barnabas.metadata.upkeep import run_upkeep
 
 logger = logging.getLogger(__name__)
 
@@ -71,9 +72,11 @@ class Candidacy:
         try:
             await self._controller.announce(self._broker_id)
             cancel = await self._store.watch_sessions(self._take_sessions)
+            upkeep = asyncio.ensure_future(run_upkeep(self._controller))
             try:
                 await self._follow_sessions(leadership)
             finally:
+                upkeep.cancel()
                 cancel()
         finally:
             await self._controller.step_down()

@@ -55,8 +55,13 @@ TOPICS_DELETED_AT_ONCE = 50
 
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
+    """Defaults of new topics, and how often leaders are balanced and unclean elections are tried. None means
+    never."""
+
     num_partitions: int = 1
     replication_factor: int = 1
+    balance_seconds: float | None = None
+    unclean_election_seconds: float | None = None
 
 
 @dataclass(slots=True)
@@ -84,11 +89,11 @@ class Controller:
     ) -> None:
         self._store = store
         self._follower = follower
-        self._settings = settings or ControllerSettings()
+        self.settings = settings or ControllerSettings()
         self._rules = rules
         self._topic_rules = TopicRules(
-            self._settings.num_partitions,
-            self._settings.replication_factor,
+            self.settings.num_partitions,
+            self.settings.replication_factor,
             rules.check_topic,
             chooser or random.Random(),
         )
@@ -97,6 +102,8 @@ class Controller:
         # The brokers that have a session; None until the first look at the sessions.
         self._with_session: frozenset[int] | None = None
         self._turn = asyncio.Lock()
+        # Requests that wait for their turn, and the one that has it.
+        self.queue_length = 0
         self._leadership: Leadership | None = None
         self._snapshot: asyncio.Task[None] | None = None
 
@@ -299,20 +306,29 @@ class Controller:
     async def _decide(
         self, decide: Callable[[MetadataImage], Decision[Result]], validate_only: bool = False
     ) -> Decision[Result]:
-        async with self._turn:
-            for _ in range(CONFLICTS_MAX):
-                leadership = self._leadership
-                if leadership is None or leadership.lost.is_set():
-                    raise KafkaError(ErrorCode.NOT_CONTROLLER, "this broker is not the controller")
-                image = self._follower.image
-                decision = decide(image)
-                if validate_only or not decision.records:
-                    return decision
-                # A record that cannot be applied must not get into the log: no broker could load it.
-                image.apply(decision.records)
-                if await self._append(decision, image.offset, leadership):
-                    self.elections.count(decision.records)
-                    return decision
+        self.queue_length += 1
+        try:
+            async with self._turn:
+                return await self._decide_in_turn(decide, validate_only)
+        finally:
+            self.queue_length -= 1
+
+    async def _decide_in_turn(
+        self, decide: Callable[[MetadataImage], Decision[Result]], validate_only: bool
+    ) -> Decision[Result]:
+        for _ in range(CONFLICTS_MAX):
+            leadership = self._leadership
+            if leadership is None or leadership.lost.is_set():
+                raise KafkaError(ErrorCode.NOT_CONTROLLER, "this broker is not the controller")
+            image = self._follower.image
+            decision = decide(image)
+            if validate_only or not decision.records:
+                return decision
+            # A record that cannot be applied must not get into the log: no broker could load it.
+            image.apply(decision.records)
+            if await self._append(decision, image.offset, leadership):
+                self.elections.count(decision.records)
+                return decision
         raise KafkaError(
             ErrorCode.REQUEST_TIMED_OUT, "the metadata changed too often during the request; try again"
         )
