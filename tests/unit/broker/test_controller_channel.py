@@ -173,7 +173,7 @@ def test_a_broker_that_becomes_the_controller_while_it_asks_answers_itself() -> 
     async def story(broker: FakeBroker) -> None:
         broker.names_controller(2, 5)
         asking = asyncio.ensure_future(broker.allocate())
-        await asyncio.sleep(0.1)
+        await asyncio.to_thread(peer.wait_until, lambda: KEY in [header.api_key for header in peer.requests])
         broker.controller.active = True
         broker.names_controller(1, 6)
         assert (await asking).producer_id_start == 7

@@ -128,7 +128,7 @@ def test_a_caller_that_is_cancelled_while_connecting_is_cancelled() -> None:
     async def story() -> None:
         cluster = Story(peer.port)
         waiting = asyncio.ensure_future(cluster.peers.connection(2))
-        await asyncio.sleep(0.05)
+        await asyncio.to_thread(peer.wait_until, lambda: peer.connections == 1)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting

@@ -98,9 +98,11 @@ def test_a_tracked_topic_that_is_created_later_is_found_without_a_request(before
     has_leader = asyncio.Event()
 
     async def story(cluster: Cluster) -> None:
+        refreshed = asyncio.Event()
+        cluster.listeners.append(lambda known: refreshed.set())
         cluster.listeners.append(lambda known: known.leader_of(ORDERS) and has_leader.set())
         cluster.track(["orders"])
-        await asyncio.sleep(0.05)
+        await refreshed.wait()
         assert not has_leader.is_set()
         scripted.topics = [topic()]
         await has_leader.wait()
@@ -114,9 +116,12 @@ def test_a_topic_that_may_not_be_read_is_requested_only_once() -> None:
     refreshes: list[object] = []
 
     async def story(cluster: Cluster) -> None:
+        refreshed = asyncio.Event()
         cluster.listeners.append(refreshes.append)
+        cluster.listeners.append(lambda known: refreshed.set())
         cluster.track(["orders"])
-        await asyncio.sleep(0.2)
+        await refreshed.wait()
+        await asyncio.sleep(0.2)  # 40 times the pause between two requests
 
     run(scripted, story)
     assert len(refreshes) == 1
