@@ -33,6 +33,7 @@ COMMANDS: dict[str, Row] = {
     "start": Row("start", "run a broker until SIGTERM or Ctrl-C", "kafka-server-start"),
     "topics": Row("topics", "create, list, describe, alter and delete topics", "kafka-topics"),
     "configs": Row("configs", "show and change settings of topics, brokers and groups", "kafka-configs"),
+    "metadata": Row("metadata", "print the metadata of a cluster or of a single broker"),
     "zookeeper": Row("zookeeper", "run a ZooKeeper server for a cluster"),
     "cluster": Row("cluster", "start a cluster on this machine, or show its state", "kafka-cluster"),
     "broker-api-versions": Row(
@@ -73,6 +74,8 @@ COMMANDS: dict[str, Row] = {
 }
 
 
+# The others send requests to brokers.
+ZOOKEEPER_COMMANDS = ("cluster", "metadata")
 NO_ZOOKEEPER = (
     "Tools do not talk to ZooKeeper: use --bootstrap-server HOST:PORT with the address of a broker "
     "instead of --zookeeper."
@@ -145,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"barnabas has no command {name!r}.{meant} `barnabas --help` lists the commands.", file=sys.stderr
         )
         return 1
-    if name != "cluster" and any(word.partition("=")[0] == "--zookeeper" for word in given[1:]):
+    if name not in ZOOKEEPER_COMMANDS and any(word.partition("=")[0] == "--zookeeper" for word in given[1:]):
         print(NO_ZOOKEEPER, file=sys.stderr)
         return 1
     options = parser_of(name).parse_args(given[1:])

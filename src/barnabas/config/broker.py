@@ -71,6 +71,12 @@ def base_name(name: str) -> str:
     return next((key for key in _MECHANISM_KEYS if base.endswith("." + key)), base)
 
 
+def is_secret(name: str) -> bool:
+    """Whether nobody may see the value of a broker's setting. One that is in no table may be a secret."""
+    key = BROKER_KEYS.get(base_name(name))
+    return key is None or key.sensitive
+
+
 def broker_synonyms(name: str) -> tuple[str, ...]:
     """Every key that can give the value of `name`, most specific first."""
     base = base_name(name)

@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 from barnabas.metadata.difference import Difference
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.records import MetadataRecord
-from barnabas.metadata.store import Cancel, MetadataStore, Snapshot, Update
+from barnabas.metadata.replaying import start_and_records
+from barnabas.metadata.store import Cancel, MetadataStore, Update
 
 logger = logging.getLogger(__name__)
 
@@ -63,14 +63,7 @@ class Follower:
 
     def _take(self, updates: Sequence[Update]) -> None:
         old = self.image
-        start, records = old, list[MetadataRecord]()
-        for update in updates:
-            if isinstance(update, Snapshot):
-                # A snapshot replaces all records below its end. The image counts its records, so it must
-                # begin at an offset that makes the count end there.
-                base = update.end_offset - len(update.records)
-                start, records = MetadataImage(cluster_id=old.cluster_id, offset=base), []
-            records.extend(update.records)
+        start, records = start_and_records(old, updates)
         if start is old:
             new, difference = old.apply_and_compare(records)
         else:

@@ -1,4 +1,5 @@
-"""`barnabas cluster`: starts a cluster on this machine, shows a running one, unregisters brokers."""
+"""`barnabas cluster`: starts a cluster on this machine, adopts a single broker, shows a running cluster,
+unregisters brokers."""
 
 import argparse
 from collections.abc import Callable
@@ -9,11 +10,12 @@ from typing import cast
 from barnabas.cli.cluster.connecting import add_cluster_connection
 
 DESCRIPTION = """\
-Start a cluster on this machine, show what is going on in a running one, or unregister a broker that will not
-come back."""
+Start a cluster on this machine, make a single broker the first one of a cluster, show what is going on in a
+running cluster, or unregister a broker that will not come back."""
 EXAMPLES = """\
   barnabas cluster start --brokers 3 --data-dir ./cluster      a ZooKeeper and three brokers, until Ctrl-C
   barnabas cluster status --bootstrap-server localhost:9092 --watch
+  barnabas cluster adopt --data-dir ./data --zookeeper localhost:2181/kafka
   barnabas cluster cluster-id --bootstrap-server localhost:9092
   barnabas cluster list-endpoints --bootstrap-server localhost:9092 --include-fenced-brokers
   barnabas cluster unregister --bootstrap-server localhost:9092 --id 3
@@ -31,6 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         return added
 
     _add_start(verb("start", "starting.start", "start a ZooKeeper and several brokers on this machine"))
+    adopt = verb("adopt", "adopting.adopt", "make a single broker the first one of a cluster in ZooKeeper")
+    adopt.add_argument("--data-dir", type=Path, required=True, metavar="DIR", help="the broker's directory")
+    adopt.add_argument("--zookeeper", required=True, metavar="HOST:PORT/CHROOT", help="where the cluster is")
     status = verb("status", "status.show", "print brokers and partitions that need attention")
     add_cluster_connection(status)
     status.add_argument("--json", action="store_true", help="print JSON")

@@ -114,14 +114,22 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class ClusterNode:
-    """The content of the root node."""
+    """The content of the root node. `is_complete` is false while a single broker's metadata is copied."""
 
     cluster_id: str
     epoch_base: int = 0
+    is_complete: bool = True
 
     def to_bytes(self) -> bytes:
-        fields = {"layout": LAYOUT_VERSION, "cluster_id": self.cluster_id, "epoch_base": self.epoch_base}
-        return json.dumps(fields | {"created_ms": int(time.time() * 1000)}).encode()
+        fields: dict[str, Any] = {"layout": LAYOUT_VERSION, "cluster_id": self.cluster_id}
+        fields |= {"epoch_base": self.epoch_base, "created_ms": int(time.time() * 1000)}
+        if not self.is_complete:
+            fields["is_complete"] = False
+        return json.dumps(fields).encode()
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> "ClusterNode":
+        return cls(fields["cluster_id"], fields["epoch_base"], fields.get("is_complete", True))
 
 
 def paths_of(chroot: str) -> Paths:
@@ -138,7 +146,7 @@ async def read_cluster(connection: Connection, paths: Paths) -> ClusterNode | No
         return None
     try:
         fields = json.loads(data)
-        layout, cluster = fields["layout"], ClusterNode(fields["cluster_id"], fields["epoch_base"])
+        layout, cluster = fields["layout"], ClusterNode.from_json(fields)
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(
             f"the node {paths.root} of ZooKeeper at {where} is not a cluster of Barnabas; choose another "
@@ -152,9 +160,7 @@ async def read_cluster(connection: Connection, paths: Paths) -> ClusterNode | No
     return cluster
 
 
-async def create_cluster(
-    connection: Connection, paths: Paths, cluster: ClusterNode, head: Head | None = None
-) -> None:
+async def create_cluster(connection: Connection, paths: Paths, cluster: ClusterNode) -> None:
     """Create all nodes at once; returns also if another broker has just created them."""
     chroot = connection.settings.chroot
     if chroot:
@@ -162,7 +168,7 @@ async def create_cluster(
     results = await connection.transaction(
         [
             ("create", paths.root, cluster.to_bytes()),
-            ("create", paths.head, (head or Head()).to_bytes()),
+            ("create", paths.head, Head().to_bytes()),
             *(("create", path, b"") for path in (paths.log, paths.staged, paths.epoch)),
             *(("create", path, b"") for path in (paths.candidates, paths.brokers)),
         ]

@@ -155,6 +155,10 @@ async def _cluster(connection: Connection, paths: Paths, expected_id: str | None
         cluster = await read_cluster(connection, paths)
     if cluster is None:
         raise StoreError(f"the cluster in ZooKeeper at {where} was deleted while it was opened")
+    if not cluster.is_complete:
+        raise StoreError(
+            f"the cluster in ZooKeeper at {where} is not complete: run `barnabas cluster adopt` again"
+        )
     if expected_id is not None and cluster.cluster_id != expected_id:
         raise StoreError(
             f"the cluster in ZooKeeper at {where} is {cluster.cluster_id}, but the data directory belongs to "
