@@ -73,6 +73,10 @@ class EmbeddedStore:
     def end_offset(self) -> int:
         return self._end_offset
 
+    @property
+    def connection_state(self) -> None:
+        return None
+
     async def append(self, records: Sequence[MetadataRecord], expected_offset: int, epoch: int) -> int:
         return await self._run_to_completion(self._append(tuple(records), expected_offset, epoch))
 

@@ -19,7 +19,7 @@ from barnabas.metadata.configs import ConfigRules
 from barnabas.metadata.controller import Controller, ControllerSettings
 from barnabas.metadata.follower import Follower, ImageListener
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.store import BrokerRegistration, Cancel, MetadataStore, Session
+from barnabas.metadata.store import BrokerRegistration, Cancel, ConnectionState, MetadataStore, Session
 
 logger = logging.getLogger(__name__)
 
@@ -84,6 +84,10 @@ class MetadataNode:
     @property
     def cluster_id(self) -> str:
         return self._store.cluster_id
+
+    @property
+    def connection_state(self) -> ConnectionState | None:
+        return self._store.connection_state
 
     @property
     def broker_epoch(self) -> int:

@@ -127,9 +127,23 @@ class Leadership(Protocol):
     async def resign(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class ConnectionState:
+    """The connection to the servers of a store, and how often it and its session were lost."""
+
+    is_connected: bool
+    disconnects: int
+    expired_sessions: int
+
+
 class MetadataStore(Protocol):
     @property
     def cluster_id(self) -> str: ...
+
+    @property
+    def connection_state(self) -> ConnectionState | None:
+        """None if the store is a local file."""
+        ...
 
     async def append(self, records: Sequence[MetadataRecord], expected_offset: int, epoch: int) -> int:
         """Append the records at `expected_offset` and return the new end of the log.

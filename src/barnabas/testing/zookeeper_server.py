@@ -61,6 +61,8 @@ class ServerSettings:
             "minSessionTimeout": str(2 * tick_ms),
             "maxSessionTimeout": "120000",
             "maxClientCnxns": "0",
+            # More than the machine can have: ZooKeeper warns if there is no limit.
+            "maxCnxns": "1000000",
             "admin.enableServer": "false",
             "4lw.commands.whitelist": "srvr,ruok,stat,cons,mntr",
             "autopurge.snapRetainCount": "3",

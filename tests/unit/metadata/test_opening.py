@@ -1,9 +1,11 @@
 """Which store a broker opens, and what its metadata directory remembers."""
 
 import asyncio
+import re
 import subprocess
 import sys
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from tests.support.zookeeper import zookeeper
@@ -14,6 +16,7 @@ from barnabas.metadata.opening import open_store
 from barnabas.metadata.records import Listener
 from barnabas.metadata.store import BrokerRegistration, StoreError
 from barnabas.metadata.zookeeper.settings import ZooKeeperSettings
+from barnabas.testing import Broker
 
 
 def settings_of(tmp_path: Path) -> ZooKeeperSettings:
@@ -85,6 +88,18 @@ def test_a_directory_of_another_cluster_is_refused(tmp_path: Path) -> None:
             await open_store(tmp_path / "b", elsewhere, incarnation=random_uuid(), cluster_id=cluster_id)
 
     asyncio.run(story())
+
+
+def test_the_metrics_show_the_connection_to_zookeeper(tmp_path: Path) -> None:
+    settings = {"zookeeper.connect": settings_of(tmp_path).connect, "barnabas.metrics.port": "0"}
+    with Broker(settings, data_dir=tmp_path / "d", subprocess=True) as broker:
+        [port] = re.findall(r"http://127\.0\.0\.1:(\d+)", broker.output())
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+            lines = answer.read().decode().splitlines()
+    assert "barnabas_zookeeper_connected 1.0" in lines or "barnabas_zookeeper_connected 1" in lines
+    names = ("disconnects", "expires")
+    for name in names:
+        assert any(line.startswith(f"kafka_server_sessionexpirelistener_zookeeper{name}") for line in lines)
 
 
 def test_kazoo_is_not_imported_by_a_broker_that_runs_alone() -> None:

@@ -15,6 +15,7 @@ from barnabas.broker.metrics import (
     process,
     requests,
     transactions,
+    zookeeper,
 )
 from barnabas.broker.metrics.families import Collected
 
@@ -26,6 +27,7 @@ SUBJECTS = (
     partitions.collect,
     following.collect,
     cluster.collect,
+    zookeeper.collect,
     groups.collect,
     transactions.collect,
     logs.collect,

@@ -55,6 +55,7 @@ class Connection:
     def __init__(self, settings: ZooKeeperSettings) -> None:
         self.settings = settings
         self.generation = 0
+        self.disconnects = 0
         self._loop = asyncio.get_running_loop()
         self._connected = asyncio.Event()
         self._closed = False
@@ -207,6 +208,7 @@ class Connection:
             self._away_since = None
             self._connected.set()
             return
+        self.disconnects += self._connected.is_set()
         self._connected.clear()
         self._away_since = self._away_since or time.time()
         if state == KazooState.LOST:

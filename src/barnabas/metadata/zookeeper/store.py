@@ -15,6 +15,7 @@ from barnabas.metadata.records import MetadataRecord
 from barnabas.metadata.store import (
     BrokerRegistration,
     Cancel,
+    ConnectionState,
     OffsetConflict,
     SessionWatcher,
     StoreError,
@@ -73,6 +74,11 @@ class ZooKeeperStore:
     def when_closed(self, callback: Callable[[], None]) -> None:
         """Call this once, at the end of `close`."""
         self._closing.append(callback)
+
+    @property
+    def connection_state(self) -> ConnectionState:
+        connection = self.connection
+        return ConnectionState(connection.is_connected, connection.disconnects, connection.generation)
 
     async def append(self, records: Sequence[MetadataRecord], expected_offset: int, epoch: int) -> int:
         return await self._tasks.run_to_completion(self._append(tuple(records), expected_offset, epoch))
