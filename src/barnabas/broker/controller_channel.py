@@ -104,12 +104,12 @@ class ControllerChannel:
         failures = 0
         reason = "there is no controller"
         while (left := deadline - loop.time()) > 0:
-            asked = self._controller(self._broker.image)
+            asked_controller = self._controller(self._broker.image)
             try:
                 answer = await self._attempt(api_key, message, purpose, left)
                 if not has_error(answer, ErrorCode.NOT_CONTROLLER):
                     return answer
-                reason = f"broker {asked[0]} is not the controller any more"
+                reason = f"broker {asked_controller[0]} is not the controller any more"
             except KafkaError as error:
                 if error.code not in _RETRIED:
                     raise
@@ -117,19 +117,21 @@ class ControllerChannel:
             except _ControllerChanged:
                 continue
             failures += 1
-            await self._pause(min(self._backoff.seconds(failures), deadline - loop.time()), asked)
+            await self._pause(min(self._backoff.seconds(failures), deadline - loop.time()), asked_controller)
         raise KafkaTimeoutError(f"got no answer from the controller within {within_seconds:g} s: {reason}")
 
     async def _attempt(self, api_key: int, message: Message, purpose: str, seconds: float) -> Any:
         if self._broker.controller.active:
             return await self._answer_here(api_key, message)
-        asked = self._controller(self._broker.image)
-        if asked[0] in (NO_CONTROLLER, self._broker.id):
+        asked_controller = self._controller(self._broker.image)
+        if asked_controller[0] in (NO_CONTROLLER, self._broker.id):
             raise DisconnectedError("there is no controller")
         sending = asyncio.ensure_future(
-            self._broker.peers.send(asked[0], api_key, message, purpose=purpose, within_seconds=seconds)
+            self._broker.peers.send(
+                asked_controller[0], api_key, message, purpose=purpose, within_seconds=seconds
+            )
         )
-        changed = asyncio.ensure_future(self._changed(asked))
+        changed = asyncio.ensure_future(self._changed(asked_controller))
         try:
             await asyncio.wait((sending, changed), return_when=asyncio.FIRST_COMPLETED)
             if not sending.done():
@@ -146,14 +148,14 @@ class ControllerChannel:
         call = Call(self._broker, connection, self._broker.config.inter_broker_listener, header)
         return await completed(row.handler(call, message))
 
-    async def _pause(self, seconds: float, asked: tuple[int, int]) -> None:
+    async def _pause(self, seconds: float, asked_controller: tuple[int, int]) -> None:
         """Wait a little, or until the image names another controller."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(seconds, 0.0)):
-                await self._changed(asked)
+                await self._changed(asked_controller)
 
-    async def _changed(self, asked: tuple[int, int]) -> None:
-        await self._broker.metadata.follower.until(lambda image: self._controller(image) != asked)
+    async def _changed(self, asked_controller: tuple[int, int]) -> None:
+        await self._broker.metadata.follower.until(lambda image: self._controller(image) != asked_controller)
 
     def _controller(self, image: MetadataImage) -> tuple[int, int]:
         return image.controller_id, image.controller_epoch

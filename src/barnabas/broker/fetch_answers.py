@@ -46,11 +46,11 @@ class PartitionRead:
         "partition",
         "preferred_replica",
         "records",
-        "wanted",
+        "requested",
     )
 
-    def __init__(self, wanted: FetchPartition) -> None:
-        self.wanted = wanted
+    def __init__(self, requested: FetchPartition) -> None:
+        self.requested = requested
         self.partition: Partition | None = None
         self.error: ErrorCode = ErrorCode.NONE
         self.high_watermark = self.last_stable_offset = self.log_start_offset = -1
@@ -67,8 +67,8 @@ class PartitionRead:
             or self.error != ErrorCode.NONE
             or self.diverging is not None
             or self.preferred_replica != NO_REPLICA
-            or self.high_watermark != self.wanted.last_sent_high_watermark
-            or self.log_start_offset != self.wanted.last_sent_log_start
+            or self.high_watermark != self.requested.last_sent_high_watermark
+            or self.log_start_offset != self.requested.last_sent_log_start
         )
 
 
@@ -127,22 +127,24 @@ class FetchAnswers:
         for read in result.reads[start:end]:
             if not self._is_full and not read.has_news:
                 continue
-            wanted = read.wanted
-            key = wanted.key[0]
+            requested = read.requested
+            key = requested.key[0]
             topic = draft.topics.get(key)
             if topic is None:
-                topic = FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id, partitions=[])
+                topic = FetchableTopicResponse(
+                    topic=requested.topic, topic_id=requested.topic_id, partitions=[]
+                )
                 draft.topics[key] = topic
                 draft.response.responses.append(topic)
             data = self._partition_data(read)
             draft.leaders.add(data.current_leader.leader_id)
             topic.partitions.append(data)
-            wanted.last_sent_high_watermark = read.high_watermark
-            wanted.last_sent_log_start = read.log_start_offset
+            requested.last_sent_high_watermark = read.high_watermark
+            requested.last_sent_log_start = read.log_start_offset
 
     def _completed(self, draft: _Draft, result: ReadResult) -> FetchResponse:
         if self._session is not None:
-            self._session.served(read.wanted.key for read in result.reads if read.records is not None)
+            self._session.served(read.requested.key for read in result.reads if read.records is not None)
         draft.leaders.discard(-1)
         if draft.leaders and self._call.version >= ENDPOINTS_VERSION_MIN:
             draft.response.node_endpoints = [
@@ -153,7 +155,7 @@ class FetchAnswers:
 
     def _partition_data(self, read: PartitionRead) -> PartitionData:
         data = PartitionData(
-            partition_index=read.wanted.index,
+            partition_index=read.requested.index,
             error_code=read.error,
             high_watermark=read.high_watermark,
             last_stable_offset=read.last_stable_offset,
@@ -168,7 +170,7 @@ class FetchAnswers:
             )
         if read.error in NOT_A_LEADER:
             leader, epoch = leader_of(
-                self._call, topic_name(self._call, read.wanted) or "", read.wanted.index
+                self._call, topic_name(self._call, read.requested) or "", read.requested.index
             )
             data.current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
         return data
@@ -184,16 +186,16 @@ class FetchAnswers:
 
     def _plain_response(self, read: PartitionRead) -> Encoded:
         """The short way for most answers: a kernel writes the same bytes as the codec."""
-        wanted, records, version = read.wanted, read.records, self._call.version
+        requested, records, version = read.requested, read.records, self._call.version
         assert records is not None
-        wanted.last_sent_high_watermark = read.high_watermark
-        wanted.last_sent_log_start = read.log_start_offset
+        requested.last_sent_high_watermark = read.high_watermark
+        requested.last_sent_log_start = read.log_start_offset
         head = write_fetched(
             version,
             self._call.header.correlation_id,
             self._session_id,
-            wanted.topic.encode() if version < TOPIC_ID_VERSION_MIN else wanted.topic_id,
-            wanted.index,
+            requested.topic.encode() if version < TOPIC_ID_VERSION_MIN else requested.topic_id,
+            requested.index,
             read.high_watermark,
             read.last_stable_offset,
             read.log_start_offset,
@@ -202,9 +204,9 @@ class FetchAnswers:
         return Encoded([head, records, FETCHED_TAIL] if version >= FLEXIBLE_VERSION_MIN else [head, records])
 
 
-def topic_name(call: Call, wanted: FetchPartition) -> str | None:
+def topic_name(call: Call, requested: FetchPartition) -> str | None:
     """The name of the topic; None if no topic has the id of the request."""
     if call.version < TOPIC_ID_VERSION_MIN:
-        return wanted.topic
-    topic = call.broker.image.topic_by_id(wanted.topic_id)
+        return requested.topic
+    topic = call.broker.image.topic_by_id(requested.topic_id)
     return None if topic is None else topic.name

@@ -79,54 +79,54 @@ class Reading:
 
     def read(self, result: ReadResult, start: int, end: int) -> None:
         """Read the partitions from `start` to `end`."""
-        for wanted in self._partitions[start:end]:
-            if self._is_full or not self._is_quiet(wanted):
-                result.reads.append(self._read_guarded(wanted, result))
+        for requested in self._partitions[start:end]:
+            if self._is_full or not self._is_quiet(requested):
+                result.reads.append(self._read_guarded(requested, result))
 
-    def _is_quiet(self, wanted: FetchPartition) -> bool:
+    def _is_quiet(self, requested: FetchPartition) -> bool:
         """Whether an incremental answer need not name this partition: a client that waits at the end of a
         thousand partitions pays only for those that changed."""
         try:
-            permit = self._permit(wanted)
+            permit = self._permit(requested)
             partition: Partition = permit.partition
-            self._gate.check_read(self._asker, permit, wanted.current_leader_epoch)
-            self._gate.check_offset(permit, wanted.fetch_offset)
-            if wanted.last_fetched_epoch not in (-1, permit.leader_epoch):
+            self._gate.check_read(self._asker, permit, requested.current_leader_epoch)
+            self._gate.check_offset(permit, requested.fetch_offset)
+            if requested.last_fetched_epoch not in (-1, permit.leader_epoch):
                 return False
-            self._record(partition, wanted)
+            self._record(partition, requested)
         except KafkaError:
             return False
-        wanted.seen_end = self._end(partition)
+        requested.seen_end = self._end(partition)
         return (
-            wanted.fetch_offset == wanted.seen_end
-            and partition.high_watermark == wanted.last_sent_high_watermark
-            and partition.log.log_start_offset == wanted.last_sent_log_start
+            requested.fetch_offset == requested.seen_end
+            and partition.high_watermark == requested.last_sent_high_watermark
+            and partition.log.log_start_offset == requested.last_sent_log_start
         )
 
-    def _read_guarded(self, wanted: FetchPartition, result: ReadResult) -> PartitionRead:
+    def _read_guarded(self, requested: FetchPartition, result: ReadResult) -> PartitionRead:
         """Here, and nowhere else in this file, the KafkaError of a partition becomes an error code."""
-        read = PartitionRead(wanted)
+        read = PartitionRead(requested)
         try:
-            self._read_one(wanted, read, result)
+            self._read_one(requested, read, result)
         except KafkaError as error:
             result.is_urgent = True
             read.error = error.code
         return read
 
-    def _read_one(self, wanted: FetchPartition, read: PartitionRead, result: ReadResult) -> None:
-        permit = self._permit(wanted)
+    def _read_one(self, requested: FetchPartition, read: PartitionRead, result: ReadResult) -> None:
+        permit = self._permit(requested)
         partition: Partition = permit.partition
         read.partition = partition
-        self._gate.check_read(self._asker, permit, wanted.current_leader_epoch)
-        if wanted.last_fetched_epoch >= 0:
-            read.diverging = _divergence(partition, wanted)
+        self._gate.check_read(self._asker, permit, requested.current_leader_epoch)
+        if requested.last_fetched_epoch >= 0:
+            read.diverging = _divergence(partition, requested)
         if read.diverging is None:
-            self._gate.check_offset(permit, wanted.fetch_offset)
-            self._record(partition, wanted)
+            self._gate.check_offset(permit, requested.fetch_offset)
+            self._record(partition, requested)
         log = partition.log
         read.high_watermark, read.last_stable_offset = partition.high_watermark, partition.last_stable_offset
         read.log_start_offset = log.log_start_offset
-        wanted.seen_end = self._end(partition)
+        requested.seen_end = self._end(partition)
         if self._committed_only:
             read.aborted = []
         if read.diverging is not None or self._is_nearer_elsewhere(read, partition):
@@ -134,11 +134,11 @@ class Reading:
             return
         end = self._gate.read_end(self._asker, partition, self._committed_only)
         room = self._bytes_max - result.bytes_read
-        if wanted.fetch_offset >= end or (room <= 0 and result.bytes_read):
+        if requested.fetch_offset >= end or (room <= 0 and result.bytes_read):
             return
         records = log.read(
-            wanted.fetch_offset,
-            max(0, min(wanted.partition_bytes_max, room)),
+            requested.fetch_offset,
+            max(0, min(requested.partition_bytes_max, room)),
             upper_offset=end,
             at_least_one=result.bytes_read == 0,
         )
@@ -150,25 +150,25 @@ class Reading:
             read.aborted = [
                 AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
                 for aborted in log.aborted_transactions(
-                    wanted.fetch_offset, min(end, log.upper_bound_of(records))
+                    requested.fetch_offset, min(end, log.upper_bound_of(records))
                 )
             ]
 
-    def _record(self, partition: Partition, wanted: FetchPartition) -> None:
+    def _record(self, partition: Partition, requested: FetchPartition) -> None:
         """A replica that fetches from an offset has everything below it."""
         if self._is_first_pass and self._asker.is_replica:
             partition.record_fetch(
                 self._asker.replica_id,
                 self._asker.broker_epoch,
-                wanted.fetch_offset,
-                wanted.replica_log_start,
+                requested.fetch_offset,
+                requested.replica_log_start,
             )
 
     def _is_nearer_elsewhere(self, read: PartitionRead, partition: Partition) -> bool:
         """Whether the client is sent to a replica in its own rack."""
         if not self._request.rack_id or self._asker.is_replica:
             return False
-        replica = nearest_replica(self._call, partition, self._request.rack_id, read.wanted.fetch_offset)
+        replica = nearest_replica(self._call, partition, self._request.rack_id, read.requested.fetch_offset)
         if replica is not None:
             read.preferred_replica = replica
         return replica is not None
@@ -177,15 +177,15 @@ class Reading:
         """The offset that this reader waits for to move."""
         return partition.log.log_end_offset if self._asker.is_replica else partition.high_watermark
 
-    def _permit(self, wanted: FetchPartition) -> Permit:
+    def _permit(self, requested: FetchPartition) -> Permit:
         """The permit that the partition has from an earlier request of this session, or one from the gate."""
-        permit = wanted.permit
+        permit = requested.permit
         if permit is None or permit.partition is None:
-            wanted.permit = None
+            requested.permit = None
             permit = self._gate.to_read(
-                self._asker, topic_name(self._call, wanted), wanted.topic_id, wanted.index
+                self._asker, topic_name(self._call, requested), requested.topic_id, requested.index
             )
-            wanted.permit = permit
+            requested.permit = permit
         return permit
 
     # ---- waiting
@@ -254,10 +254,10 @@ class Reading:
 
     def _park(self, woken: Callback, start: int, end: int) -> None:
         """Have `woken` called as soon as one of these partitions has more than the last pass has seen."""
-        for wanted in self._partitions[start:end]:
-            permit = wanted.permit
+        for requested in self._partitions[start:end]:
+            permit = requested.permit
             partition: Partition | None = None if permit is None else permit.partition
-            beyond = max(wanted.fetch_offset, wanted.seen_end) + 1
+            beyond = max(requested.fetch_offset, requested.seen_end) + 1
             if partition is None or self._end(partition) >= beyond:
                 # Something has changed since the partition was read.
                 woken(True)
@@ -296,13 +296,13 @@ class Reading:
                 counts.bytes_out += read.records.size
 
 
-def _divergence(partition: Partition, wanted: FetchPartition) -> EpochEntry | None:
+def _divergence(partition: Partition, requested: FetchPartition) -> EpochEntry | None:
     """Where the client's history ends in ours, if it has read records, under an older epoch, that this log
     does not have."""
-    last = partition.log.end_offset_for_epoch(wanted.last_fetched_epoch)
-    if last.start_offset < 0 or last.epoch < 0 or wanted.fetch_offset < partition.log.log_start_offset:
+    last = partition.log.end_offset_for_epoch(requested.last_fetched_epoch)
+    if last.start_offset < 0 or last.epoch < 0 or requested.fetch_offset < partition.log.log_start_offset:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-    if last.epoch >= wanted.last_fetched_epoch and last.start_offset >= wanted.fetch_offset:
+    if last.epoch >= requested.last_fetched_epoch and last.start_offset >= requested.fetch_offset:
         return None
     return last
 

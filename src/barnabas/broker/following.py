@@ -53,12 +53,12 @@ class PeerTransport:
     async def _offset(
         self, leader_id: int, partition: TopicPartition, leader_epoch: int, timestamp: int
     ) -> int:
-        wanted = ListOffsetsPartition(
+        requested = ListOffsetsPartition(
             partition_index=partition.partition, current_leader_epoch=leader_epoch, timestamp=timestamp
         )
         request = ListOffsetsRequest(
             replica_id=self._broker.id,
-            topics=[ListOffsetsTopic(name=partition.topic, partitions=[wanted])],
+            topics=[ListOffsetsTopic(name=partition.topic, partitions=[requested])],
         )
         answer: ListOffsetsResponse = await self._broker.peers.send(
             leader_id,

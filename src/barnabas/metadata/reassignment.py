@@ -103,10 +103,10 @@ def _check_replicas(image: MetadataImage, replicas: Sequence[int]) -> None:
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
 
 
-def _moved(partition: PartitionImage, wanted: BrokerIds) -> Target:
+def _moved(partition: PartitionImage, target: BrokerIds) -> Target:
     original = original_replicas(partition)
-    adding, removing = without(wanted, original), without(original, wanted)
-    replicas = wanted + removing
+    adding, removing = without(target, original), without(original, target)
+    replicas = target + removing
     isr = tuple(member for member in partition.isr if member in replicas)
     if partition.isr and not isr:
         raise KafkaError(

@@ -119,8 +119,8 @@ def answers(draw: st.DrawFn) -> bytearray:
 
 @given(answers(), st.integers(0, 3), st.integers(-1, 1), st.integers(0, 2))
 def test_both_forms_check_alike(data: bytearray, next_offset: int, epoch: int, limit: int) -> None:
-    found = checked(compiled, data, next_offset, epoch, limit)
-    assert found == checked(plain, data, next_offset, epoch, limit)
+    facts = checked(compiled, data, next_offset, epoch, limit)
+    assert facts == checked(plain, data, next_offset, epoch, limit)
 
 
 @given(

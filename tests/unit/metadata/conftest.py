@@ -46,9 +46,9 @@ class Stage:
         await self.beat(registration.id)
         return epoch
 
-    async def beat(self, number: int, **wants: bool) -> HeartbeatAnswer:
+    async def beat(self, number: int, **fields: bool) -> HeartbeatAnswer:
         epoch = self.image.brokers[number].epoch
-        return await self.controller.heartbeat(Heartbeat(number, epoch, self.image.offset, **wants))
+        return await self.controller.heartbeat(Heartbeat(number, epoch, self.image.offset, **fields))
 
     def registration(self, number: int, rack: str | None = None) -> BrokerRegistration:
         """A new start of a broker; the last one ended cleanly."""

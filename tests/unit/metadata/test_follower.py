@@ -30,15 +30,15 @@ def test_the_existing_log_is_one_change_and_then_each_append_is_one(tmp_path):
         await store.append([TopicRecord("b", uuid(2))], 1, epoch)
         follower = Follower(store)
         assert follower.image.cluster_id == store.cluster_id
-        heard = []
+        changes = []
         follower.listen(
-            lambda old, new, difference: heard.append(
+            lambda old, new, difference: changes.append(
                 (old.offset, new.offset, [topic.name for topic in difference.topics_created])
             )
         )
         await follower.start()
         await store.append([TopicRecord("c", uuid(3))], 2, epoch)
-        assert heard == [(0, 2, ["a", "b"]), (2, 3, ["c"])]
+        assert changes == [(0, 2, ["a", "b"]), (2, 3, ["c"])]
 
     with_store(tmp_path, story)
 
@@ -53,12 +53,12 @@ def test_a_snapshot_is_one_change_with_its_difference(tmp_path):
         await store.append([RemoveTopicRecord(uuid(1)), TopicRecord("c", uuid(3))], 2, epoch)
         newest = behind.apply([RemoveTopicRecord(uuid(1)), TopicRecord("c", uuid(3))])
         await store.snapshot(newest, epoch)
-        heard = []
-        follower.listen(lambda old, new, difference: heard.append(difference))
+        changes = []
+        follower.listen(lambda old, new, difference: changes.append(difference))
         await follower.start()
         assert follower.image == newest
-        assert [topic.name for topic in heard[0].topics_deleted] == ["a"]
-        assert [topic.name for topic in heard[0].topics_created] == ["c"]
+        assert [topic.name for topic in changes[0].topics_deleted] == ["a"]
+        assert [topic.name for topic in changes[0].topics_created] == ["c"]
         assert follower.image.topics["b"] == behind.topics["b"]
 
     with_store(tmp_path, story)
@@ -92,19 +92,19 @@ def test_a_listener_that_fails_or_leaves_does_not_stop_the_others(tmp_path, capl
     async def story(store, epoch):
         follower = Follower(store)
         await follower.start()
-        heard = []
+        changes = []
 
         def broken(old: MetadataImage, new: MetadataImage, difference: object) -> None:
             raise RuntimeError("listener broke")
 
         follower.listen(broken)
-        cancel = follower.listen(lambda old, new, difference: heard.append(("gone", new.offset)))
-        follower.listen(lambda old, new, difference: heard.append(("there", new.offset)))
+        cancel = follower.listen(lambda old, new, difference: changes.append(("gone", new.offset)))
+        follower.listen(lambda old, new, difference: changes.append(("there", new.offset)))
         await store.append([TopicRecord("a", uuid(1))], 0, epoch)
         cancel()
         cancel()
         await store.append([TopicRecord("b", uuid(2))], 1, epoch)
-        assert heard == [("gone", 1), ("there", 1), ("there", 2)]
+        assert changes == [("gone", 1), ("there", 1), ("there", 2)]
         assert follower.image.offset == 2
 
     with_store(tmp_path, story)

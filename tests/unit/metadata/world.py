@@ -68,9 +68,9 @@ class World:
         while self.decide(brokers.reconcile_sessions(self.image, self.sessions, RULES)):
             pass
 
-    def beat(self, broker_id: int, **wants: bool) -> HeartbeatAnswer:
+    def beat(self, broker_id: int, **fields: bool) -> HeartbeatAnswer:
         epoch = self.image.brokers[broker_id].epoch
-        beat = Heartbeat(broker_id, epoch, self.image.offset, **wants)
+        beat = Heartbeat(broker_id, epoch, self.image.offset, **fields)
         answer: HeartbeatAnswer = self.decide(
             brokers.heartbeat(self.image, beat, RULES, self.sessions.keys())
         )

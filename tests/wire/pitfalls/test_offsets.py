@@ -20,10 +20,12 @@ from tests.support.raw_calls import (
 )
 from tests.support.raw_client import RawClient
 
+from barnabas.config.values import BrokerConfig
 from barnabas.errors import ErrorCode
-from barnabas.metadata.brokers import fence_broker
+from barnabas.metadata.brokers import fence_brokers
 from barnabas.metadata.embedded import DIRECTORY_NAME, EmbeddedStore
 from barnabas.metadata.follower import Follower
+from barnabas.metadata.leader_rules import LeaderRules
 from barnabas.records.batch import iter_headers
 from barnabas.testing import Broker
 from barnabas.wire.messages.delete_records import (
@@ -61,7 +63,8 @@ async def raise_epochs(data_dir: Path, broker_id: int) -> None:
     follower = Follower(store)
     await follower.start()
     leadership = await store.campaign(broker_id)
-    decision = fence_broker(follower.image, broker_id)
+    rules = LeaderRules(BrokerConfig({"node.id": str(broker_id)}).topic_config)
+    decision = fence_brokers(follower.image, {broker_id}, rules)
     await store.append(decision.records, follower.image.offset, leadership.epoch)
     follower.stop()
     await store.close()

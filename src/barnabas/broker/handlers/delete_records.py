@@ -35,16 +35,16 @@ class _Pending(NamedTuple):
 
 
 def delete_records(call: Call, request: DeleteRecordsRequest) -> Work[Any]:
-    asked: dict[str, dict[int, DeleteRecordsPartition]] = {}
+    requested: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
-        partitions = asked.setdefault(topic.name, {})
+        partitions = requested.setdefault(topic.name, {})
         for partition in topic.partitions:
             partitions[partition.partition_index] = partition
             yield
         yield
     response = DeleteRecordsResponse()
     pending: list[_Pending] = []
-    for name, partitions in asked.items():
+    for name, partitions in requested.items():
         result = DeleteRecordsTopicResult(name=name)
         for partition in partitions.values():
             result.partitions.append(_delete_guarded(call, name, partition, pending))
@@ -55,14 +55,14 @@ def delete_records(call: Call, request: DeleteRecordsRequest) -> Work[Any]:
 
 
 def _delete_guarded(
-    call: Call, topic: str, asked: DeleteRecordsPartition, pending: list[_Pending]
+    call: Call, topic: str, requested: DeleteRecordsPartition, pending: list[_Pending]
 ) -> DeleteRecordsPartitionResult:
     result = DeleteRecordsPartitionResult(
-        partition_index=asked.partition_index, low_watermark=NO_LOW_WATERMARK
+        partition_index=requested.partition_index, low_watermark=NO_LOW_WATERMARK
     )
     try:
-        partition = _partition(call, topic, asked)
-        start = partition.delete_records_before(asked.offset)
+        partition = _partition(call, topic, requested)
+        start = partition.delete_records_before(requested.offset)
     except KafkaError as error:
         result.error_code = error.code
         return result
@@ -73,10 +73,10 @@ def _delete_guarded(
     return result
 
 
-def _partition(call: Call, topic: str, asked: DeleteRecordsPartition) -> Partition:
-    if call.broker.image.partition(topic, asked.partition_index) is None:
+def _partition(call: Call, topic: str, requested: DeleteRecordsPartition) -> Partition:
+    if call.broker.image.partition(topic, requested.partition_index) is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    return call.broker.gate.to_delete_records(call.asker, topic, asked.partition_index)
+    return call.broker.gate.to_delete_records(call.asker, topic, requested.partition_index)
 
 
 async def _wait_for_followers(

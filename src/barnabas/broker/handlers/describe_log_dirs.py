@@ -26,15 +26,15 @@ from barnabas.wire.messages.describe_log_dirs import (
 
 
 def describe_log_dirs(call: Call, request: DescribeLogDirsRequest) -> Work[DescribeLogDirsResponse]:
-    wanted: set[tuple[str, int]] | None = None
+    requested: set[tuple[str, int]] | None = None
     if request.topics is not None:
-        wanted = set()
+        requested = set()
         for topic in request.topics:
-            wanted.update((topic.topic, index) for index in topic.partitions)
+            requested.update((topic.topic, index) for index in topic.partitions)
             yield
     logs_in: dict[Path, list[Log]] = defaultdict(list)
     for log in list(call.broker.logs.logs()):
-        if wanted is None or log.partition in wanted:
+        if requested is None or log.partition in requested:
             logs_in[log.directory.parent.absolute()].append(log)
         yield
     offline = {path.absolute() for path in call.broker.logs.offline_dirs}

@@ -20,12 +20,12 @@ from barnabas.wire.messages.describe_producers import (
 
 
 def describe_producers(call: Call, request: DescribeProducersRequest) -> Work[DescribeProducersResponse]:
-    asked: dict[str, dict[int, None]] = {}
+    requested: dict[str, dict[int, None]] = {}
     for topic in request.topics:
-        asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
+        requested.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
         yield
     response = DescribeProducersResponse()
-    for name, indexes in asked.items():
+    for name, indexes in requested.items():
         result = TopicResponse(name=name)
         for index in indexes:
             result.partitions.append((yield from _partition(call, name, index)))

@@ -32,9 +32,9 @@ OFFSET_NOT_AVAILABLE_VERSION_MIN = 5
 
 
 def list_offsets(call: Call, request: ListOffsetsRequest) -> Work[ListOffsetsResponse]:
-    asked: dict[str, dict[int, ListOffsetsPartition | None]] = {}
+    requested: dict[str, dict[int, ListOffsetsPartition | None]] = {}
     for topic in drained(request.topics):
-        partitions = asked.setdefault(topic.name, {})
+        partitions = requested.setdefault(topic.name, {})
         for part in topic.partitions:
             index = part.partition_index
             # None where a partition is repeated.
@@ -42,7 +42,7 @@ def list_offsets(call: Call, request: ListOffsetsRequest) -> Work[ListOffsetsRes
             yield
         yield
     response = ListOffsetsResponse()
-    for name, partitions in asked.items():
+    for name, partitions in requested.items():
         result = ListOffsetsTopicResponse(name=name)
         for index, once in partitions.items():
             result.partitions.append(_answered(call, request, name, index, once))
@@ -53,13 +53,13 @@ def list_offsets(call: Call, request: ListOffsetsRequest) -> Work[ListOffsetsRes
 
 
 def _answered(
-    call: Call, request: ListOffsetsRequest, topic: str, index: int, asked: ListOffsetsPartition | None
+    call: Call, request: ListOffsetsRequest, topic: str, index: int, requested: ListOffsetsPartition | None
 ) -> ListOffsetsPartitionResponse:
     answer = ListOffsetsPartitionResponse(partition_index=index, timestamp=-1, offset=-1, leader_epoch=-1)
     try:
-        if asked is None:
+        if requested is None:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
-        _find(call, request, topic, asked, answer)
+        _find(call, request, topic, requested, answer)
     except KafkaError as error:
         answer.error_code = error.code
     return answer
@@ -69,23 +69,23 @@ def _find(
     call: Call,
     request: ListOffsetsRequest,
     topic: str,
-    asked: ListOffsetsPartition,
+    requested: ListOffsetsPartition,
     answer: ListOffsetsPartitionResponse,
 ) -> None:
-    if call.version < VERSION_MIN.get(asked.timestamp, 0) or asked.timestamp < EARLIEST_PENDING:
+    if call.version < VERSION_MIN.get(requested.timestamp, 0) or requested.timestamp < EARLIEST_PENDING:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     partition = call.broker.gate.to_describe(
-        call.asker, topic, asked.partition_index, asked.current_leader_epoch
+        call.asker, topic, requested.partition_index, requested.current_leader_epoch
     )
     end = _end(partition, request)
-    if asked.timestamp == LATEST:
+    if requested.timestamp == LATEST:
         _check_end_is_known(partition, request, call.version)
         answer.offset, answer.leader_epoch = end, partition.log.leader_epochs.latest
-    elif asked.timestamp in (EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING):
+    elif requested.timestamp in (EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING):
         answer.offset = partition.log.log_start_offset
         answer.leader_epoch = partition.log.epoch_at(answer.offset)
-    elif asked.timestamp != LATEST_TIERED:
-        _find_record(partition, asked.timestamp, end, answer)
+    elif requested.timestamp != LATEST_TIERED:
+        _find_record(partition, requested.timestamp, end, answer)
         if answer.offset < 0:
             # The record may be one that is committed, but that this leader does not know to be.
             _check_end_is_known(partition, request, call.version)

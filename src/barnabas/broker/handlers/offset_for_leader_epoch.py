@@ -21,15 +21,15 @@ def offset_for_leader_epoch(
     call: Call, request: OffsetForLeaderEpochRequest
 ) -> Work[OffsetForLeaderEpochResponse]:
     """A partition that is repeated is answered once, for the last of its requests, as in Kafka."""
-    asked: dict[str, dict[int, OffsetForLeaderPartition]] = {}
+    requested: dict[str, dict[int, OffsetForLeaderPartition]] = {}
     for topic in request.topics:
-        partitions = asked.setdefault(topic.topic, {})
+        partitions = requested.setdefault(topic.topic, {})
         for partition in topic.partitions:
             partitions[partition.partition] = partition
             yield
         yield
     response = OffsetForLeaderEpochResponse()
-    for name, partitions in asked.items():
+    for name, partitions in requested.items():
         result = OffsetForLeaderTopicResult(topic=name)
         for partition in partitions.values():
             result.partitions.append(_end_offset(call, name, partition))
@@ -39,13 +39,13 @@ def offset_for_leader_epoch(
     return response
 
 
-def _end_offset(call: Call, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
-    answer = EpochEndOffset(partition=asked.partition, leader_epoch=-1, end_offset=-1)
+def _end_offset(call: Call, topic: str, requested: OffsetForLeaderPartition) -> EpochEndOffset:
+    answer = EpochEndOffset(partition=requested.partition, leader_epoch=-1, end_offset=-1)
     try:
         partition = call.broker.gate.to_describe(
-            call.asker, topic, asked.partition, asked.current_leader_epoch
+            call.asker, topic, requested.partition, requested.current_leader_epoch
         )
-        answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
+        answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(requested.leader_epoch)
     except KafkaError as error:
         answer.error_code = error.code
     return answer

@@ -110,13 +110,13 @@ def as_text(status: Status) -> str:
         (node.id, f"{node.host}:{node.port}" if node.host else None, node.rack, state, leaders, replicas)
         for node, state, leaders, replicas in _brokers(status)
     ]
-    counts = ", ".join(f"{len(found)} {kind}" for kind, found in problems.items())
+    counts = ", ".join(f"{len(partitions)} {kind}" for kind, partitions in problems.items())
     sections = [
         f"Cluster {cluster.cluster_id}, controller: {controller}",
         columns(("BROKER", "ADDRESS", "RACK", "STATE", "LEADERS", "REPLICAS"), rows, gap=2),
         f"{len(status.partitions)} partitions: {counts}, {len(status.moves)} moving",
     ]
-    sections += [_partition_table(kind, found) for kind, found in problems.items() if found]
+    sections += [_partition_table(kind, partitions) for kind, partitions in problems.items() if partitions]
     if status.moves:
         sections.append("Moving:\n" + _move_table(status.moves))
     return "\n\n".join(sections)

@@ -130,12 +130,12 @@ def test_an_append_answers_a_replica_that_waits(stage: Stage, partition: Partiti
         (OTHER, -1, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
     ],
 )
-def test_a_stranger_cannot_pose_as_a_replica(
+def test_a_client_cannot_claim_to_be_a_replica(
     stage: Stage, partition: Partition, replica_id: int, epoch: int, code: ErrorCode
 ) -> None:
     stage.append("topic")
-    poser = Replica(stage, epoch, replica_id)
-    assert poser.start(poser.request(1)).error_code == code
+    impostor = Replica(stage, epoch, replica_id)
+    assert impostor.start(impostor.request(1)).error_code == code
     assert partition.high_watermark == 0
 
 
