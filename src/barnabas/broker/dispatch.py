@@ -13,6 +13,7 @@ from types import CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.broker.call import ELEMENTS_MAX, Api, Call, Encoded
+from barnabas.broker.deferred_replies import DEFERRED_MAX, DeferredReplies
 from barnabas.broker.forwarding import forward, must_forward
 from barnabas.broker.handlers.api_versions import unsupported_version
 from barnabas.broker.later import Later
@@ -84,19 +85,29 @@ class Dispatcher:
     def answer_first(
         self, connection: Connection, listener: Listener, arrived: memoryview
     ) -> tuple[int, bytearray]:
-        """Answer the plain Produces at the beginning: how many bytes they are, and the replies."""
+        """Carry out the plain Produces at the beginning: how many bytes they are, and the replies, except for
+        those that wait for other replicas."""
         started = time.perf_counter_ns()
         short_way = connection.short_way
         if short_way is None:
             short_way = connection.short_way = plain_produces(self._broker, listener)
+        waiting = short_way.waiting
+        if waiting is not None and len(waiting) >= DEFERRED_MAX:
+            return 0, bytearray()
         try:
-            replies = short_way.answer(arrived, self._broker.clock.now_ms())
+            replies = short_way.answer(arrived, self._broker.clock.now_ms(), bool(waiting))
         except Exception:
             # A defect of ours: the connection is closed, and the loop logs the error.
             self.failures += 1
             raise
-        if short_way.answered:
-            self.traffic[PRODUCE_KEY].record(short_way.answered, time.perf_counter_ns() - started)
+        answered = short_way.answered - len(short_way.deferred)
+        if answered:
+            self.traffic[PRODUCE_KEY].record(answered, time.perf_counter_ns() - started)
+        if short_way.deferred:
+            if waiting is None:
+                waiting = DeferredReplies(connection, self.traffic[PRODUCE_KEY].record)
+                short_way.waiting = waiting
+            waiting.add(short_way.deferred, started)
         return short_way.bytes_answered, replies
 
     def serve(self, connection: Connection, listener: Listener, frame: memoryview) -> None:

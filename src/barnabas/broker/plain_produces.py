@@ -1,14 +1,16 @@
-"""The short way of one connection's Produces that bring one plain batch each, for partitions that no other
-replica has to confirm.
+"""The short way of one connection's Produces that bring one plain batch each.
 
 Nearly all requests are of this kind, and several of them are answered in one call. All others, and those that
 would be refused, are left to the ordinary way (handlers/produce.py), which knows every form, version and
-error. Both ways ask the same gate and run the same append, and their answers have the same bytes."""
+error. Both ways ask the same gate and run the same append, and their answers have the same bytes.
+A batch that other replicas have to confirm is answered when they have (broker/deferred_replies.py); meanwhile
+the next plain batches of the connection are appended."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.deferred_replies import DeferredReplies
 from barnabas.broker.handlers.produce import TOPIC_ID_VERSION_MIN
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.kernels.log_end import Permit
@@ -20,7 +22,12 @@ if TYPE_CHECKING:
     from barnabas.config.listeners import Listener
 
 
-def plain_produces(broker: Broker, listener: Listener) -> PlainProduces:
+class ShortWay(PlainProduces):
+    # The answers that have to wait; None until there was one.
+    waiting: DeferredReplies | None = None
+
+
+def plain_produces(broker: Broker, listener: Listener) -> ShortWay:
     """The short way of a connection that came through this listener."""
 
     def ask(client_id: bytes | None, version: int, topic: bytes, index: int) -> Permit:
@@ -33,4 +40,4 @@ def plain_produces(broker: Broker, listener: Listener) -> PlainProduces:
             raise KafkaError(ErrorCode.INVALID_REQUEST) from None
         return broker.gate.to_write(Asker(listener.name, client, version), name, index, ACKS_ALL)
 
-    return PlainProduces(ask, KafkaError, broker.config["socket.request.max.bytes"])
+    return ShortWay(ask, KafkaError, broker.config["socket.request.max.bytes"])

@@ -73,4 +73,5 @@ cdef class PartitionEnd:
     cdef public long long records_in
     cdef public long long plain_produces
     cpdef AppendResult append(self, CheckedBatch batch, bint from_client=*)
+    cpdef AppendResult append_silently(self, CheckedBatch batch, bint from_client=*)
     cpdef object wake_after_append(self)

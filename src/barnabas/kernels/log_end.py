@@ -259,11 +259,18 @@ class PartitionEnd:
     @cython.ccall
     def append(self, batch: CheckedBatch, from_client: cython.bint = True) -> AppendResult:
         """Append a checked batch as the leader, count it, and wake those who wait for it."""
+        result: AppendResult = self.append_silently(batch, from_client)
+        if not result.duplicate:
+            self.wake_after_append()
+        return result
+
+    @cython.ccall
+    def append_silently(self, batch: CheckedBatch, from_client: cython.bint = True) -> AppendResult:
+        """The same, but `wake_after_append` is left to the caller, who has more to append first."""
         result: AppendResult = self.log.append_as_leader(batch, self.leader_epoch, from_client)
         if not result.duplicate:
             self.bytes_in += batch.size
             self.records_in += batch.count
-            self.wake_after_append()
         return result
 
     @cython.ccall

@@ -69,6 +69,7 @@ class ProduceFrame:
     correlation_id = cython.declare(cython.longlong, visibility="readonly")
     client_id = cython.declare(bytes, visibility="readonly")
     acks = cython.declare(cython.int, visibility="readonly")
+    timeout_ms = cython.declare(cython.longlong, visibility="readonly")
     topic = cython.declare(bytes, visibility="readonly")
     partition = cython.declare(cython.longlong, visibility="readonly")
     start = cython.declare(cython.Py_ssize_t, visibility="readonly")
@@ -109,6 +110,7 @@ class ProduceFrame:
         ):
             return False
         self.acks = read_number(frame, position + 2, 2)
+        self.timeout_ms = read_number(frame, position + 4, 4)
         length: cython.longlong = read_number(frame, position + 12, 2)
         name: cython.Py_ssize_t = position + 14
         # After the name: one partition, its number, the length of the records, which end the frame.
@@ -131,6 +133,7 @@ class ProduceFrame:
         # After acks and a timeout: one topic.
         if end - position < 23 or frame[position + 6] != 2:
             return False
+        self.timeout_ms = read_number(frame, position + 2, 4)
         length: cython.longlong = 17
         name: cython.Py_ssize_t = position + 7
         if self.version < TOPIC_ID_FROM:
@@ -227,6 +230,24 @@ def write_produced(
 
 
 @cython.cclass
+class DeferredReply:
+    """The answer to a Produce that cannot be sent yet: it, or one before it on the same connection, waits
+    until its batch is committed. `partition` is None if this one itself need not wait.
+
+    What else it has of the request is for an answer with an error, if the batch is not committed."""
+
+    partition = cython.declare(PartitionEnd, visibility="readonly")
+    leader_epoch = cython.declare(cython.longlong, visibility="readonly")
+    end_offset = cython.declare(cython.longlong, visibility="readonly")
+    timeout_ms = cython.declare(cython.longlong, visibility="readonly")
+    version = cython.declare(cython.int, visibility="readonly")
+    correlation_id = cython.declare(cython.longlong, visibility="readonly")
+    topic = cython.declare(bytes, visibility="readonly")
+    index = cython.declare(cython.longlong, visibility="readonly")
+    reply = cython.declare(bytearray, visibility="readonly")
+
+
+@cython.cclass
 class PlainProduces:
     """The short way of one connection's Produces.
 
@@ -240,9 +261,14 @@ class PlainProduces:
     client_id = cython.declare(bytes)
     version = cython.declare(cython.int)
     frame = cython.declare(ProduceFrame)
-    # What the last call of `answer` did: the bytes of the frames that it answered, and how many they are.
+    # What the last call of `answer` did: the bytes of the frames that it took, how many they are, and the
+    # answers that have to wait.
     bytes_answered = cython.declare(cython.Py_ssize_t, visibility="readonly")
     answered = cython.declare(cython.int, visibility="readonly")
+    deferred = cython.declare(list, visibility="readonly")
+    # Partitions with appends that nobody has been told about yet, and the one of the last append.
+    appended = cython.declare(list)
+    partition = cython.declare(PartitionEnd)
 
     def __init__(self, ask: object, refusal: object, frame_bytes_max: cython.longlong) -> None:
         self.ask = ask
@@ -252,11 +278,17 @@ class PlainProduces:
         self.client_id = None
         self.version = -1
         self.frame = ProduceFrame()
+        self.deferred = []
+        self.appended = []
+        self.partition = None
 
-    def answer(self, arrived: object, now_ms: cython.longlong) -> bytearray:
+    def answer(self, arrived: object, now_ms: cython.longlong, defers: cython.bint = False) -> bytearray:
         """Append the batches of the frames at the beginning of `arrived`, each with its size in front, and
         return their answers. It ends at the first frame that is not plain or that would be refused, which is
-        left as it came."""
+        left as it came.
+
+        The answers from the first one on that has to wait for replicas are in `deferred` instead; all of them
+        if `defers`, because an earlier one waits."""
         buffer: cython.const[cython.uchar][::1] = arrived
         frames: Input = cython.address(buffer[0]) if cython.compiled else buffer
         end: cython.Py_ssize_t = buffer.shape[0]
@@ -265,6 +297,7 @@ class PlainProduces:
         frame: ProduceFrame = self.frame
         replies: bytearray = bytearray()
         self.answered = 0
+        self.deferred = []
         while self.answered < ANSWERS_MAX and end - position >= 4:
             size = read_number(frames, position, 4)
             if size < 0 or size > self.frame_bytes_max or size > end - position - 4:
@@ -278,7 +311,7 @@ class PlainProduces:
                 break
             if result is None:
                 break
-            replies += write_produced(
+            reply = write_produced(
                 frame.version,
                 frame.correlation_id,
                 frame.topic,
@@ -287,10 +320,51 @@ class PlainProduces:
                 result.log_append_time,
                 result.log_start_offset,
             )
+            if self._waits(result):
+                defers = True
+            if defers:
+                self._defer(result, reply)
+            else:
+                replies += reply
             position += 4 + cython.cast(cython.Py_ssize_t, size)
             self.answered += 1
         self.bytes_answered = position
+        if self.appended:
+            self._wake()
         return replies
+
+    @cython.cfunc
+    def _waits(self, result: AppendResult) -> cython.bint:
+        """Whether the client wants the batch to be committed, and it is not."""
+        if self.frame.acks != ACKS_ALL:
+            return False
+        partition: PartitionEnd = self.partition
+        return partition.log.high_watermark <= result.last_offset
+
+    @cython.cfunc
+    def _defer(self, result: AppendResult, reply: bytearray) -> object:
+        frame: ProduceFrame = self.frame
+        deferred: DeferredReply = DeferredReply()
+        if self._waits(result):
+            deferred.partition = self.partition
+            deferred.leader_epoch = self.partition.leader_epoch
+            deferred.end_offset = result.last_offset + 1
+            deferred.timeout_ms = frame.timeout_ms
+            deferred.version = frame.version
+            deferred.correlation_id = frame.correlation_id
+            deferred.topic = frame.topic
+            deferred.index = frame.partition
+        deferred.reply = reply
+        self.deferred.append(deferred)
+
+    @cython.cfunc
+    def _wake(self) -> object:
+        """Followers that wait get all the batches of this call at once."""
+        appended: list = self.appended
+        self.appended = []
+        for each in appended:
+            partition: PartitionEnd = each
+            partition.wake_after_append()
 
     @cython.cfunc
     def _append(self, arrived: object, now_ms: cython.longlong) -> AppendResult:
@@ -299,7 +373,7 @@ class PlainProduces:
         if frame.acks != ACKS_ALL and frame.acks != ACKS_LEADER:
             return None
         permit: Permit = self._permit()
-        if not permit.commits_at_once or permit.plain_rules is None:
+        if permit.plain_rules is None:
             return None
         data = arrived[frame.start : frame.start + frame.size]
         batch: CheckedBatch = check_plain(data, permit.plain_rules, now_ms)
@@ -310,8 +384,15 @@ class PlainProduces:
         # A flush can fail after the batch was written. The ordinary way tells the client so.
         if log.log_end_offset + batch.last_offset_delta >= log.flush_at:
             return None
-        result: AppendResult = partition.append(batch)
+        result: AppendResult
+        if permit.commits_at_once:
+            result = partition.append(batch)
+        else:
+            result = partition.append_silently(batch)
+            if not self.appended or self.appended[len(self.appended) - 1] is not partition:
+                self.appended.append(partition)
         partition.plain_produces += 1
+        self.partition = partition
         return result
 
     @cython.cfunc

@@ -75,7 +75,8 @@ class ConnectionOwner(Protocol):
 
     def answer_first(self, connection: "Connection", arrived: memoryview) -> tuple[int, Bytes]:
         """Answer the frames at the beginning, with their sizes in front, as far as that can be done on the
-        spot: how many bytes they are and all their replies."""
+        spot: how many bytes they are and their replies. If some replies have to come later, `defer` has been
+        called."""
         ...
 
     def frame(self, connection: "Connection", frame: memoryview) -> None:
@@ -100,6 +101,7 @@ class Connection(asyncio.Protocol):
         self._end = 0
         self._in_hand = False
         self._taking = False
+        self._deferring = False
         self._paused = False
         self._output: deque[Chunk] = deque()
         self._held: list[Bytes] = []
@@ -175,6 +177,27 @@ class Connection(asyncio.Protocol):
                 return
         self._pump()
 
+    def defer(self, when_abandoned: Callable[[], object]) -> None:
+        """Some replies of `answer_first` come later, with `reply_deferred`. Until the last of them only
+        `answer_first` is called, and what it answers meanwhile is deferred too."""
+        self._deferring = True
+        self.when_abandoned = when_abandoned
+
+    def reply_deferred(self, replies: Bytes, *, is_last: bool) -> None:
+        """Send the next deferred replies; after the last one, go on to the next frame."""
+        if self.is_closed:
+            return
+        if is_last:
+            self._deferring = False
+            self.when_abandoned = None
+        if self._taking:
+            self._held.append(replies)
+            return
+        self._output.append(replies)
+        if self._send_output() and is_last and (self._end > self._start or self._paused):
+            # In a later turn: this one belongs to somebody else's request.
+            self._loop.call_soon(self._take_more)
+
     def close(self) -> None:
         self._shut()
         if not self._transport.is_closing():
@@ -187,8 +210,8 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_busy(self) -> bool:
-        """Whether a frame is being answered, or an answer is not sent yet."""
-        return self._in_hand or bool(self._output)
+        """Whether a frame is being answered, or an answer is not sent yet or not there yet."""
+        return self._in_hand or self._deferring or bool(self._output)
 
     # ---- input: frames from the buffer
 
@@ -218,33 +241,49 @@ class Connection(asyncio.Protocol):
                 taken, replies = self._owner.answer_first(self, self._view[self._start : self._end])
                 if taken:
                     self._start += taken
-                    self._held.append(replies)
+                    if replies:
+                        self._held.append(replies)
                     continue
-            size = _SIZE.unpack_from(self._buffer, self._start)[0]
-            if not FRAME_BYTES_MIN <= size <= self._frame_bytes_max:
-                self._owner.refused(
-                    self, f"a frame of {size} bytes; {FRAME_BYTES_MIN} to {self._frame_bytes_max} are allowed"
-                )
-                self.close()
+            frame = self._next_frame(available)
+            if frame is None:
                 break
-            if available < 4 + size:
-                self._make_room(4 + size)
-                break
-            begin = self._start + 4
-            self._start = begin + size
             self._in_hand = True
-            self._owner.frame(self, self._view[begin : begin + size])
+            self._owner.frame(self, frame)
         self._taking = False
         if self._held:
             self._release_held()
             self._send_output()
-        if self._paused and not self.is_busy and not self.is_closed:
+        self._read_on()
+
+    def _next_frame(self, available: int) -> memoryview | None:
+        """The frame at the beginning, or None if it cannot be served now: it is not complete, or broken, or
+        the replies of earlier frames come first."""
+        size = _SIZE.unpack_from(self._buffer, self._start)[0]
+        if not FRAME_BYTES_MIN <= size <= self._frame_bytes_max:
+            self._owner.refused(
+                self, f"a frame of {size} bytes; {FRAME_BYTES_MIN} to {self._frame_bytes_max} are allowed"
+            )
+            self.close()
+            return None
+        if available < 4 + size:
+            self._make_room(4 + size)
+            return None
+        if self._deferring:
+            return None
+        begin = self._start + 4
+        self._start = begin + size
+        return self._view[begin : begin + size]
+
+    def _read_on(self) -> None:
+        """Read from the socket again if there is room now."""
+        is_free = not (self._in_hand or self._output or self.is_closed)
+        if self._paused and is_free and self._end < len(self._buffer):
             self._paused = False
             self._loop.add_reader(self._socket.fileno(), self._readable)
 
     def _take_more(self) -> None:
         self._in_hand = False
-        if not (self._output or self.is_closed):
+        if not (self._output or self.is_closed or self._taking):
             self._take_frames()
 
     def _make_room(self, needed: int) -> None:

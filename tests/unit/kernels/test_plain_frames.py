@@ -158,6 +158,7 @@ class MemoryLog(LogEnd):
     def __init__(self) -> None:
         self.log_start_offset, self.log_end_offset, self.high_watermark = 5, 5, 5
         self.flush_at = 1 << 60
+        self.producers = type("Nothing", (), {"unreplicated": ()})
         self.batches: list[bytes] = []
 
     def append_as_leader(self, batch: Any, leader_epoch: int, from_client: bool = True) -> AppendResult:
@@ -170,29 +171,35 @@ class MemoryLog(LogEnd):
 
 
 class MemoryPartition(PartitionEnd):
-    def __init__(self, log: MemoryLog) -> None:
+    def __init__(self, log: MemoryLog, *, is_alone: bool) -> None:
         self.log = log
-        self.is_alone = False
+        self.leader_epoch = 3
+        self.is_alone = is_alone
         self.bytes_in = self.records_in = self.plain_produces = 0
         self.appended = self.committed = type("Nobody", (), {"waiting": ()})
 
 
 def carried_out(kernel: Any, arrived: Any) -> tuple[Any, list[bytes], list[Any]]:
     """What the kernel answers, what was appended, and which permits it asked for."""
-    log, requested = MemoryLog(), []
-    partition = MemoryPartition(log)
+    logs, requested = [MemoryLog(), MemoryLog()], []
+    alone, replicated = MemoryPartition(logs[0], is_alone=True), MemoryPartition(logs[1], is_alone=False)
 
     def ask(client_id: bytes | None, version: int, topic: bytes, index: int) -> Permit:
         requested.append((client_id, version, topic, index))
         if index == 9:
             raise LookupError
         rules = None if index == 8 else PlainRules(1 << 60, 1 << 60, False, 10_000)
-        return Permit(partition, 0, index != 7, rules, False)
+        return Permit(replicated if index == 7 else alone, 0, index != 7, rules, False)
 
     way = kernel.PlainProduces(ask, LookupError, 5000)
     replies = way.answer(arrived, 0)
-    assert partition.plain_produces == way.answered
-    return (way.bytes_answered, way.answered, bytes(replies)), log.batches, requested
+    assert alone.plain_produces + replicated.plain_produces == way.answered
+    deferred = [
+        (bytes(each.reply), each.partition is not None, each.end_offset, each.timeout_ms)
+        for each in way.deferred
+    ]
+    answered = (way.bytes_answered, way.answered, bytes(replies), deferred)
+    return answered, logs[0].batches + logs[1].batches, requested
 
 
 def batch_for(kind: str) -> bytes:
@@ -239,11 +246,15 @@ def test_carries_out_frame_after_frame_until_one_is_special(
         return
     good = 0
     for _, _, index, acks, kind in requests:
-        if index in (7, 8, 9) or acks not in (-1, 1) or kind != "good":
+        if index in (8, 9) or acks not in (-1, 1) or kind != "good":
             break
         good += 1
     assert outcome[0][:2] == (sum(map(len, frames[:good])), good)
     assert outcome[1] == [batch_for("good")] * good
+    # From the first answer that waits for another replica on, all are deferred.
+    waits = [index == 7 and acks == -1 for _, _, index, acks, _ in requests[:good]]
+    first = waits.index(True) if True in waits else good
+    assert [is_waiting for _, is_waiting, _, _ in outcome[0][3]] == waits[first:]
 
 
 @given(VERSIONS, INT32, NAMES, IDS, st.tuples(INT32, INT64, INT64, INT64))

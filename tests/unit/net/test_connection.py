@@ -253,6 +253,83 @@ def test_a_peer_that_goes_away_in_the_middle_of_a_reply_is_noticed() -> None:
     asyncio.run(story())
 
 
+class Deferring(Owner):
+    """Takes frames that begin with an exclamation mark, and answers them when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__(echo)
+        self.deferred: list[bytes] = []
+
+    def answer_first(self, connection: Connection, arrived: memoryview) -> tuple[int, bytes]:
+        taken, replies = super().answer_first(connection, arrived)
+        if taken and not self.deferred:
+            connection.defer(self.deferred.clear)
+        self.deferred += [replies] if taken else []
+        return taken, b""
+
+    def release(self, *, is_last: bool) -> None:
+        replies = b"".join(self.deferred) if is_last else self.deferred.pop(0)
+        if is_last:
+            self.deferred.clear()
+        self.connections[0].reply_deferred(replies, is_last=is_last)
+
+
+def test_frames_behind_deferred_replies_wait_unless_they_can_be_deferred_too() -> None:
+    async def story() -> None:
+        owner = Deferring()
+        async with serving(owner) as (reader, writer):
+            writer.write(framed(b"!first one"))
+            await until(lambda: len(owner.deferred) == 1)
+            writer.write(framed(b"!second one"))
+            await until(lambda: len(owner.deferred) == 2)
+            writer.write(framed(b"an ordinary one") + framed(b"!third one"))
+            await asyncio.sleep(0.01)
+            assert owner.frames == []
+            owner.release(is_last=False)
+            assert await read_frame(reader) == b"!first one"
+            assert owner.frames == []
+            owner.release(is_last=True)
+            assert await read_frame(reader) == b"!second one"
+            assert await read_frame(reader) == b"an ordinary one"
+            await until(lambda: len(owner.deferred) == 1)
+            owner.release(is_last=True)
+            assert await read_frame(reader) == b"!third one"
+
+    asyncio.run(story())
+
+
+def test_a_full_buffer_behind_deferred_replies_is_read_on_afterwards() -> None:
+    async def story() -> None:
+        owner = Deferring()
+        async with serving(owner) as (reader, writer):
+            writer.write(framed(b"!first one"))
+            await until(lambda: len(owner.deferred) == 1)
+            ordinary = [framed(b"ordinary" * 1000) for _ in range(60)]
+            writer.write(b"".join(ordinary))
+            await asyncio.sleep(0.02)
+            assert owner.frames == []
+            owner.release(is_last=True)
+            assert await read_frame(reader) == b"!first one"
+            for frame in ordinary:
+                assert await read_frame(reader) == frame[4:]
+
+    asyncio.run(story())
+
+
+def test_deferred_replies_are_given_up_with_the_connection() -> None:
+    async def story() -> None:
+        owner = Deferring()
+        async with serving(owner) as (_, writer):
+            writer.write(framed(b"!first one"))
+            await until(lambda: len(owner.deferred) == 1)
+            writer.close()
+            await owner.gone.wait()
+            assert owner.deferred == []
+            owner.release(is_last=True)
+
+    asyncio.run(story())
+
+
 def test_the_short_way_is_tried_only_for_its_api_keys() -> None:
     async def story() -> None:
         owner = Owner(echo)

@@ -141,15 +141,18 @@ def test_batches_that_the_topic_changes_go_the_ordinary_way(stage: Stage, key: s
     assert short_way(stage, request_of(stage, "topic", a_batch(stage)), 9) is None
 
 
-def test_the_ordinary_way_waits_for_more_replicas_in_sync(stage: Stage):
+def test_answers_wait_for_more_replicas_in_sync(stage: Stage):
     stage.create("topic")
     partition = stage.replicas.leader("topic", 0)
     placed = stage.image.topics["topic"].partitions[0]
-    request = request_of(stage, "topic", a_batch(stage))
     partition.follow(dataclasses.replace(placed, isr=(1, 2)))
-    assert short_way(stage, request, 9) is None
+    for acks, waits in ((1, False), (-1, True)):
+        frame = frame_of(request_of(stage, "topic", a_batch(stage), acks), 9)
+        assert answered(stage, frame)[:2] == (len(frame), 1)
+        deferred = stage.connection.deferred  # type: ignore[attr-defined]
+        assert [each.partition is partition for each in deferred] == [True] * waits
     partition.follow(placed)
-    assert short_way(stage, request, 9) is not None
+    assert short_way(stage, request_of(stage, "topic", a_batch(stage)), 9) is not None
 
 
 def test_the_ordinary_way_refuses_too_few_replicas_in_sync(stage: Stage):
@@ -180,8 +183,8 @@ def test_a_permit_is_withdrawn_by_any_change_and_keeps_no_partition_alive(stage:
     _withdrawn_by(stage)[change]()
     assert permit.partition is None
     ends = [each.log.log_end_offset for each in stage.replicas.all()]
-    is_served = short_way(stage, request_of(stage, "topic", a_batch(stage)), 9) is not None
-    assert is_served == (change in ("epoch", "config"))
+    is_served = answered(stage, frame_of(request_of(stage, "topic", a_batch(stage)), 9))[1] == 1
+    assert is_served == (change in ("epoch", "isr", "config"))
     assert is_served == ([each.log.log_end_offset for each in stage.replicas.all()] != ends)
 
 
