@@ -21,7 +21,7 @@ from barnabas.broker.controller_channel import ControllerChannel
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.dynamic_settings import TAKERS
 from barnabas.broker.fetch_sessions import FetchSessions
-from barnabas.broker.following import follower_manager
+from barnabas.broker.following import follower_manager, healer
 from barnabas.broker.group_coordinator import GroupCoordinator
 from barnabas.broker.housekeeping import Housekeeping
 from barnabas.broker.isr_changes import AlterPartitions, isr_changes
@@ -54,6 +54,7 @@ from barnabas.metadata.records import Listener as RegisteredListener
 from barnabas.metadata.store import BrokerRegistration
 from barnabas.replication.following.manager import FollowerManager
 from barnabas.replication.gate import Gate
+from barnabas.replication.healing import Healer
 from barnabas.replication.partition import RequestCounts
 from barnabas.replication.ports import Surroundings
 from barnabas.replication.replicas import Replicas
@@ -81,6 +82,7 @@ class Broker:
     producer_ids: ProducerIds
     followers: MetadataFollowers
     following: FollowerManager
+    healer: Healer
     isr_changes: AlterPartitions
 
     def __init__(
@@ -254,6 +256,7 @@ class Broker:
         image = self.image
         set_strays_aside(self.logs, image)
         self.following = follower_manager(self)
+        self.healer = healer(self)
         self.isr_changes = isr_changes(self)
         surroundings = Surroundings(
             self.id, self.clock, self.config["replica.lag.time.max.ms"] / 1000, self.isr_changes

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, cast
 from barnabas.errors import ErrorCode, KafkaError, error_of
 from barnabas.replication.following.manager import FollowerManager
 from barnabas.replication.following.ports import FollowingSettings, LogBounds
+from barnabas.replication.healing import Healer
 from barnabas.wire.messages import fetch, list_offsets
-from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
+from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -21,12 +22,14 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.config.values import BrokerConfig
     from barnabas.ids import TopicPartition
+    from barnabas.replication.partition import Partition
 
 LATEST, EARLIEST = -1, -2
 
 
 class PeerTransport:
-    """The port LeaderTransport over the connections to other brokers; each fetcher has its own."""
+    """The ports LeaderTransport and ReplicaReader over the connections to other brokers; each fetcher has its
+    own connection."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -44,6 +47,26 @@ class PeerTransport:
             within_seconds=self._timeout_seconds,
         )
         return cast(FetchResponse, answer)
+
+    async def read(self, broker_id: int, partition: Partition, offset: int, bytes_max: int) -> bytes:
+        """The port ReplicaReader: fetches as a client, which followers serve, too."""
+        topic, index = partition.topic_partition
+        wanted = FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=bytes_max)
+        request = FetchRequest(
+            max_bytes=bytes_max,
+            topics=[FetchTopic(topic_id=partition.topic_id, topic=topic, partitions=[wanted])],
+        )
+        response: FetchResponse = await self._broker.peers.send(
+            broker_id, fetch.API_KEY, request, purpose="heal", within_seconds=self._timeout_seconds
+        )
+        codes = [
+            response.error_code,
+            *(part.error_code for each in response.responses for part in each.partitions),
+        ]
+        if any(codes) or len(codes) != 2:
+            raise KafkaError(error_of(max(codes)))
+        records = response.responses[0].partitions[0].records
+        return bytes(cast(memoryview, records or b""))
 
     async def log_bounds(self, leader_id: int, partition: TopicPartition, leader_epoch: int) -> LogBounds:
         start = await self._offset(leader_id, partition, leader_epoch, EARLIEST)
@@ -92,3 +115,7 @@ def following_settings(config: BrokerConfig) -> FollowingSettings:
 
 def follower_manager(broker: Broker) -> FollowerManager:
     return FollowerManager(PeerTransport(broker), following_settings(broker.config), broker.clock)
+
+
+def healer(broker: Broker) -> Healer:
+    return Healer(broker.id, PeerTransport(broker))

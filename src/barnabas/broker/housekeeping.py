@@ -25,6 +25,8 @@ TRASH_SECONDS = 1.0
 # How often rolled segments are flushed, and logs whose flush.ms has passed.
 FLUSH_SECONDS = 1.0
 ROLL_SECONDS = 5.0
+# How often damaged ranges of logs are asked for from other replicas.
+HEAL_SECONDS = 5.0
 IN_SYNC_CHECK_SECONDS_MIN = 0.05
 # This many logs take about a millisecond.
 LOGS_IN_A_STEP = 200
@@ -34,6 +36,7 @@ class Housekeeping:
     def __init__(self, broker: Broker) -> None:
         self._logs = broker.logs
         self._replicas = broker.replicas
+        self._healer = broker.healer
         self._clock = broker.clock
         self._config = broker.config
         self._tasks: list[asyncio.Task[None]] = []
@@ -53,6 +56,7 @@ class Housekeeping:
         self._every(FLUSH_SECONDS, self._flush)
         self._every(ROLL_SECONDS, self._roll)
         self._every(TRASH_SECONDS, self._empty_trash)
+        self._every(HEAL_SECONDS, self._heal)
         lag_seconds_max = self._config["replica.lag.time.max.ms"] / 1000
         self._every(max(lag_seconds_max / 2, IN_SYNC_CHECK_SECONDS_MIN), self._check_in_sync)
 
@@ -119,6 +123,9 @@ class Housekeeping:
             if number % LOGS_IN_A_STEP == 0:
                 await asyncio.sleep(0)
             partition.check_in_sync()
+
+    async def _heal(self) -> None:
+        await self._healer.heal_all(self._replicas.all())
 
     async def _empty_trash(self) -> None:
         removal = self._logs.removal()

@@ -7,7 +7,16 @@ from pathlib import Path
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.kernels.batches import CheckedBatch
 from barnabas.kernels.log_end import AppendResult
-from barnabas.log import names, reading, replica_append, retention, timestamps, transactions, truncation
+from barnabas.log import (
+    healing,
+    names,
+    reading,
+    replica_append,
+    retention,
+    timestamps,
+    transactions,
+    truncation,
+)
 from barnabas.log.flushing import FlushTask
 from barnabas.log.reading import LogSlice
 from barnabas.log.rebuild import verify
@@ -27,8 +36,9 @@ class Log(LogState):
     # -- appending; append_as_leader is in kernels/log_end.py
 
     def append_as_follower(self, data: memoryview, leader_epoch: int = LATEST_EPOCH) -> AppendResult:
-        """Write batches of a Fetch answer with the offsets and epochs that the leader gave them. Skips an
-        incomplete batch at the end, and batches of epochs after `leader_epoch`, the leader's."""
+        """Write batches of a Fetch answer with the offsets and epochs that the leader gave them, up to the
+        first that is incomplete, bad, or of an epoch after `leader_epoch`, the leader's. Raises KafkaError or
+        UnexpectedOffsetError if the first batch is bad."""
         return replica_append.append_as_follower(self, data, leader_epoch)
 
     def _make_room(self, size: int, first: int, last: int, max_timestamp: int) -> Segment:
@@ -82,6 +92,17 @@ class Log(LogState):
         except OSError as problem:
             raise self.storage_error(problem) from problem
         return segment.bad
+
+    def check_batch_at(self, offset: int) -> bool:
+        """Check the batch that holds `offset`; True if it is damaged and was not known to be."""
+        try:
+            return healing.check_batch_at(self, offset)
+        except OSError as problem:
+            raise self.storage_error(problem) from problem
+
+    def replace_damage(self, corrupt: CorruptRange, data: memoryview) -> bool:
+        """Write the bytes that another replica has for a damaged range; False if they do not fit."""
+        return healing.replace_damage(self, corrupt, data)
 
     # -- removing
 

@@ -1,8 +1,9 @@
 """Appending as a follower: the bytes of a Fetch answer become a part of the log, as the leader wrote them.
 
-All batches are checked before the first is written, so after an error the log is as it was. Then each segment
-gets its part in one write, and epochs, producers and transactions follow. Segments roll at the same batches
-as on the leader, so both have the same files."""
+All batches are checked before the first is written. Those before the first bad one are appended; if the first
+is bad, that is an error, and the log is as it was. Each segment gets its part in one write, and epochs,
+producers and transactions follow. Segments roll at the same batches as on the leader, so both have the same
+files."""
 
 from crc32c import crc32c
 
@@ -45,7 +46,7 @@ def append_as_follower(log: LogState, data: memoryview, leader_epoch: int) -> Ap
     fault, end, first, last, epochs, producer_positions = check_batches(
         data, log.log_end_offset, log.leader_epochs.latest, leader_epoch, crc32c
     )
-    if fault not in (GOOD, EPOCH_AHEAD):
+    if end == 0 and fault not in (GOOD, EPOCH_AHEAD):
         raise _refusal(log, data, fault, end)
     producers = [_ProducerBatch(data, position) for position in producer_positions]
     start = taken = 0

@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 
 UNKNOWN_OFFSET = -1
 NEVER = float("-inf")
+# A follower that asks so often for the same records may have got damaged ones.
+REPEATS_OF_DAMAGE = 5
 
 # The controller has not applied the proposal, and the partition epoch in it is the current one.
 NOT_APPLIED = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
@@ -49,6 +51,7 @@ class FollowerState:
         "fetched_at",
         "leader_end_at_fetch",
         "log_start_offset",
+        "repeats",
     )
 
     def __init__(self, caught_up_at: float) -> None:
@@ -57,6 +60,8 @@ class FollowerState:
         self.fetched_at = NEVER
         self.leader_end_at_fetch = UNKNOWN_OFFSET
         self.broker_epoch = NO_BROKER_EPOCH
+        # How often it has asked for the same records again.
+        self.repeats = 0
 
     def record(
         self, broker_epoch: int, offset: int, log_start_offset: int, leader_end: int, now: float
@@ -66,6 +71,7 @@ class FollowerState:
         elif offset >= self.leader_end_at_fetch and self.fetched_at > self.caught_up_at:
             # It has all that the leader had when it fetched the last time.
             self.caught_up_at = self.fetched_at
+        self.repeats = self.repeats + 1 if self.end_offset == offset < self.leader_end_at_fetch else 0
         self.end_offset, self.log_start_offset = offset, log_start_offset
         self.leader_end_at_fetch, self.fetched_at = leader_end, now
         self.broker_epoch = broker_epoch
@@ -123,6 +129,9 @@ class Leading:
         old_end, old_start = state.end_offset, state.log_start_offset
         end = self._partition.log.log_end_offset
         state.record(broker_epoch, offset, log_start_offset, end, now)
+        if state.repeats % REPEATS_OF_DAMAGE == REPEATS_OF_DAMAGE - 1:
+            # It could not take the records that it got, perhaps because they are damaged here.
+            self._partition.log.check_batch_at(offset)
         if replica_id not in self.maximal_isr:
             self._expand(replica_id, state)
         if offset != old_end:

@@ -27,7 +27,9 @@ def test_work_on_many_logs_goes_in_steps(tmp_path: Path, job: str) -> None:
         for number in range(3 * LOGS_IN_A_STEP):
             manager.get_or_create(TopicPartition("t", number), None, CONFIG)
         next(iter(manager.logs())).offline = True
-        broker = SimpleNamespace(logs=manager, replicas=None, clock=FakeClock(), config=BrokerConfig({}))
+        broker = SimpleNamespace(
+            logs=manager, replicas=None, healer=None, clock=FakeClock(), config=BrokerConfig({})
+        )
         housekeeping = Housekeeping(cast("Broker", broker))
         working = asyncio.ensure_future(getattr(housekeeping, job)())
         turns = 0

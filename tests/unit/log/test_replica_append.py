@@ -164,15 +164,16 @@ def test_a_write_that_fails_leaves_the_log_as_it_was(tmp_path: Path) -> None:
     assert follower.records() == leader.records()
 
 
-def test_nothing_is_written_if_any_batch_is_damaged(tmp_path: Path) -> None:
+def test_batches_before_a_damaged_one_are_written(tmp_path: Path) -> None:
     leader, follower = LogBench(tmp_path / "leader"), LogBench(tmp_path / "follower")
     leader.fill(3)
     data = bytearray(fetch(leader, 0, 10_000))
     data[-1] ^= 1
+    assert follower.log.append_as_follower(memoryview(data)).last_offset == 5
     with pytest.raises(KafkaError) as caught:
-        follower.log.append_as_follower(memoryview(data))
+        follower.log.append_as_follower(memoryview(data)[-leader.log.size // 3 :])
     assert caught.value.code is ErrorCode.CORRUPT_MESSAGE and "wrong checksum" in str(caught.value)
-    assert follower.log.log_end_offset == 0
+    assert follower.log.log_end_offset == 6
 
 
 def test_a_batch_that_holds_the_end_of_the_log_is_named(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ class Node:
         clock = self.cluster.clock
         self.logs = LogManager([self.directory], LogSettings("a-cluster", self.id), RealDisk(), clock)
         self.logs.load(lambda topic: self.cluster.config)
-        settings = FollowingSettings(self.id, partition_bytes_max=BYTES_MAX, fetchers_per_leader=1)
+        settings = FollowingSettings(self.id, partition_bytes_max=BYTES_MAX, backoff_seconds_max=0.01)
         self.following = FollowerManager(Wire(self), settings, clock)
         self.replicas = Replicas(
             self.id,
@@ -224,6 +224,7 @@ class Wire:
     async def fetch(self, leader_id: int, fetcher_id: int, request: FetchRequest) -> FetchResponse:
         answer = asyncio.get_running_loop().create_future()
         self._node.cluster.exchanges.append(Exchange(self._node.id, leader_id, request, answer))
+        self._node.cluster.arrived.set()
         return await answer
 
     async def log_bounds(self, leader_id: int, partition: TopicPartition, leader_epoch: int) -> LogBounds:
@@ -237,6 +238,7 @@ class SmallCluster:
         self.clock = FakeClock()
         self.config = dataclasses.replace(CONFIG, **config)  # type: ignore[arg-type]
         self.exchanges: list[Exchange] = []
+        self.arrived = asyncio.Event()
         self.nodes = {each: Node(self, each, directory / str(each)) for each in range(1, brokers + 1)}
         self.image = MetadataImage()
         self._leader_epoch = 0
@@ -302,6 +304,14 @@ class SmallCluster:
             for exchange in waiting:
                 self.deliver(exchange)
             await self.settle()
+
+    async def retry(self, follower: int) -> None:
+        """Let the time pass after which the follower tries again, until it has sent a fetch."""
+        self.clock.advance(1000)
+        async with asyncio.timeout(10):
+            while not any(each.follower == follower for each in self.exchanges):
+                self.arrived.clear()
+                await self.arrived.wait()
 
     def deliver(self, exchange: Exchange) -> None:
         leader = self.nodes[exchange.leader]
