@@ -63,7 +63,7 @@ def test_a_dump_of_a_directory_shows_the_state_and_the_log(run: Run, tmp_path: P
             assert "secret-word" not in run("metadata", "dump", "--data-dir", str(tmp_path), *flags).out
 
 
-def test_a_dump_without_metadata_is_a_sentence(run: Run, tmp_path: Path, connect: str) -> None:
+def test_the_error_of_a_dump_without_metadata_is_one_sentence(run: Run, tmp_path: Path, connect: str) -> None:
     ran = run("metadata", "dump", "--data-dir", str(tmp_path))
     assert (ran.code, ran.err.count("\n")) == (1, 1)
     assert "There is no metadata in" in ran.err

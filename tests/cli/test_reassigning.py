@@ -107,7 +107,7 @@ def test_throttles_are_set_while_partitions_move_and_removed_afterwards(
         ({"partitions": [{"topic": "nothing", "partition": 0, "replicas": [1]}]}, "Topic nothing not found."),
     ],
 )
-def test_a_wrong_reassignment_is_one_sentence(
+def test_the_error_for_a_wrong_reassignment_is_one_sentence(
     run: Run, server: tuple[str, str], tmp_path: Path, document: Any, message: str
 ) -> None:
     moves = written(tmp_path / "moves.json", document)
@@ -133,7 +133,7 @@ def test_a_partition_that_does_not_exist_is_named(
         (["nothing"], "1", "Topic nothing not found."),
     ],
 )
-def test_a_wrong_proposal_is_one_sentence(
+def test_the_error_for_a_wrong_proposal_is_one_sentence(
     run: Run, server: tuple[str, str], tmp_path: Path, topics: list[str], brokers: str, message: str
 ) -> None:
     file = written(tmp_path / "topics.json", {"topics": [{"topic": topic} for topic in topics]})
@@ -171,7 +171,7 @@ def test_an_election_of_an_unknown_partition_fails(run: Run, server: tuple[str, 
 
 
 @pytest.mark.parametrize("document", ["{", "[]", {"partitions": [{"topic": "t"}]}, {}])
-def test_a_wrong_list_of_partitions_is_one_sentence(
+def test_the_error_for_a_wrong_list_of_partitions_is_one_sentence(
     run: Run, server: tuple[str, str], tmp_path: Path, document: Any
 ) -> None:
     file = written(tmp_path / "partitions.json", document)

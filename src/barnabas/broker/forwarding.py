@@ -2,7 +2,7 @@
 
 The frame of the client is sent to the controller as it is, in an Envelope. Its handler
 (handlers/envelope.py) answers it as if it had come from the client. The client gets that answer when this
-broker has the metadata that it speaks of: a Metadata request right after CreateTopics sees the topic.
+broker has the metadata that it refers to: a Metadata request right after CreateTopics sees the topic.
 
 If there is no controller for a while, the request waits. When the time is over, the local handler answers:
 the controller of this broker refuses each change with NOT_CONTROLLER, and clients try again.

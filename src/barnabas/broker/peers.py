@@ -67,7 +67,7 @@ class Peers:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            # Not this caller was cancelled, but the attempt to connect.
+            # The attempt to connect was cancelled, not this caller.
             raise _gone(broker_id) from None
 
     async def send(

@@ -125,7 +125,7 @@ def test_the_high_watermark_waits_for_a_follower_that_is_about_to_join(held: Hel
     assert not story.partition.permit().commits_at_once
 
 
-def test_it_does_not_wait_for_a_follower_whose_broker_is_fenced(held: Held) -> None:
+def test_the_high_watermark_does_not_wait_for_a_follower_whose_broker_is_fenced(held: Held) -> None:
     story = Story(held, isr=(ME,))
     story.fetch(OTHER, 0)
     story.refuse(ErrorCode.INELIGIBLE_REPLICA)
@@ -136,7 +136,7 @@ def test_it_does_not_wait_for_a_follower_whose_broker_is_fenced(held: Held) -> N
     assert story.partition.permit().commits_at_once
 
 
-def test_it_does_not_wait_for_a_follower_that_stopped_fetching(held: Held) -> None:
+def test_the_high_watermark_does_not_wait_for_a_follower_that_stopped_fetching(held: Held) -> None:
     story = Story(held, isr=(ME,))
     story.fetch(OTHER, 0)
     story.refuse(ErrorCode.INELIGIBLE_REPLICA)

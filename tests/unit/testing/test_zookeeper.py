@@ -59,7 +59,9 @@ def test_a_server_that_cannot_start_says_why() -> None:
     assert not zookeeper.data_dir.exists()
 
 
-def test_missing_java_and_missing_jars_are_sentences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_errors_for_missing_java_and_missing_jars_are_sentences(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(ZooKeeperUnavailable, match=r"there is no zookeeper\*.jar in"):
         server_command(ServerSettings(2181, tmp_path), tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))

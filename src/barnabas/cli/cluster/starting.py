@@ -93,7 +93,7 @@ def _announce(cluster: LocalCluster, ready_file: Path | None) -> None:
 
 
 def _watch(cluster: LocalCluster, is_restarting: bool) -> None:
-    """Report processes that die, and start them again if that is wanted; until Ctrl-C."""
+    """Report processes that die, and start them again with --restart; until Ctrl-C."""
     dead: set[int] = set()
     last_restart: dict[int, float] = {}
     while True:

@@ -1,7 +1,7 @@
 """Where a follower cuts its log when it has records that its leader does not have.
 
 The leader has answered a fetch with the largest epoch it knows that is not above the follower's last one, and
-where that epoch ends. Never the high watermark decides: a follower learns it late, and cutting there loses
+where that epoch ends. The high watermark never decides: a follower learns it late, and cutting there loses
 committed records (KIP-101)."""
 
 from barnabas.log.leader_epochs import UNDEFINED_OFFSET

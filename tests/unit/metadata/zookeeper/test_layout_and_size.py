@@ -107,7 +107,7 @@ def test_other_contents_of_a_path_are_refused(path: str, data: bytes, sentence: 
 @pytest.mark.parametrize(
     "connect", ["", "host", "host:port", ":2181", "a:1,,b:2", "a:2181/x//y", "a:0", "a:1/.."]
 )
-def test_a_wrong_zookeeper_connect_is_a_sentence(connect: str) -> None:
+def test_the_error_for_a_wrong_zookeeper_connect_is_one_sentence(connect: str) -> None:
     with pytest.raises(StoreError, match=r"zookeeper.connect=.*expected host:port"):
         ZooKeeperSettings(connect).check()
 
