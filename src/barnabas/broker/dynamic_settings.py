@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from barnabas.broker.following import following_settings
+from barnabas.broker.following import reconfigure_following
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -33,6 +33,7 @@ TAKEN_BY: Mapping[str, Component] = {
     "compression.lz4.level": Component.PARTITIONS,
     "compression.type": Component.PARTITIONS,
     "compression.zstd.level": Component.PARTITIONS,
+    "follower.replication.throttled.rate": Component.FOLLOWING,
     "listener.security.protocol.map": Component.LISTENERS,
     "listeners": Component.LISTENERS,
     "log.cleaner.backoff.ms": Component.CLEANER,
@@ -89,15 +90,11 @@ def _reconfigure_cleaner(broker: Broker) -> None:
         broker.cleaning.reconfigure(broker.config)
 
 
-def _reconfigure_following(broker: Broker) -> None:
-    broker.following.reconfigure(following_settings(broker.config))
-
-
 # Each is called after every change of dynamic settings and may find that nothing of its own has changed.
 TAKERS: Mapping[Component, Callable[[Broker], None]] = {
     Component.CONNECTIONS: _reconfigure_connections,
     Component.LISTENERS: _reconfigure_listeners,
     Component.LOGS: _reconfigure_logs,
     Component.CLEANER: _reconfigure_cleaner,
-    Component.FOLLOWING: _reconfigure_following,
+    Component.FOLLOWING: reconfigure_following,
 }

@@ -9,6 +9,7 @@ from barnabas.errors import ErrorCode, KafkaError, error_of
 from barnabas.replication.following.manager import FollowerManager
 from barnabas.replication.following.ports import FollowingSettings, LogBounds
 from barnabas.replication.healing import Healer
+from barnabas.replication.throttling import RateLimit
 from barnabas.wire.messages import fetch, list_offsets
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.wire.messages.list_offsets import (
@@ -114,7 +115,20 @@ def following_settings(config: BrokerConfig) -> FollowingSettings:
 
 
 def follower_manager(broker: Broker) -> FollowerManager:
-    return FollowerManager(PeerTransport(broker), following_settings(broker.config), broker.clock)
+    config = broker.config
+    throttle = RateLimit(
+        broker.clock,
+        config["replication.quota.window.num"],
+        config["replication.quota.window.size.seconds"],
+    )
+    throttle.bytes_per_second = config["follower.replication.throttled.rate"]
+    return FollowerManager(PeerTransport(broker), following_settings(config), broker.clock, throttle)
+
+
+def reconfigure_following(broker: Broker) -> None:
+    """Take changed settings of the broker."""
+    broker.following.reconfigure(following_settings(broker.config))
+    broker.following.throttle.bytes_per_second = broker.config["follower.replication.throttled.rate"]
 
 
 def healer(broker: Broker) -> Healer:

@@ -113,9 +113,9 @@ KEYS_NETWORK = table(
     "Samples kept for quotas on changes of metadata.",
     accepted(INT, "controller.quota.window.size.seconds", 1, at_least(1), LOW),
     "Length of one sample for quotas on changes of metadata.",
-    accepted(INT, "replication.quota.window.num", 11, at_least(1), LOW),
+    honoured(INT, "replication.quota.window.num", 11, at_least(1), LOW),
     "Samples kept for quotas on replication.",
-    accepted(INT, "replication.quota.window.size.seconds", 1, at_least(1), LOW),
+    honoured(INT, "replication.quota.window.size.seconds", 1, at_least(1), LOW),
     "Length of one sample for quotas on replication.",
     accepted(INT, "alter.log.dirs.replication.quota.window.num", 11, at_least(1), LOW),
     "Samples kept for quotas on moves between log directories.",
@@ -128,7 +128,7 @@ KEYS_NETWORK = table(
     ),
     "Bytes a second that leaders send for throttled replicas.",
     internal(
-        accepted(LONG, "follower.replication.throttled.rate", LONG_MAX, at_least(0), MEDIUM, CLUSTER_WIDE)
+        honoured(LONG, "follower.replication.throttled.rate", LONG_MAX, at_least(0), MEDIUM, CLUSTER_WIDE)
     ),
     "Bytes a second that followers fetch for throttled replicas.",
     internal(

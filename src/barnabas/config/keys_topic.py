@@ -57,7 +57,7 @@ TOPIC_KEYS = table(
         "log.flush.scheduler.interval.ms",
     ),
     "Time a record may wait before its log is forced to disk.",
-    accepted(LIST, "follower.replication.throttled.replicas", (), THROTTLED_REPLICAS),
+    honoured(LIST, "follower.replication.throttled.replicas", (), THROTTLED_REPLICAS),
     "Replicas whose fetching is throttled, as partition:broker items; * means all.",
     inherits(honoured(INT, "index.interval.bytes", 4096, at_least(0)), "log.index.interval.bytes"),
     "Bytes of records between two entries of an index.",

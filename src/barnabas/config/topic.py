@@ -50,6 +50,7 @@ class TopicConfig:
     min_insync_replicas: int = 1
     preallocate: bool = False
     unclean_leader_election_enable: bool = False
+    follower_replication_throttled_replicas: tuple[str, ...] = ()
 
 
 # Keys that are checked and described, but have no effect on the log layer.

@@ -59,6 +59,9 @@ OBSERVATIONS = {
     "compression.lz4.level": topic_setting("12", "compression_lz4_level", 12),
     "compression.type": topic_setting("lz4", "compression_type", "lz4"),
     "compression.zstd.level": topic_setting("5", "compression_zstd_level", 5),
+    "follower.replication.throttled.rate": Observation(
+        "12345", lambda broker: broker.following.throttle.bytes_per_second, 12_345
+    ),
     "log.cleaner.backoff.ms": Observation("1234", lambda broker: cleaning_of(broker).backoff_seconds, 1.234),
     "log.cleaner.dedupe.buffer.size": Observation(
         "50000000", lambda broker: broker.cleaner.settings.map_bytes, 50_000_000

@@ -11,8 +11,9 @@ from contextlib import suppress
 from barnabas.clock import Clock
 from barnabas.errors import ErrorCode, KafkaError, error_of
 from barnabas.replication.following.followed import NEVER, Followed, Outcome, PartitionKey
-from barnabas.replication.following.ports import FollowingSettings, LeaderTransport, Throttle
+from barnabas.replication.following.ports import FollowingSettings, LeaderTransport
 from barnabas.replication.following.session import FollowerSession
+from barnabas.replication.throttling import RateLimit, names_replica
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse, PartitionData, ReplicaState
 
 logger = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ class Fetcher:
         transport: LeaderTransport,
         settings: FollowingSettings,
         clock: Clock,
-        throttle: Throttle,
+        throttle: RateLimit,
     ) -> None:
         self.leader_id = leader_id
         self.fetcher_id = fetcher_id
@@ -173,13 +174,13 @@ class Fetcher:
         """Leave out throttled replicas, except those that have caught up: they do not cost much, and they
         must stay in sync."""
         for key, followed in self.partitions.items():
-            if (
-                followed.lag
-                and key not in self._set_aside
-                and self._throttle.covers(followed.partition.topic_partition)
-            ):
+            if followed.lag and key not in self._set_aside and self._is_throttled(followed):
                 followed.retry_at = now + THROTTLED_PAUSE_SECONDS
                 self._put_aside(followed)
+
+    def _is_throttled(self, followed: Followed) -> bool:
+        replicas = followed.partition.log.config.follower_replication_throttled_replicas
+        return names_replica(replicas, followed.key[1], self._settings.broker_id)
 
     # ---- answers
 
@@ -212,7 +213,7 @@ class Fetcher:
         records = answer.records
         if isinstance(records, memoryview | bytes):
             self.bytes_fetched += len(records)
-            if self._throttle.covers(followed.partition.topic_partition):
+            if self._throttle.is_set and self._is_throttled(followed):
                 self._throttle.record(len(records))
         return outcome
 

@@ -9,13 +9,9 @@ from barnabas.clock import Clock
 from barnabas.ids import TopicPartition
 from barnabas.replication.following.fetcher import Fetcher
 from barnabas.replication.following.followed import Followed
-from barnabas.replication.following.ports import (
-    FollowingSettings,
-    LeaderTransport,
-    NoThrottle,
-    Throttle,
-)
+from barnabas.replication.following.ports import FollowingSettings, LeaderTransport
 from barnabas.replication.partition import Partition
+from barnabas.replication.throttling import RateLimit
 
 logger = logging.getLogger(__name__)
 
@@ -28,12 +24,13 @@ class FollowerManager:
         transport: LeaderTransport,
         settings: FollowingSettings,
         clock: Clock,
-        throttle: Throttle | None = None,
+        throttle: RateLimit | None = None,
     ) -> None:
         self._transport = transport
         self.settings = settings
         self._clock = clock
-        self._throttle = throttle or NoThrottle()
+        # follower.replication.throttled.rate.
+        self.throttle = throttle or RateLimit(clock)
         # By leader and number.
         self._fetchers: dict[tuple[int, int], Fetcher] = {}
         self._tasks: dict[Fetcher, asyncio.Task[None]] = {}
@@ -75,7 +72,7 @@ class FollowerManager:
         place = self._place_of(followed)
         fetcher = self._fetchers.get(place)
         if fetcher is None:
-            fetcher = Fetcher(*place, self._transport, self.settings, self._clock, self._throttle)
+            fetcher = Fetcher(*place, self._transport, self.settings, self._clock, self.throttle)
             self._fetchers[place] = fetcher
             task = asyncio.get_running_loop().create_task(self._run(place, fetcher), name=repr(fetcher))
             self._tasks[fetcher] = task

@@ -34,31 +34,6 @@ class LeaderTransport(Protocol):
         ...
 
 
-class Throttle(Protocol):
-    """Limits the bytes that are fetched for throttled replicas."""
-
-    def is_exceeded(self) -> bool: ...
-
-    def covers(self, partition: TopicPartition) -> bool:
-        """Whether this replica is throttled."""
-        ...
-
-    def record(self, bytes_fetched: int) -> None:
-        """Bytes of throttled replicas were fetched."""
-        ...
-
-
-class NoThrottle:
-    def is_exceeded(self) -> bool:
-        return False
-
-    def covers(self, partition: TopicPartition) -> bool:
-        return False
-
-    def record(self, bytes_fetched: int) -> None:
-        pass
-
-
 @dataclass(frozen=True, slots=True)
 class FollowingSettings:
     """Settings of the broker: num.replica.fetchers and replica.fetch.*.

@@ -234,7 +234,7 @@ class Wire:
 
 
 class SmallCluster:
-    def __init__(self, directory: Path, brokers: int = 2, **config: int) -> None:
+    def __init__(self, directory: Path, brokers: int = 2, **config: object) -> None:
         self.clock = FakeClock()
         self.config = dataclasses.replace(CONFIG, **config)  # type: ignore[arg-type]
         self.exchanges: list[Exchange] = []

@@ -383,3 +383,27 @@ def test_lag_failures_and_bytes_are_measured(tmp_path: Path) -> None:
         assert figures()["failing"] == [1]
 
     story(cluster, tell)
+
+
+def test_a_throttled_follower_pauses_until_the_rate_is_within_the_limit(tmp_path: Path) -> None:
+    cluster = SmallCluster(tmp_path, follower_replication_throttled_replicas=("0:2", "1:1"))
+    a, b = cluster.nodes[A], cluster.nodes[B]
+
+    async def tell() -> None:
+        b.following.throttle.bytes_per_second = 100
+        # A follower that is in sync is not throttled.
+        await cluster.elect(A, isr=(A,))
+        await cluster.fetch()
+        for index in (0, 1):
+            for _ in range(2):
+                a.append(b"x" * 5000, index=index)
+        await cluster.fetch(2)
+        # The rate over ten quiet seconds is above the limit: partition 0 waits, partition 1 is not throttled.
+        assert (len(b.values(0)), len(b.values(1))) == (1, 2)
+        await cluster.fetch(3)
+        assert len(b.values(0)) == 1
+        cluster.clock.advance(60_000)
+        await cluster.fetch(3)
+        assert len(b.values(0)) == 2
+
+    story(cluster, tell, partitions=2)
