@@ -9,26 +9,22 @@ that is what the objects of an element and its answer can take, however short th
 
 import contextlib
 import struct
-import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.support.known_names import KnownNames, known_names
+from tests.support.frame_probe import MemoryMeter, Probe, Stage, prepared_stage
 from tests.support.largest_frames import frame_of, shapes_of
-from tests.support.raw_calls import PRODUCE, Topic, batch_of, new_topic, produce_request
 from tests.support.raw_client import RawClient
 
 from barnabas.broker.apis import ROWS
 from barnabas.broker.call import ELEMENTS_MAX
-from barnabas.testing import Broker
 from barnabas.wire.apis import api_of
 from barnabas.wire.messages.describe_groups import DescribeGroupsRequest
-from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
-METADATA, DESCRIBE_GROUPS = 3, 15
+LIST_OFFSETS, DESCRIBE_GROUPS = 2, 15
 # The default of socket.request.max.bytes.
 FRAME_BYTES_MAX = 100 * 1024 * 1024
 WAIT_SECONDS_MAX = 0.1
@@ -37,65 +33,10 @@ MEMORY_BYTES_MIN = 1200 * ELEMENTS_MAX
 TRIES = 3
 
 
-class Stage(NamedTuple):
-    broker: Broker
-    probed: Topic
-    known: KnownNames
-
-
 @pytest.fixture
 def stage() -> Iterator[Stage]:
-    with Broker(subprocess=True) as broker:
-        with RawClient("127.0.0.1", broker.port) as client:
-            yield Stage(broker, new_topic(client, name="probed-topic"), known_names(client))
-        assert "Traceback" not in broker.output(), broker.output()[-3000:]
-
-
-class Probe:
-    """Another client, in a thread: how long it waits for an acknowledgement or a topic's metadata at most."""
-
-    def __init__(self, broker: Broker, topic: Topic) -> None:
-        self._broker_times = Path(f"/proc/{broker.pid}/schedstat")
-        self._client = RawClient("127.0.0.1", broker.port, timeout_seconds=120)
-        records = batch_of(b"value")
-        self._frames = [
-            self._client.encode(PRODUCE, 9, produce_request(topic, records, acks=1)),
-            self._client.encode(METADATA, 9, MetadataRequest(topics=[MetadataRequestTopic(name=topic.name)])),
-        ]
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self.longest_seconds = 0.0
-
-    def __enter__(self) -> "Probe":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopping.set()
-        self._thread.join()
-        self._client.close()
-
-    def _run(self) -> None:
-        own_times = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat")
-        while not self._stopping.is_set():
-            for frame in self._frames:
-                began, delayed = time.monotonic(), _delayed(self._broker_times) + _delayed(own_times)
-                self._client.send_bytes(frame)
-                self._client.receive_frame()
-                waited = time.monotonic() - began
-                delayed = _delayed(self._broker_times) + _delayed(own_times) - delayed
-                self.longest_seconds = max(self.longest_seconds, waited - delayed)
-            self._stopping.wait(0.001)
-
-
-def _delayed(schedstat: Path) -> float:
-    """For how many seconds a thread was ready to run and had to wait for a processor."""
-    return int(schedstat.read_text().split()[1]) / 1e9
-
-
-def _memory(broker: Broker, line: str) -> int:
-    text = Path(f"/proc/{broker.pid}/status").read_text()
-    return int(text.partition(line + ":")[2].split()[0]) * 1024
+    with prepared_stage() as stage:
+        yield stage
 
 
 class Outcome(NamedTuple):
@@ -108,9 +49,7 @@ class Outcome(NamedTuple):
 
 
 def _send(stage: Stage, frame: bytes) -> Outcome:
-    before = _memory(stage.broker, "VmRSS")
-    # The peak is measured from here on.
-    Path(f"/proc/{stage.broker.pid}/clear_refs").write_text("5")
+    memory = MemoryMeter(stage.broker)
     with Probe(stage.broker, stage.probed) as probe:
         with RawClient("127.0.0.1", stage.broker.port, timeout_seconds=120) as client:
             is_answered = False
@@ -120,7 +59,7 @@ def _send(stage: Stage, frame: bytes) -> Outcome:
                 is_answered = True
         # What a handler leaves behind, such as freeing the memory, belongs to the frame as well.
         time.sleep(0.05)
-    return Outcome(probe.longest_seconds, _memory(stage.broker, "VmHWM") - before, is_answered)
+    return Outcome(probe.longest_seconds, memory.grown_bytes(), is_answered)
 
 
 def _problem(outcome: Outcome, frame: bytes) -> str | None:
@@ -186,5 +125,14 @@ def test_a_frame_with_too_many_elements_is_refused_at_once(stage: Stage) -> None
     body = frame[4:-4] + groups
     outcome = _send(stage, struct.pack(">i", len(body)) + body)
     assert not outcome.is_answered
-    assert "array elements" in stage.broker.output()
+    assert "more than 50000 array elements" in stage.broker.output()
     assert outcome.wait_seconds <= WAIT_SECONDS_MAX, outcome.text()
+
+
+def test_a_frame_whose_inner_arrays_have_too_many_elements_is_refused(stage: Stage) -> None:
+    partitions = [ListOffsetsPartition(partition_index=index) for index in range(ELEMENTS_MAX // 3 + 1)]
+    topics = [ListOffsetsTopic(name="probed-topic", partitions=partitions)] * 3
+    with RawClient("127.0.0.1", stage.broker.port) as client:
+        frame = client.encode(LIST_OFFSETS, 7, ListOffsetsRequest(replica_id=-1, topics=topics))
+    assert not _send(stage, frame).is_answered
+    assert "more than 50000 array elements" in stage.broker.output()

@@ -13,10 +13,14 @@ if TYPE_CHECKING:
     from barnabas.config.listeners import Listener
     from barnabas.net.connection import Connection
 
-# A request may have this many array elements, all its arrays together. As objects they take about 15 MB, and
-# their answer as much again, whatever the size of the frame: an element can be as short as two bytes. A
-# consumer of tens of thousands of partitions has fewer. A frame with more is refused like a broken one.
+# A request may have this many array elements, all its arrays together. As objects they and their answer take
+# up to 600 bytes each, whatever the size of the frame: an element can be as short as two bytes. A consumer of
+# tens of thousands of partitions has fewer. A frame with more is refused like a broken one.
 ELEMENTS_MAX = 50_000
+# A request with more than this is long, and long requests are answered one at a time (long_requests.py).
+# Kafka's advice is at most 4,000 partitions for each broker: requests for all of them are short, and never
+# wait for others.
+SHORT_ELEMENTS_MAX = 5_000
 # An answer explains this many of its errors; the others have their code only, so that it stays small.
 MESSAGES_MAX = 1000
 

@@ -12,17 +12,19 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, cast
 
-from barnabas.broker.call import ELEMENTS_MAX, Api, Call, Encoded
+from barnabas.broker.call import ELEMENTS_MAX, SHORT_ELEMENTS_MAX, Api, Call, Encoded
 from barnabas.broker.deferred_replies import DEFERRED_MAX, DeferredReplies
 from barnabas.broker.forwarding import forward, must_forward
 from barnabas.broker.handlers.api_versions import unsupported_version
 from barnabas.broker.later import Later
+from barnabas.broker.long_requests import LongRequests
 from barnabas.broker.plain_produces import plain_produces
 from barnabas.broker.turns import Work, in_turns, run_in_turns
 from barnabas.net.connection import Chunk, Connection
 from barnabas.wire.codec import (
     Reader,
     RequestHeader,
+    TooManyElements,
     WireError,
     decode_request_body,
     decode_request_body_in_portions,
@@ -77,6 +79,7 @@ class Dispatcher:
         self._broker = broker
         self._rows = rows
         self._tasks: set[asyncio.Task[None]] = set()
+        self._long_requests = LongRequests()
         self.traffic = {key: Traffic() for key in rows}
         self.failures = 0
         # Set by the server: counts and logs what a peer did wrong.
@@ -115,7 +118,7 @@ class Dispatcher:
         started = time.perf_counter_ns()
         header = None
         try:
-            header, reader = decode_request_header(frame, ELEMENTS_MAX)
+            header, reader = decode_request_header(frame, SHORT_ELEMENTS_MAX)
             row = self._rows.get(header.api_key)
             if row is None:
                 raise Refusal(f"API key {header.api_key} is not served", header.api_key)
@@ -124,17 +127,20 @@ class Dispatcher:
                 self._refuse_version(connection, header, row)
                 return
             is_for_controller = must_forward(self._broker, header.api_key)
-            is_later = is_for_controller or len(frame) > LONG_FRAME_BYTES
-            request = None if is_later else decode_request_body(header, reader)
+            is_long = len(frame) > LONG_FRAME_BYTES
+            try:
+                request = None if is_for_controller or is_long else decode_request_body(header, reader)
+            except TooManyElements:
+                is_long, reader = True, decode_request_header(frame, SHORT_ELEMENTS_MAX)[1]
         except WireError as error:
             raise Refusal(str(error), None if header is None else header.api_key) from error
         call = Call(self._broker, connection, listener, header)
         try:
             answer: Any
             if is_for_controller:
-                answer = forward(call, frame, lambda: _decoded_and_handled(call, row, reader))
-            elif is_later:
-                answer = _decoded_and_handled(call, row, reader)
+                answer = forward(call, frame, lambda: self._answer_long(call, row, frame, reader))
+            elif is_long:
+                answer = self._answer_long(call, row, frame, reader)
             else:
                 answer = row.handler(call, request)
             self._deliver(call, row, answer, started)
@@ -155,6 +161,46 @@ class Dispatcher:
         else:
             self._reply(call, row, answer, started)
 
+    def _answer_long(self, call: Call, row: Api, frame: memoryview, reader: Reader) -> Work[Any]:
+        """Answer a frame that is too long to be decoded at once."""
+        try:
+            request = yield from _decoded(call, reader)
+        except TooManyElements as error:
+            if error.elements > ELEMENTS_MAX:
+                raise _too_many_elements(row) from error
+        else:
+            answer = row.handler(call, request)
+            del request
+            return (yield from answer) if isinstance(answer, GeneratorType) else answer
+        return (yield from self._answer_alone(call, row, frame))
+
+    def _answer_alone(self, call: Call, row: Api, frame: memoryview) -> Work[Any]:
+        """Wait until no other long request is being answered, then decode, handle and encode this one.
+
+        A handler that has to wait for something, such as a commit, returns an awaitable. The next long
+        request does not wait for that: it may be what the first one needs."""
+        place = self._long_requests.enter()
+        try:
+            if not place.done():
+                # It is cancelled if the peer goes away.
+                call.connection.when_abandoned = place.cancel
+                yield place
+                call.connection.when_abandoned = None
+            _, reader = decode_request_header(frame, ELEMENTS_MAX)
+            try:
+                request = yield from _decoded(call, reader)
+            except TooManyElements as error:
+                raise _too_many_elements(row) from error
+            answer = row.handler(call, request)
+            del request
+            if isinstance(answer, GeneratorType):
+                answer = yield from answer
+            if isinstance(answer, Message):
+                answer = yield from _encoded(call, answer)
+            return answer
+        finally:
+            self._long_requests.leave(place)
+
     async def drain(self) -> None:
         """Cancel what still waits, at shutdown."""
         for task in list(self._tasks):
@@ -172,9 +218,7 @@ class Dispatcher:
             response = await answer
             if isinstance(response, Message):
                 # What was not answered at once may be long.
-                key, version, correlation_id, _ = call.header
-                encoding = encode_response_in_portions(key, version, correlation_id, response)
-                response = Encoded(await run_in_turns(encoding))
+                response = await run_in_turns(_encoded(call, response))
             self._reply(call, row, response, started)
         except Refusal as refusal:
             self.refused(call.connection, str(refusal), refusal.api_key)
@@ -208,15 +252,22 @@ class Dispatcher:
         call.connection.close()
 
 
-def _decoded_and_handled(call: Call, row: Api, reader: Reader) -> Work[Any]:
-    """Read a long frame in turns, and answer it."""
+def _too_many_elements(row: Api) -> Refusal:
+    return Refusal(f"a {row.name} request with more than {ELEMENTS_MAX} array elements", row.key)
+
+
+def _decoded(call: Call, reader: Reader) -> Work[Any]:
     try:
-        request = yield from decode_request_body_in_portions(call.header, reader)
+        return (yield from decode_request_body_in_portions(call.header, reader))
+    except TooManyElements:
+        raise
     except WireError as error:
-        raise Refusal(str(error), row.key) from error
-    answer = row.handler(call, request)
-    del request
-    return (yield from answer) if isinstance(answer, GeneratorType) else answer
+        raise Refusal(str(error), call.header.api_key) from error
+
+
+def _encoded(call: Call, response: Message) -> Work[Encoded]:
+    key, version, correlation_id, _ = call.header
+    return Encoded((yield from encode_response_in_portions(key, version, correlation_id, response)))
 
 
 def _encode(key: int, version: int, correlation_id: int, response: Message) -> list[Chunk]:

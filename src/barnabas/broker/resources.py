@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -61,18 +60,18 @@ def once_each(resources: Iterable[AnyResource]) -> Work[dict[tuple[int, str], An
     return by_name
 
 
-async def change_in_portions(
+def change_in_portions(
     pending: Sequence[tuple[Change, Answer]],
     change: Callable[[list[Change]], Awaitable[Sequence[KafkaError | None]]],
-) -> None:
+) -> Work[None]:
     """Have the changes made, some at a time, and write into the answers which were refused."""
     for start in range(0, len(pending), RESOURCES_PER_PORTION):
         portion = pending[start : start + RESOURCES_PER_PORTION]
-        refusals = await change([wanted for wanted, _ in portion])
+        refusals = yield change([wanted for wanted, _ in portion])
         for (_, answer), refusal in zip(portion, refusals, strict=True):
             if refusal is not None:
                 answer.error_code, answer.error_message = refusal.code, refusal.message
-        await asyncio.sleep(0)
+        yield
 
 
 def check_once(

@@ -1,8 +1,13 @@
 """Long work in turns: a request with very many elements gives the loop back every few milliseconds.
 
-The work is a generator. It yields None wherever it can pause, a function that has to run in a thread, or
-something to await, such as a Later; what that returns (or raises) comes back from the yield. Work that is
-done within its first turn is answered at once, without a task. Its result may be something to await, too.
+The work is a generator. It yields None wherever it can pause, a function that has to run in a thread, or an
+awaitable. What the function or the awaitable returns (or raises) comes back from the yield. Work that is done
+within its first turn is answered at once, without a task. Work that is cancelled is closed.
+
+The result of the work may be something to await, such as a Later. There is a difference: other long requests
+(long_requests.py) wait while this one awaits what it yields, but not while its result is awaited. So what may
+need other requests in order to go on (a commit, a rebalance, a fetch without data) is a result. A call of the
+controller is yielded: it does not need other requests, and in between the request keeps all its memory.
 
 All work of one event loop shares its turns: however many peers send long requests, one of them runs in each
 turn of the loop, so that a short request never waits for more than one."""
@@ -63,6 +68,8 @@ async def _go_on(work: Work[Any], pause: Pause) -> Any:
                 pause = work.send(value)
     except StopIteration as done:
         result = done.value
+    finally:
+        work.close()
     return await result if hasattr(result, "__await__") else result
 
 

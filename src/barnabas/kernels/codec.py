@@ -66,6 +66,12 @@ class WireError(ValueError):
     """The bytes are not a message of that type and version, or the message cannot be written as one."""
 
 
+class TooManyElements(WireError):
+    """The arrays of the message have at least `elements` elements, which is more than the reader allows."""
+
+    elements: int = 0
+
+
 @cython.cclass
 class MessageBase:
     """Fields by keyword. It is here because handlers make many, and Python needs 1 µs for each."""
@@ -275,10 +281,17 @@ def _read_array_length(reader: Reader, field: FieldPlan) -> cython.longlong:
     if length > left // field.element.size_min:
         raise WireError(f"{field.name} claims {length} elements, {left} bytes are left")
     if length > reader.elements_left:
-        raise WireError(f"at {field.name} the message has more than {reader.elements_max} array elements")
+        raise _too_many_elements(reader, field, length)
     if length > 0:
         reader.elements_left -= length
     return length
+
+
+@cython.cfunc
+def _too_many_elements(reader: Reader, field: FieldPlan, length: cython.longlong) -> object:
+    error = TooManyElements(f"at {field.name} the message has more than {reader.elements_max} array elements")
+    error.elements = reader.elements_max - reader.elements_left + length
+    return error
 
 
 @cython.cfunc

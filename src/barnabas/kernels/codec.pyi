@@ -7,6 +7,9 @@ ELEMENTS_MAX: int
 
 class WireError(ValueError): ...
 
+class TooManyElements(WireError):
+    elements: int
+
 class MessageBase:
     NAMES: ClassVar[frozenset[str]]
     ARRAYS: ClassVar[tuple[str, ...]]

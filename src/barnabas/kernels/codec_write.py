@@ -5,7 +5,8 @@ A value that does not fit its field raises UnwritableError. Large records and sl
 each is a chunk of its own between the bytes around it.
 
 Writer.struct_in_portions is for long messages: a generator that writes like struct() and yields now and then,
-so that an event loop can do other work in between."""
+so that an event loop can do other work in between. It takes the structs that it has written out of their
+lists: to free all of a long message at its end would take as long as to write it."""
 
 import struct
 
@@ -78,7 +79,9 @@ class Writer:
         _write_struct(self, plan, message)
 
     def struct_in_portions(self, plan: StructPlan, message: object, elements: cython.Py_ssize_t) -> object:
-        """A generator that writes the struct and yields after each portion of array elements."""
+        """A generator that writes the struct and yields after each portion of array elements.
+
+        The arrays of structs contain None instead of structs afterwards."""
         self.elements_to_pause = elements
         return _write_in_portions(self, plan, message, elements)
 
@@ -272,8 +275,11 @@ def _write_array_in_portions(
     writer: Writer, field: FieldPlan, messages: object, elements: cython.Py_ssize_t
 ) -> object:
     plan: StructPlan = field.element.struct
+    index: cython.Py_ssize_t
     _put_length(writer, field, len(messages))
-    for message in messages:
+    for index in range(len(messages)):
+        message = messages[index]
+        messages[index] = None
         if plan.has_long_arrays:
             yield from _write_in_portions(writer, plan, message, elements)
         else:

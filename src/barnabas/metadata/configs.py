@@ -144,7 +144,8 @@ def _decide(
             values = new_values(resource, content)
             _check_values(resource, values, rules)
         except KafkaError as error:
-            results.append(error)
+            # Without its traceback, which would keep all results in memory, in a cycle.
+            results.append(error.with_traceback(None))
             continue
         results.append(None)
         changes = _records(resource, image.config(*resource), values)

@@ -25,6 +25,9 @@ BUFFER_BYTES = 128 * 1024
 # A buffer for a larger frame doubles up to this size. Beyond it the whole buffer is mapped: the system gives
 # it memory as the bytes arrive, and nothing has to be copied.
 DOUBLED_BYTES_MAX = 4 * 1024 * 1024
+# A buffer for one large frame is this much larger: a full buffer is not read, and that the peer has gone is
+# noticed by reading.
+SPARE_BYTES = 64
 # Below the first size, pread and one send are faster than sendfile. One reply copies at most the second.
 SENDFILE_BYTES_MIN = 64 * 1024
 COPIED_BYTES_MAX = 1024 * 1024
@@ -301,7 +304,8 @@ class Connection(asyncio.Protocol):
                 self._view[:pending] = self._view[self._start : self._end]
                 self._start, self._end = 0, pending
         elif self._end == capacity:
-            self._replace_buffer(needed if capacity >= DOUBLED_BYTES_MAX else min(needed, 2 * capacity))
+            whole = needed + SPARE_BYTES
+            self._replace_buffer(whole if capacity >= DOUBLED_BYTES_MAX else min(whole, 2 * capacity))
 
     def _replace_buffer(self, capacity: int) -> None:
         pending = self._end - self._start

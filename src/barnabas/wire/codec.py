@@ -21,7 +21,7 @@ from collections.abc import Generator
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from barnabas.kernels.codec import ELEMENTS_MAX, Reader, WireError
+from barnabas.kernels.codec import ELEMENTS_MAX, Reader, TooManyElements, WireError
 from barnabas.kernels.codec_write import UnwritableError, Writer
 from barnabas.kernels.plans import StructPlan
 from barnabas.wire.apis import Api, api_of
@@ -42,6 +42,7 @@ __all__ = [
     "Reader",
     "Request",
     "RequestHeader",
+    "TooManyElements",
     "UnsupportedApi",
     "WireError",
     "decode_message",
@@ -152,7 +153,8 @@ def decode_request(frame: Frame) -> Request:
 def decode_request_header(frame: Frame, elements_max: int = ELEMENTS_MAX) -> tuple[RequestHeader, Reader]:
     """The header, and the reader for the body: a broker may refuse a request before it parses the body.
 
-    A body whose arrays have more than `elements_max` elements, all together, is refused with a WireError."""
+    A body whose arrays have more than `elements_max` elements, all together, raises TooManyElements before
+    memory is allocated for more."""
     reader = Reader(frame, elements_max)
     # Faster than the constructor of the named tuple, which is Python.
     return tuple.__new__(RequestHeader, reader.request_header()), reader
@@ -200,7 +202,7 @@ def encode_response_in_portions(
 ) -> Generator[None, None, list[Chunk]]:
     """Like encode_response, as a generator that yields after each portion and returns the chunks.
 
-    Nobody may change the message in between."""
+    Nobody may change the message in between or use it afterwards: structs are freed once they are written."""
     form = _response_to_write(api_key, version)
     head = _RESPONSE_HEAD.pack(correlation_id)
     if form.reshape is not None:

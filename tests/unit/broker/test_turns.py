@@ -61,6 +61,47 @@ def test_the_result_or_the_error_of_a_thread_comes_back_to_the_work() -> None:
     assert asyncio.run(run_in_turns(work())) == ["a result", "from the thread"]
 
 
+def test_what_an_awaitable_returns_or_raises_comes_back_to_the_work() -> None:
+    async def answers() -> str:
+        return "a result"
+
+    async def fails() -> None:
+        raise ValueError("from the coroutine")
+
+    def work() -> Work[list[str]]:
+        results = [(yield answers())]
+        try:
+            yield fails()
+        except ValueError as error:
+            results.append(str(error))
+        return results
+
+    assert asyncio.run(run_in_turns(work())) == ["a result", "from the coroutine"]
+
+
+def test_work_that_is_cancelled_is_closed() -> None:
+    closed = []
+
+    def work(reached: asyncio.Event) -> Work[None]:
+        try:
+            reached.set()
+            yield asyncio.get_running_loop().create_future()
+        finally:
+            closed.append(True)
+
+    async def run() -> None:
+        reached = asyncio.Event()
+        task = asyncio.create_task(run_in_turns(work(reached)))
+        await reached.wait()
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert closed == [True]
+
+    asyncio.run(run())
+
+
 def test_a_result_that_has_to_be_awaited_is_awaited(short_turns: None) -> None:
     later = Later()
 

@@ -330,6 +330,22 @@ def test_deferred_replies_are_given_up_with_the_connection() -> None:
     asyncio.run(story())
 
 
+def test_a_peer_that_goes_away_while_its_large_frame_is_answered_is_noticed() -> None:
+    async def story() -> None:
+        arrived = asyncio.Event()
+        owner = Owner(lambda frame: arrived.set())
+        async with serving(owner) as (_, writer):
+            writer.write(framed(bytes(3 * BUFFER_BYTES)))
+            await arrived.wait()
+            abandoned: list[bool] = []
+            owner.connections[0].when_abandoned = lambda: abandoned.append(True)
+            writer.close()
+            await owner.gone.wait()
+            assert abandoned == [True]
+
+    asyncio.run(story())
+
+
 def test_the_short_way_is_tried_only_for_its_api_keys() -> None:
     async def story() -> None:
         owner = Owner(echo)

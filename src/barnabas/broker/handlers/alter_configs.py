@@ -18,7 +18,7 @@ from barnabas.broker.resources import (
     check_this_broker,
     once_each,
 )
-from barnabas.broker.turns import Work, run_in_turns
+from barnabas.broker.turns import Work
 from barnabas.errors import KafkaError
 from barnabas.metadata.parts import ConfigResource
 from barnabas.wire.messages.alter_configs import (
@@ -31,10 +31,10 @@ from barnabas.wire.messages.alter_configs import (
 KEY = 33
 
 
-async def alter_configs(call: Call, request: AlterConfigsRequest) -> AlterConfigsResponse:
+def alter_configs(call: Call, request: AlterConfigsRequest) -> Work[AlterConfigsResponse]:
     response = AlterConfigsResponse()
-    pending = await run_in_turns(_checked(call, request, response))
-    await change_in_portions(pending, lambda portion: _replace(call, portion, request.validate_only))
+    pending = yield from _checked(call, request, response)
+    yield from change_in_portions(pending, lambda portion: _replace(call, portion, request.validate_only))
     return response
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from barnabas.broker.call import Call
 from barnabas.broker.deadline import within
-from barnabas.broker.turns import Work, run_in_turns
+from barnabas.broker.turns import Work
 from barnabas.errors import KafkaError
 from barnabas.metadata.topics import NewPartitions, PartitionsResults, absent_topic, repeated_topic
 from barnabas.wire.messages.create_partitions import (
@@ -18,16 +18,16 @@ from barnabas.wire.messages.create_partitions import (
 )
 
 
-async def create_partitions(call: Call, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+def create_partitions(call: Call, request: CreatePartitionsRequest) -> Work[CreatePartitionsResponse]:
     results: PartitionsResults = {}
     names: list[str] = []
-    wanted = await run_in_turns(_wanted(call, request, results, names))
+    wanted = yield from _wanted(call, request, results, names)
     try:
         work = call.broker.controller.create_partitions(wanted, validate_only=request.validate_only)
-        results |= await within(request.timeout_ms, call.broker.replicas.settled_after(work))
+        results |= yield within(request.timeout_ms, call.broker.replicas.settled_after(work))
     except KafkaError as error:
         results |= {topic.name: error for topic in wanted}
-    return await run_in_turns(_response(names, results))
+    return (yield from _response(names, results))
 
 
 def _wanted(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from barnabas.broker.call import Call
 from barnabas.broker.deadline import within
 from barnabas.broker.resources import dynamic_configs
-from barnabas.broker.turns import Work, run_in_turns
+from barnabas.broker.turns import Work
 from barnabas.config.describe import describe_topic
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.metadata.topics import CreatedTopic, CreateResults, NewTopic, repeated_topic
@@ -26,16 +26,16 @@ from barnabas.wire.messages.create_topics import (
 CONFIGS_VERSION_MIN = 5
 
 
-async def create_topics(call: Call, request: CreateTopicsRequest) -> CreateTopicsResponse:
+def create_topics(call: Call, request: CreateTopicsRequest) -> Work[CreateTopicsResponse]:
     results: CreateResults = {}
-    new_topics = await run_in_turns(_new_topics(request, results))
+    new_topics = yield from _new_topics(request, results)
     controller = call.broker.controller
     try:
         work = controller.create_topics(new_topics, validate_only=request.validate_only)
-        results |= await within(request.timeout_ms, call.broker.replicas.settled_after(work))
+        results |= yield within(request.timeout_ms, call.broker.replicas.settled_after(work))
     except KafkaError as error:
         results |= {topic.name: error for topic in new_topics}
-    return await run_in_turns(_response(call, request, results))
+    return (yield from _response(call, request, results))
 
 
 def _new_topics(request: CreateTopicsRequest, results: CreateResults) -> Work[list[NewTopic]]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from barnabas.broker.call import Call
 from barnabas.broker.deadline import within
-from barnabas.broker.turns import Work, run_in_turns
+from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import ZERO_UUID
 from barnabas.metadata.parts import TopicImage
@@ -26,17 +26,17 @@ from barnabas.wire.messages.delete_topics import (
 DISABLED_VERSION_MIN = 3
 
 
-async def delete_topics(call: Call, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    counts = await run_in_turns(_counted(request))
+def delete_topics(call: Call, request: DeleteTopicsRequest) -> Work[DeleteTopicsResponse]:
+    counts = yield from _counted(request)
     if not call.broker.config["delete.topic.enable"]:
         is_known = call.version >= DISABLED_VERSION_MIN
         refusal = KafkaError(
             ErrorCode.TOPIC_DELETION_DISABLED if is_known else ErrorCode.INVALID_REQUEST,
             "topics cannot be deleted here: delete.topic.enable is false",
         )
-        return await run_in_turns(_response(counts, lambda reference: refusal))
-    existing = await run_in_turns(_existing(call, counts))
-    results = await _delete(call, existing, request.timeout_ms)
+        return (yield from _response(counts, lambda reference: refusal))
+    existing = yield from _existing(call, counts)
+    results = yield _delete(call, existing, request.timeout_ms)
     results_of = dict(zip(existing, results, strict=True))
 
     def result_of(reference: TopicReference) -> TopicImage | KafkaError:
@@ -45,7 +45,7 @@ async def delete_topics(call: Call, request: DeleteTopicsRequest) -> DeleteTopic
             return KafkaError(ErrorCode.INVALID_REQUEST, message)
         return results_of.get(reference) or find_topic(call.broker.image, reference)
 
-    return await run_in_turns(_response(counts, result_of))
+    return (yield from _response(counts, result_of))
 
 
 def _existing(call: Call, counts: Mapping[TopicReference, int]) -> Work[list[TopicReference]]:

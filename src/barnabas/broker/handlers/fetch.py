@@ -14,7 +14,6 @@ in turns (broker/turns.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -30,7 +29,8 @@ from barnabas.broker.fetch_sessions import (
     PartitionKey,
 )
 from barnabas.broker.later import Later
-from barnabas.broker.turns import SLICE, Work, in_slices, in_turns
+from barnabas.broker.portions import drained
+from barnabas.broker.turns import SLICE, Work, in_slices
 from barnabas.errors import KafkaError
 from barnabas.ids import ZERO_UUID, Uuid
 from barnabas.replication.gate import NO_REPLICA, Asker
@@ -39,13 +39,13 @@ from barnabas.wire.messages.fetch import FetchRequest, FetchResponse, FetchTopic
 
 REPLICA_STATE_VERSION_MIN = 15
 
-Answer: TypeAlias = FetchResponse | Encoded | Later | Coroutine[Any, Any, FetchResponse | Encoded]
+Answer: TypeAlias = FetchResponse | Encoded | Later | Work[Any]
 Requested: TypeAlias = dict[PartitionKey, FetchPartition]
 
 
 def fetch(call: Call, request: FetchRequest) -> Answer:
     if len(request.topics) > SLICE or any(len(topic.partitions) > SLICE for topic in request.topics):
-        return in_turns(_fetch_in_turns(call, request))
+        return _fetch_in_turns(call, request)
     requested: Requested = {}
     for topic in request.topics:
         _add_requested(requested, topic, 0, SLICE)
@@ -53,12 +53,13 @@ def fetch(call: Call, request: FetchRequest) -> Answer:
         reading = _open(call, request, requested)
     except KafkaError as error:
         return FetchResponse(error_code=error.code)
-    return reading.answer() if reading.is_short else in_turns(reading.answer_in_turns())
+    return reading.answer() if reading.is_short else reading.answer_in_turns()
 
 
 def _fetch_in_turns(call: Call, request: FetchRequest) -> Work[Any]:
     requested: Requested = {}
-    for topic in request.topics:
+    # A request that waits does not keep what it has read.
+    for topic in drained(request.topics):
         yield from in_slices(partial(_add_requested, requested, topic), len(topic.partitions))
     try:
         reading = _open(call, request, requested)

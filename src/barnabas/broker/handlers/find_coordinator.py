@@ -13,7 +13,7 @@ from typing import Any
 from barnabas.broker.call import Call
 from barnabas.broker.coordinators import Coordinator as Shards
 from barnabas.broker.leaders import endpoints_of, leader_of
-from barnabas.broker.turns import Work, run_in_turns
+from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.find_coordinator import (
     Coordinator,
@@ -25,14 +25,14 @@ GROUP, TRANSACTION = 0, 1
 MANY_KEYS_VERSION_MIN = 4
 
 
-async def find_coordinator(call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+def find_coordinator(call: Call, request: FindCoordinatorRequest) -> Work[FindCoordinatorResponse]:
     try:
         shards = _kind(call, request.key_type)
-        await shards.ensure_topic()
+        yield shards.ensure_topic()
     except KafkaError as error:
         code = error.code
-        return await run_in_turns(_answered(request, lambda key: _refused(key, code)))
-    return await run_in_turns(_answered(request, lambda key: _coordinator(call, shards, key)))
+        return (yield from _answered(request, lambda key: _refused(key, code)))
+    return (yield from _answered(request, lambda key: _coordinator(call, shards, key)))
 
 
 def _answered(

@@ -20,7 +20,7 @@ from barnabas.broker.resources import (
     check_this_broker,
     once_each,
 )
-from barnabas.broker.turns import Work, run_in_turns
+from barnabas.broker.turns import Work
 from barnabas.errors import KafkaError
 from barnabas.metadata.configs import ConfigChange
 from barnabas.metadata.parts import ConfigResource
@@ -37,12 +37,12 @@ KEY = 44
 Alteration: TypeAlias = tuple[ConfigResource, list[ConfigChange]]
 
 
-async def incremental_alter_configs(
+def incremental_alter_configs(
     call: Call, request: IncrementalAlterConfigsRequest
-) -> IncrementalAlterConfigsResponse:
+) -> Work[IncrementalAlterConfigsResponse]:
     response = IncrementalAlterConfigsResponse()
-    pending = await run_in_turns(_checked(call, request, response))
-    await change_in_portions(pending, lambda portion: _alter(call, portion, request.validate_only))
+    pending = yield from _checked(call, request, response)
+    yield from change_in_portions(pending, lambda portion: _alter(call, portion, request.validate_only))
     return response
 
 

@@ -8,15 +8,12 @@ Not done:  partitions in offline directories are shown with this broker as leade
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any
-
 from barnabas.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from barnabas.broker.call import Call
 from barnabas.broker.leaders import endpoints_of
 from barnabas.broker.portions import drained
 from barnabas.broker.topic_creation import create_missing_topics
-from barnabas.broker.turns import Work, run_in_turns
+from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import INTERNAL_TOPICS, ZERO_UUID, topic_name_problem
 from barnabas.metadata.image import MetadataImage
@@ -37,14 +34,14 @@ CLUSTER_OPERATIONS_VERSIONS = (8, 10)
 PARTITIONS_PER_PAUSE = 100
 
 
-def metadata(
-    call: Call, request: MetadataRequest
-) -> Work[MetadataResponse | Coroutine[Any, Any, MetadataResponse]]:
+def metadata(call: Call, request: MetadataRequest) -> Work[MetadataResponse]:
     yield from _once_each(request)
     missing = yield from _to_create(call, request)
+    refusals: dict[str, KafkaError] = {}
     if missing:
-        return _create_and_answer(call, request, missing)
-    return (yield from _answer(call, request, {}))
+        refusals = yield _create(call, missing)
+        missing.clear()
+    return (yield from _answer(call, request, refusals))
 
 
 def _once_each(request: MetadataRequest) -> Work[None]:
@@ -56,12 +53,6 @@ def _once_each(request: MetadataRequest) -> Work[None]:
         unique[topic.name, topic.topic_id] = topic
         yield
     request.topics = list(unique.values())
-
-
-async def _create_and_answer(call: Call, request: MetadataRequest, missing: list[str]) -> MetadataResponse:
-    refusals = await _create(call, missing)
-    missing.clear()
-    return await run_in_turns(_answer(call, request, refusals))
 
 
 async def _create(call: Call, names: list[str]) -> dict[str, KafkaError]:

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from barnabas.broker.call import Call
 from barnabas.broker.leaders import endpoints_of, leader_of
 from barnabas.broker.transaction_verification import ensure_in_transaction
-from barnabas.broker.turns import Work, in_turns
+from barnabas.broker.turns import Work
 from barnabas.coordination.step import Producer
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import TopicPartition
@@ -78,11 +78,7 @@ class Pending:
         self.response.error_code, self.response.error_message = code, code.text
 
 
-def produce(call: Call, request: ProduceRequest) -> Answer:
-    return in_turns(_append_all(call, request))
-
-
-def _append_all(call: Call, request: ProduceRequest) -> Work[Answer]:
+def produce(call: Call, request: ProduceRequest) -> Work[Answer]:
     response = ProduceResponse()
     pendings: list[Pending] = []
     for topic in request.topic_data:

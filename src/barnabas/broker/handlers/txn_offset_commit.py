@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from itertools import chain
+from typing import Any
 
 from barnabas.broker.call import Call
 from barnabas.broker.portions import changed, joined, known_and_unknown, once_each, topics_in_portions
 from barnabas.broker.shard_calls import call_shard
 from barnabas.broker.transaction_verification import ensure_in_transaction
-from barnabas.broker.turns import run_in_turns
+from barnabas.broker.turns import Work, run_in_turns
 from barnabas.coordination.step import Producer
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.groups.offset_requests import refused_commit_in_transaction
@@ -36,15 +37,19 @@ KNOWN_TO_CLIENTS = {
 }
 
 
-async def txn_offset_commit(call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
-    topics = await run_in_turns(once_each(request.topics, lambda topic: topic.name))
-    request.topics, unknown = await run_in_turns(
-        known_and_unknown(
-            call.broker.image, topics, lambda name: TxnOffsetCommitResponseTopic(name=name), _refused
-        )
+def txn_offset_commit(call: Call, request: TxnOffsetCommitRequest) -> Work[Any]:
+    topics = yield from once_each(request.topics, lambda topic: topic.name)
+    request.topics, unknown = yield from known_and_unknown(
+        call.broker.image, topics, lambda name: TxnOffsetCommitResponseTopic(name=name), _refused
     )
     if unknown and not request.topics:
         return TxnOffsetCommitResponse(topics=unknown)
+    return _commit_in_portions(call, request, unknown)
+
+
+async def _commit_in_portions(
+    call: Call, request: TxnOffsetCommitRequest, unknown: list[TxnOffsetCommitResponseTopic]
+) -> TxnOffsetCommitResponse:
     response = TxnOffsetCommitResponse()
     for portion in topics_in_portions(request.topics, "partitions"):
         response.topics += (await _commit(call, changed(request, topics=portion))).topics

@@ -6,10 +6,12 @@ Versions:  v2 the transaction version, which decides how the epoch is checked.""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, TypeAlias
 
 from barnabas.broker.call import Call
 from barnabas.broker.later import Later
+from barnabas.broker.portions import drained
 from barnabas.broker.turns import Work, run_in_turns
 from barnabas.errors import ErrorCode
 from barnabas.ids import TopicPartition
@@ -23,24 +25,37 @@ from barnabas.wire.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 
-# By topic and partition: a Later, and its answer once that is there.
+# By topic and partition: the answer, or a Later until the answer is there.
 Replies: TypeAlias = dict[str, dict[int, Any]]
 
 
-async def write_txn_markers(call: Call, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+def write_txn_markers(call: Call, request: WriteTxnMarkersRequest) -> Work[Any]:
     # All markers are appended first, then their commits are awaited: partitions do not wait for each other.
-    pending = await run_in_turns(_append(call, request.markers))
-    for _, replies in pending:
-        for by_index in replies.values():
-            for index, reply in by_index.items():
-                by_index[index] = await reply
+    pending: list[tuple[int, Replies]] = []
+    waiting: list[tuple[dict[int, Any], int]] = []
+    yield from _append(call, request.markers, pending, waiting)
+    return _wait(pending, waiting) if waiting else (yield from _response(pending))
+
+
+async def _wait(
+    pending: list[tuple[int, Replies]], waiting: list[tuple[dict[int, Any], int]]
+) -> WriteTxnMarkersResponse:
+    for by_index, index in waiting:
+        if isinstance(by_index[index], Later):
+            by_index[index] = await by_index[index]
     return await run_in_turns(_response(pending))
 
 
-def _append(call: Call, requested: list[WritableTxnMarker]) -> Work[list[tuple[WritableTxnMarker, Replies]]]:
-    """A partition that is repeated gets one marker, and one answer."""
-    pending = []
-    for marker in requested:
+def _append(
+    call: Call,
+    requested: list[WritableTxnMarker],
+    pending: list[tuple[int, Replies]],
+    waiting: list[tuple[dict[int, Any], int]],
+) -> Work[None]:
+    """Add the replies to `pending`, and the places of those that are not there yet to `waiting`.
+
+    A partition that is repeated gets one marker, and one answer."""
+    for marker in drained(requested):
         markers = MarkersToWrite(
             "",
             marker.producer_id,
@@ -55,12 +70,14 @@ def _append(call: Call, requested: list[WritableTxnMarker]) -> Work[list[tuple[W
             by_index = replies.setdefault(topic.name, {})
             for index in topic.partition_indexes:
                 if index not in by_index:
-                    by_index[index] = _write(call, TopicPartition(topic.name, index), markers)
+                    reply = by_index[index] = _write(call, TopicPartition(topic.name, index), markers)
+                    reply.then(partial(by_index.__setitem__, index))
+                    if isinstance(by_index[index], Later):
+                        waiting.append((by_index, index))
                 yield
             yield
-        pending.append((marker, replies))
+        pending.append((marker.producer_id, replies))
         yield
-    return pending
 
 
 def _write(call: Call, place: TopicPartition, markers: MarkersToWrite) -> Later:
@@ -71,10 +88,10 @@ def _write(call: Call, place: TopicPartition, markers: MarkersToWrite) -> Later:
     return call.broker.transactions.write_marker(place, markers)
 
 
-def _response(pending: list[tuple[WritableTxnMarker, Replies]]) -> Work[WriteTxnMarkersResponse]:
+def _response(pending: list[tuple[int, Replies]]) -> Work[WriteTxnMarkersResponse]:
     response = WriteTxnMarkersResponse()
-    for marker, replies in pending:
-        result = WritableTxnMarkerResult(producer_id=marker.producer_id)
+    for producer_id, replies in drained(pending):
+        result = WritableTxnMarkerResult(producer_id=producer_id)
         for name, by_index in replies.items():
             topic = WritableTxnMarkerTopicResult(name=name)
             for index, code in by_index.items():

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 from collections.abc import Callable
+from types import GeneratorType
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from barnabas.broker.call import Call, Encoded
 from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.handlers.fetch import fetch
 from barnabas.broker.later import Later
+from barnabas.broker.turns import in_turns
 from barnabas.errors import ErrorCode
 from barnabas.replication.partition import RequestCounts
 from barnabas.wire.codec import RequestHeader
@@ -54,6 +56,8 @@ async def _ask(stage: Stage, wait_ms: int, meanwhile: Any, abandon: bool) -> Any
     header = RequestHeader(1, 12, 7, "tests")
     call = Call(stage, connection, stage.config.listeners[0], header)  # type: ignore[arg-type]
     answer: Any = fetch(call, request)
+    if isinstance(answer, GeneratorType):
+        answer = in_turns(answer)
     assert isinstance(answer, Later) or asyncio.iscoroutine(answer)
     task = asyncio.create_task(_awaited(answer))
     for _ in range(1000):
