@@ -101,11 +101,28 @@ async def _serve(config: "BrokerConfig", ready_file: Path | None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     try:
-        await _start(broker)
-        _announce(broker, ready_file)
-        await stop.wait()
+        if await _started(broker, stop):
+            _announce(broker, ready_file)
+            await stop.wait()
     finally:
         await broker.stop()
+
+
+async def _started(broker: "Broker", stop: asyncio.Event) -> bool:
+    """Start the broker; False if it is to stop before it is ready. A start may wait for other processes."""
+    starting = asyncio.ensure_future(_start(broker))
+    stopping = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            starting.result()
+            return True
+        logger.info("stopping before the broker was ready")
+        return False
+    finally:
+        starting.cancel()
+        stopping.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
 
 
 async def _start(broker: "Broker") -> None:
