@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from tests.support.lossy_proxy import LossyProxy
-from tests.support.zookeeper import expire_session, zookeeper
+from tests.support.zookeeper import Ensemble, expire_session, zookeeper
 
 from barnabas.metadata.records import FeatureRecord, Listener, MetadataRecord
 from barnabas.metadata.store import (
@@ -25,7 +25,7 @@ from barnabas.metadata.store import (
 )
 from barnabas.metadata.zookeeper.settings import ZooKeeperSettings
 from barnabas.metadata.zookeeper.store import ZooKeeperStore
-from barnabas.testing.zookeeper import ZooKeeper
+from barnabas.testing.zookeeper import ZooKeeper, is_serving
 
 LISTENERS = (Listener("PLAINTEXT", "broker.example", 9092),)
 
@@ -129,6 +129,30 @@ def test_a_server_that_was_killed_and_started_again_has_every_append_once(own_se
         assert not session.lost.is_set() and not leadership.lost.is_set()
 
     Stage(own_server, session_timeout_ms=20_000).run(story)
+
+
+def test_an_ensemble_goes_on_without_any_one_of_its_servers(tmp_path: Path) -> None:
+    async def story(connect: str, ensemble: Ensemble) -> None:
+        settings = ZooKeeperSettings(f"{connect}/ensemble", 10_000, 60_000)
+        store, other = await ZooKeeperStore.open(settings), await ZooKeeperStore.open(settings)
+        session, leadership = await store.register_broker(registration(1)), await store.campaign(1)
+        watching = Watching()
+        await other.watch(0, watching)
+        for number in ensemble.ports:
+            first = len(watching.updates)
+            appends = asyncio.ensure_future(append_all(store, range(first, first + 30), leadership.epoch))
+            await asyncio.to_thread(ensemble.kill, number)
+            await appends
+            await eventually(lambda end=first + 30: len(watching.updates) == end)  # type: ignore[misc]
+            await asyncio.to_thread(ensemble.start, number)
+            await eventually(lambda port=ensemble.ports[number]: is_serving("127.0.0.1", port))  # type: ignore[misc]
+        assert watching.updates == [RecordBatch(level, feature(level)) for level in range(90)]
+        assert not session.lost.is_set() and not leadership.lost.is_set()
+        await store.close()
+        await other.close()
+
+    with Ensemble(tmp_path) as ensemble:
+        asyncio.run(story(ensemble.connect, ensemble))
 
 
 def test_while_the_server_is_away_calls_fail_with_a_sentence(own_server: ZooKeeper) -> None:

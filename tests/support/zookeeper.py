@@ -2,12 +2,16 @@
 
 import asyncio
 import atexit
+import subprocess
 from functools import cache
+from pathlib import Path
+from typing import Self
 
 from kazoo.client import KazooClient
 
 from barnabas.metadata.zookeeper.store import ZooKeeperStore
-from barnabas.testing.zookeeper import ZooKeeper
+from barnabas.testing.zookeeper import ZooKeeper, free_port
+from barnabas.testing.zookeeper_server import ServerSettings, server_command
 
 
 @cache
@@ -30,3 +34,45 @@ def _close_session(client_id: tuple[int, bytes] | None, servers: str) -> None:
     other.start(timeout=30)
     other.stop()
     other.close()
+
+
+class Ensemble:
+    """Three servers, each of which can be killed and started again."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.ports = {number: free_port() for number in (1, 2, 3)}
+        self._servers = {number: f"127.0.0.1:{free_port()}:{free_port()}" for number in self.ports}
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+
+    @property
+    def connect(self) -> str:
+        return ",".join(f"127.0.0.1:{port}" for port in self.ports.values())
+
+    def start(self, number: int) -> None:
+        directory = self._directory / str(number)
+        settings = ServerSettings(
+            self.ports[number],
+            directory,
+            servers=self._servers,
+            server_id=number,
+            tick_ms=200,
+            sync_writes=False,
+        )
+        command = server_command(settings)
+        with (directory / "server.log").open("ab") as output:
+            self._processes[number] = subprocess.Popen(command, stdout=output, stderr=output)
+
+    def kill(self, number: int) -> None:
+        process = self._processes.pop(number)
+        process.kill()
+        process.wait()
+
+    def __enter__(self) -> Self:
+        for number in self.ports:
+            self.start(number)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number in list(self._processes):
+            self.kill(number)

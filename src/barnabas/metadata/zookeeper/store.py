@@ -44,6 +44,7 @@ class ZooKeeperStore:
         self._within_seconds = connection.settings.session_timeout_seconds
         self._tasks = Tasks()
         self._turn = asyncio.Lock()
+        self._snapshot_turn = asyncio.Lock()
         self._reader = LogReader(connection, paths)
         self._writer = LogWriter(connection, paths, self._reader)
         self._trimmer = Trimmer(self._writer)
@@ -116,8 +117,9 @@ class ZooKeeperStore:
         await self._tasks.run_to_completion(self._snapshot(image, epoch))
 
     async def _snapshot(self, image: MetadataImage, epoch: int) -> None:
-        async with self._turn:
-            await self._trimmer.snapshot(image, self._election.claim(epoch), self._within_seconds)
+        async with self._snapshot_turn:
+            claim = self._election.claim(epoch)
+            await self._trimmer.snapshot(image, claim, self._turn, self._within_seconds)
 
     async def register_broker(self, registration: BrokerRegistration) -> ZooKeeperSession:
         return await self._sessions.register(registration, registration.previous_incarnation)
@@ -132,7 +134,7 @@ class ZooKeeperStore:
 
     async def _clean(self, leadership: ZooKeeperLeadership) -> None:
         """Remove what an earlier controller staged and did not commit."""
-        async with self._turn:
+        async with self._snapshot_turn:
             if not leadership.lost.is_set():
                 await self._trimmer.clean(leadership.claim, self._within_seconds)
 

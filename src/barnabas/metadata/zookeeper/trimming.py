@@ -20,7 +20,7 @@ _DELETES_AT_ONCE = 200
 
 
 class Trimmer:
-    """Used by one task at a time, and not while the writer appends."""
+    """Takes one snapshot at a time."""
 
     def __init__(self, writer: LogWriter) -> None:
         self._writer = writer
@@ -36,18 +36,28 @@ class Trimmer:
     def saw(self, stored: StoredBatch) -> None:
         self._seen[stored.sequence] = stored.batch.end_offset, stored.size
 
-    async def snapshot(self, image: MetadataImage, claim: Claim, within_seconds: float) -> None:
-        """Store the image and trim the log up to it, unless a newer snapshot did that already."""
+    async def snapshot(
+        self, image: MetadataImage, claim: Claim, turn: asyncio.Lock, within_seconds: float
+    ) -> None:
+        """Store the image and trim the log up to it, unless a newer snapshot did that already.
+
+        Only the commit needs the turn: meanwhile appends go on."""
         claim.check()
-        head = await self._connection.until_answered(self._writer.refresh, within_seconds)
+        head = await self._connection.until_answered(self._writer.reader.newest_head, within_seconds)
         if not head.start < image.offset <= head.end:
             return
         data = await asyncio.to_thread(encode_snapshot, image.offset, image.records())
         name = f"snapshot-{image.offset}-{claim.epoch}-{secrets.token_hex(4)}"
-        staged = await self._connection.until_answered(lambda: self._writer.stage(name, data), within_seconds)
-        await self._connection.until_answered(
-            lambda: self._commit(image.offset, staged, claim), within_seconds
-        )
+        try:
+            staged = await self._connection.until_answered(
+                lambda: self._writer.stage(name, data), within_seconds
+            )
+            async with turn:
+                await self._connection.until_answered(
+                    lambda: self._commit(image.offset, staged, claim), within_seconds
+                )
+        finally:
+            self._writer.in_flight.discard(name)
         await self.clean(claim, within_seconds)
 
     async def _commit(self, offset: int, staged: Staged, claim: Claim) -> None:
@@ -77,17 +87,21 @@ class Trimmer:
     async def clean(self, claim: Claim, within_seconds: float) -> None:
         """Remove trimmed entries, and parts that were replaced or never committed.
 
-        Only the controller does this. What an earlier controller stages later stays until the next time."""
+        Only the controller does this. Parts that an earlier controller writes after that stay until the next
+        time."""
         await self._connection.until_answered(lambda: self._clean(claim), within_seconds)
 
     async def _clean(self, claim: Claim) -> None:
-        head = await self._writer.refresh()
-        claim.check()
         entries = await self._connection.call("get_children", self._paths.log)
+        staged = await self._connection.call("get_children", self._paths.staged)
+        # In this order: what is not in flight any more was committed before the head is read, or never will.
+        unknown = [name for name in staged if name not in self._writer.in_flight]
+        head = await self._writer.reader.newest_head()
+        claim.check()
         await self._delete(
             [self._paths.entry(sequence) for sequence in map(int, entries) if sequence < head.first]
         )
-        for name in await self._connection.call("get_children", self._paths.staged):
+        for name in unknown:
             if not await self._is_in_use(name, head):
                 await self._delete_staged(name)
 
@@ -99,7 +113,11 @@ class Trimmer:
         kind, number, *_ = name.split("-")
         if kind != "append" or not head.first <= int(number) < head.next:
             return False
-        staged = (await self._writer.reader.entry(int(number))).staged
+        try:
+            staged = (await self._writer.reader.entry(int(number))).staged
+        except NoNodeError:
+            # A newer snapshot has trimmed the entry; its own cleaning removes the parts.
+            return True
         return staged is not None and staged.name == name
 
     async def _delete_staged(self, name: str) -> None:

@@ -27,7 +27,7 @@ _IN_THREAD_FROM_RECORDS = 100
 
 
 class LogWriter:
-    """Used by one task at a time."""
+    """`append` and `commit` are called by one task at a time."""
 
     def __init__(self, connection: Connection, paths: Paths, reader: LogReader) -> None:
         self.paths = paths
@@ -35,6 +35,8 @@ class LogWriter:
         self.reader = reader
         # The newest head that this store has read or written.
         self.head: Head | None = None
+        # The names of parts that are being written and not committed yet: cleaning must leave them alone.
+        self.in_flight: set[str] = set()
 
     async def append(
         self, records: Sequence[MetadataRecord], expected_offset: int, claim: Claim, within_seconds: float
@@ -46,7 +48,10 @@ class LogWriter:
         else:
             data = await asyncio.to_thread(encode_append, batch, claim.epoch, append_id)
         attempt = _Append(self, batch, append_id, data, claim)
-        return await self.connection.until_answered(attempt.run, within_seconds)
+        try:
+            return await self.connection.until_answered(attempt.run, within_seconds)
+        finally:
+            self.in_flight -= attempt.staged_names
 
     async def refresh(self) -> Head:
         self.head = await self.reader.newest_head()
@@ -62,7 +67,10 @@ class LogWriter:
         return head
 
     async def stage(self, name: str, data: bytes) -> Staged:
-        """Write the parts of a large document. It may be repeated after a lost connection."""
+        """Write the parts of a large document. It may be repeated after a lost connection.
+
+        The caller removes the name from `in_flight` when it has committed the document or given up."""
+        self.in_flight.add(name)
         parts = split(data)
         await self._create(f"{self.paths.staged}/{name}", b"")
         for index, part in enumerate(parts):
@@ -103,6 +111,7 @@ class _Append:
         self._id = append_id
         self._data = data
         self._claim = claim
+        self.staged_names: set[str] = set()
         # The entry that an attempt without an answer may have written.
         self._uncertain: StoredBatch | None = None
 
@@ -137,7 +146,9 @@ class _Append:
         if len(self._data) <= PART_BYTES_MAX:
             return self._data
         epoch = self._claim.epoch
-        staged = await self._writer.stage(f"append-{sequence:010d}-{epoch}-{self._id}", self._data)
+        name = f"append-{sequence:010d}-{epoch}-{self._id}"
+        self.staged_names.add(name)
+        staged = await self._writer.stage(name, self._data)
         return encode_pointer(self._batch.offset, epoch, self._id, staged)
 
     async def _happened(self, stored: StoredBatch) -> bool:

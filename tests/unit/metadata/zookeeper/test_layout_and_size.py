@@ -22,6 +22,7 @@ from barnabas.metadata.zookeeper.documents import (
     encode_snapshot,
     split,
 )
+from barnabas.metadata.zookeeper.layout import Staged
 from barnabas.metadata.zookeeper.settings import ZooKeeperSettings
 from barnabas.metadata.zookeeper.store import ZooKeeperStore
 
@@ -183,13 +184,15 @@ def test_a_new_controller_removes_parts_that_were_never_committed() -> None:
         await store._writer.stage("append-0000000001-1-left", b"x" * 10)
         await store._writer.stage("snapshot-60-1-left", b"x" * 10)
         await old.resign()
-        await store.campaign(1)
+        successor = await ZooKeeperStore.open(settings)
+        await successor.campaign(2)
         for _ in range(1000):
             if await names_below(store.connection, "/barnabas/staged") == [in_use]:
                 break
             await asyncio.sleep(0.01)
         assert await names_below(store.connection, "/barnabas/staged") == [in_use]
         assert list(await store.read(0)) == [RecordBatch(0, records)]
+        await successor.close()
 
     run(story, settings)
 
@@ -230,3 +233,39 @@ def test_damaged_documents_are_refused(data: bytes) -> None:
     if not data.startswith(b'{"snapshot"'):
         with pytest.raises(DamagedDocument):
             decode_snapshot(data)
+
+
+def test_appends_go_on_while_a_snapshot_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = new_settings()
+    records = large_batch()
+
+    async def story(store: ZooKeeperStore) -> None:
+        epoch = (await store.campaign(1)).epoch
+        await store.append(records, 0, epoch)
+        image = MetadataImage().apply(records)
+        staging, go_on = asyncio.Event(), asyncio.Event()
+        stage = store._writer.stage
+
+        async def slow_stage(name: str, data: bytes) -> Staged:
+            staged = await stage(name, data)
+            if name.startswith("snapshot"):
+                staging.set()
+                await go_on.wait()
+            return staged
+
+        monkeypatch.setattr(store._writer, "stage", slow_stage)
+        snapshot = asyncio.ensure_future(store.snapshot(image, epoch))
+        await staging.wait()
+        end = len(records)
+        assert await store.append((FeatureRecord("a", 1),), end, epoch) == end + 1
+        assert await store.append(large_batch(), end + 1, epoch) == end + 1 + len(records)
+        go_on.set()
+        await snapshot
+        kinds = [name.partition("-")[0] for name in await names_below(store.connection, "/barnabas/staged")]
+        assert sorted(kinds) == ["append", "snapshot"]
+        first, second, third = await store.read(0)
+        assert isinstance(first, Snapshot) and first.end_offset == end
+        assert second == RecordBatch(end, (FeatureRecord("a", 1),))
+        assert third.end_offset == end + 1 + len(records)
+
+    run(story, settings)
