@@ -51,6 +51,8 @@ def reassign_partitions(
         except KafkaError as error:
             results[name, index] = error
             continue
+        # The only replica of a partition may be in the ISR while its broker starts (settling.py).
+        target = replace(target, isr=tuple(member for member in target.isr if member in active))
         electorate = rules.electorate(image, name, active.__contains__, election)
         record = change_partition(topic.id, index, partition, target, electorate)
         records.extend([] if record is None else [record])

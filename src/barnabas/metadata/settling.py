@@ -15,7 +15,6 @@ from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.leader_rules import LeaderRules, active_brokers
 from barnabas.metadata.partition_changes import Target, change_partition, without
-from barnabas.metadata.parts import PartitionImage
 from barnabas.metadata.records import MetadataRecord, PartitionChangeRecord
 
 # About the most partitions in one change of the metadata, so that no change blocks the broker for long.
@@ -30,13 +29,14 @@ def settle(
 ) -> Decision[bool]:
     """Change at most `portion` partitions. The answer says whether there may be more to change."""
     active = active_brokers(image)
+    starting = {broker_id for broker_id in with_session if _is_starting(image, broker_id)}
     records: list[MetadataRecord] = []
     for topic in image.topics.values():
         electorate = None
         for index, partition in enumerate(topic.partitions):
             if partition.leader in active and active.issuperset(partition.isr):
                 continue
-            if _is_kept(partition, with_session):
+            if partition.leader in starting and partition.replicas == (partition.leader,):
                 continue
             if electorate is None:
                 electorate = rules.electorate(image, topic.name, active.__contains__)
@@ -50,8 +50,9 @@ def settle(
     return Decision(tuple(records), False)
 
 
-def _is_kept(partition: PartitionImage, with_session: Set[int]) -> bool:
-    return partition.leader in with_session and partition.replicas == (partition.leader,)
+def _is_starting(image: MetadataImage, broker_id: int) -> bool:
+    broker = image.brokers.get(broker_id)
+    return broker is not None and broker.fenced and not broker.in_controlled_shutdown
 
 
 def removals(

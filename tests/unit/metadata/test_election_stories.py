@@ -186,6 +186,14 @@ def test_a_broker_that_leads_nothing_may_stop_at_once() -> None:
     assert world.leads() == (1, (1,), 0)
 
 
+def test_a_broker_shuts_down_although_it_has_a_partition_alone() -> None:
+    world = World(1, 2)
+    world.topic((1,), (2,))
+    assert not world.beat(1, wants_shutdown=True).should_shut_down
+    assert (world.leads(0), world.leads(1)) == ((NO_LEADER, (), 1), (2, (2,), 0))
+    assert world.beat(1, wants_shutdown=True).should_shut_down
+
+
 def test_the_last_in_sync_may_shut_down_and_stays_eligible() -> None:
     world = World(1, 2)
     world.topic((1, 2))
