@@ -27,6 +27,8 @@ FLUSH_SECONDS = 1.0
 ROLL_SECONDS = 5.0
 # How often damaged ranges of logs are asked for from other replicas.
 HEAL_SECONDS = 5.0
+# How often replicas in failed directories ask to leave the ISR, until they have left.
+OFFLINE_SECONDS = 0.5
 IN_SYNC_CHECK_SECONDS_MIN = 0.05
 # This many logs take about a millisecond.
 LOGS_IN_A_STEP = 200
@@ -57,6 +59,7 @@ class Housekeeping:
         self._every(ROLL_SECONDS, self._roll)
         self._every(TRASH_SECONDS, self._empty_trash)
         self._every(HEAL_SECONDS, self._heal)
+        self._every(OFFLINE_SECONDS, self._leave_offline)
         lag_seconds_max = self._config["replica.lag.time.max.ms"] / 1000
         self._every(max(lag_seconds_max / 2, IN_SYNC_CHECK_SECONDS_MIN), self._check_in_sync)
 
@@ -126,6 +129,10 @@ class Housekeeping:
 
     async def _heal(self) -> None:
         await self._healer.heal_all(self._replicas.all())
+
+    async def _leave_offline(self) -> None:
+        if self._logs.offline_dirs:
+            self._replicas.leave_offline()
 
     async def _empty_trash(self) -> None:
         removal = self._logs.removal()

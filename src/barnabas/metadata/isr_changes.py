@@ -4,7 +4,10 @@ A proposal counts only under the leader epoch and partition epoch that the leade
 before an election or another change is refused. A member must be active, with the broker epoch that the
 leader has seen in its fetches (KIP-903): after a restart it must catch up again first. A proposal may
 complete a reassignment; if another broker leads then, the proposal is accepted, and the answer is
-NEW_LEADER_ELECTED."""
+NEW_LEADER_ELECTED.
+
+A replica whose log directory has failed takes itself out of the ISR, whether it leads or not (Kafka has the
+directories of all replicas in the metadata for that). If it leads, another member of the ISR is elected."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -65,6 +68,8 @@ def alter_partitions(
             Target.unchanged(partition),
             isr=tuple(member for member, _ in proposal.isr),
             leader_recovery_state=proposal.leader_recovery_state,
+            # A replica that leaves by itself has lost its log, so it must not be elected later either.
+            unclean=frozenset({broker_id}) if _leaves(broker_id, partition, proposal) else frozenset(),
         )
         electorate = rules.electorate(image, image.topic_names[proposal.topic_id], active.__contains__)
         record = change_partition(proposal.topic_id, proposal.index, partition, target, electorate)
@@ -85,9 +90,18 @@ def _partition(image: MetadataImage, proposal: IsrProposal) -> PartitionImage | 
     return topic.partitions[proposal.index]
 
 
+def _leaves(broker_id: int, partition: PartitionImage, proposal: IsrProposal) -> bool:
+    """Whether the proposal is the ISR without the sender, and somebody is left."""
+    members = tuple(member for member, _ in proposal.isr)
+    rest = tuple(member for member in partition.isr if member != broker_id)
+    return broker_id in partition.isr and members == rest != ()
+
+
 def _refusal(
     image: MetadataImage, broker_id: int, partition: PartitionImage, proposal: IsrProposal
 ) -> ErrorCode | None:
+    if _leaves(broker_id, partition, proposal):
+        return _epoch_refusal(partition.leader, partition, proposal)
     return (
         _epoch_refusal(broker_id, partition, proposal)
         or _isr_refusal(broker_id, partition, proposal)

@@ -14,7 +14,7 @@ from barnabas.metadata.difference import Difference
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.parts import TOPIC_RESOURCE, PartitionImage, TopicImage
 from barnabas.replication.partition import NO_LEADER, Partition
-from barnabas.replication.ports import Followers, NoFollowers, Surroundings
+from barnabas.replication.ports import NO_BROKER_EPOCH, Followers, IsrProposal, NoFollowers, Surroundings
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -57,6 +57,7 @@ class Replicas:
         self._task: asyncio.Task[None] | None = None
         self._is_settled = asyncio.Event()
         self._is_settled.set()
+        self._is_starting = True
         # Called after a change that took several turns: only now all its partitions are there.
         self.when_settled: Callable[[], None] = lambda: None
 
@@ -124,6 +125,17 @@ class Replicas:
                 self._steps.append((self._take_newest, topic, index))
         return defects
 
+    def leave_offline(self) -> None:
+        """Take replicas whose log directory has failed out of their ISR, and so out of leadership. Called
+        periodically, until the metadata show that they have left; the last in an ISR has to stay."""
+        for partition in self._partitions.values():
+            if partition.log.offline and self._broker_id in partition.isr and len(partition.isr) > 1:
+                rest = tuple(
+                    (member, NO_BROKER_EPOCH) for member in partition.isr if member != self._broker_id
+                )
+                proposal = IsrProposal(partition.leader_epoch, partition.partition_epoch, rest)
+                self.surroundings.isr_changes.propose(partition, proposal)
+
     async def settled_after(self, work: Awaitable[Result]) -> Result:
         """The result of `work`, after all partitions have followed the metadata that it changed."""
         result = await work
@@ -139,6 +151,7 @@ class Replicas:
             self._work(LOGS_SYNCED_TOGETHER)
             self._logs.sync_changes()
         self._is_settled.set()
+        self._is_starting = False
 
     async def _work_in_turns(self) -> None:
         while self._steps:
@@ -219,10 +232,22 @@ class Replicas:
         if old is not None and old.topic_id not in (None, topic.id):
             # Left by a topic of this name that was deleted just before a crash.
             self._logs.delete(topic_partition)
+        if self._logs.get(topic_partition) is None:
+            self._check_lost(topic, index)
         log = self._logs.get_or_create(topic_partition, topic.id, config)
         partition = Partition(topic_partition, topic.id, log, self.surroundings)
         self._partitions[topic.name, index] = partition
         return partition
+
+    def _check_lost(self, topic: TopicImage, index: int) -> None:
+        """At the start, a log that is not there may be in a directory that cannot be read. An empty one in
+        another directory must not take its place in the ISR, where it counts as complete."""
+        if self._is_starting and self._logs.offline_dirs and self._broker_id in topic.partitions[index].isr:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"the log of {topic.name}-{index} may be in a directory that is offline: "
+                f"{', '.join(map(str, self._logs.offline_dirs))}",
+            )
 
     def _reconfigured(self, image: MetadataImage, difference: Difference) -> Iterator[tuple[TopicImage, int]]:
         """A topic's config concerns that topic; a broker's or the cluster's default concerns all."""

@@ -8,6 +8,7 @@ from tests.unit.metadata.world import RULES, TOPIC_ID, World
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.metadata import isr_changes
 from barnabas.metadata.isr_changes import ANY_EPOCH, IsrProposal
+from barnabas.metadata.parts import PartitionImage
 from barnabas.metadata.records import RECOVERED, RECOVERING
 
 
@@ -40,7 +41,9 @@ def test_the_same_isr_again_changes_nothing(world: World) -> None:
         ((1,), {"leader_epoch": -1}, ErrorCode.FENCED_LEADER_EPOCH),
         ((1,), {"partition_epoch": -1}, ErrorCode.INVALID_UPDATE_VERSION),
         ((1, 2), {"leader": 2}, ErrorCode.INVALID_REQUEST),
-        ((2, 3), {}, ErrorCode.INVALID_REQUEST),
+        ((2,), {}, ErrorCode.INVALID_REQUEST),
+        ((2,), {"leader": 3}, ErrorCode.INVALID_REQUEST),
+        ((2, 3), {"partition_epoch": -1}, ErrorCode.INVALID_UPDATE_VERSION),
         ((1, 1), {}, ErrorCode.INVALID_REQUEST),
         ((1, 4), {}, ErrorCode.INVALID_REQUEST),
         ((), {}, ErrorCode.INVALID_REQUEST),
@@ -115,3 +118,24 @@ def test_an_earlier_start_of_a_broker_is_refused_as_a_whole(world: World) -> Non
     with pytest.raises(KafkaError) as caught:
         isr_changes.alter_partitions(world.image, 1, world.image.brokers[1].epoch - 1, [], RULES)
     assert caught.value.code is ErrorCode.STALE_BROKER_EPOCH
+
+
+def leave(world: World, broker_id: int) -> PartitionImage | ErrorCode | None:
+    """The broker's log has failed: it proposes the ISR without itself."""
+    partition = world.partition()
+    isr = tuple((member, ANY_EPOCH) for member in partition.isr if member != broker_id)
+    return world.propose(
+        broker_id, IsrProposal(TOPIC_ID, 0, partition.leader_epoch, partition.partition_epoch, isr)
+    )
+
+
+def test_a_leader_that_leaves_the_isr_gives_its_place_to_another_member(world: World) -> None:
+    assert leave(world, 1) is ErrorCode.NEW_LEADER_ELECTED
+    assert (world.leads(), world.partition().elr) == ((2, (2, 3), 1), ())
+
+
+def test_a_follower_may_leave_the_isr_by_itself_and_the_last_member_may_not(world: World) -> None:
+    leave(world, 3)
+    leave(world, 2)
+    assert (world.leads(), world.partition().elr) == ((1, (1,), 0), ())
+    assert leave(world, 1) is ErrorCode.INVALID_REQUEST
