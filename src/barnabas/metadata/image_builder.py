@@ -110,7 +110,8 @@ class ImageBuilder:
         partitions = self._partitions_of(self._topic_name(record.topic_id))
         image = PartitionImage(
             record.replicas,
-            record.isr,
+            # Most partitions have all replicas in sync: one tuple is enough for both.
+            record.replicas if record.isr == record.replicas else record.isr,
             record.leader,
             record.leader_epoch,
             record.partition_epoch,

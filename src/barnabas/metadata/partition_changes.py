@@ -62,10 +62,11 @@ class Target:
     unclean: frozenset[int] = frozenset()
 
     @classmethod
-    def unchanged(cls, partition: PartitionImage) -> "Target":
+    def unchanged(cls, partition: PartitionImage, isr: BrokerIds | None = None) -> "Target":
+        """What the partition has, with another ISR if one is given."""
         return cls(
             partition.replicas,
-            partition.isr,
+            partition.isr if isr is None else isr,
             partition.adding_replicas,
             partition.removing_replicas,
             partition.leader_recovery_state,

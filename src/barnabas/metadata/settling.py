@@ -15,7 +15,7 @@ from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.leader_rules import LeaderRules, active_brokers
 from barnabas.metadata.partition_changes import Target, change_partition, without
-from barnabas.metadata.records import MetadataRecord, PartitionChangeRecord
+from barnabas.metadata.records import NO_LEADER, MetadataRecord, PartitionChangeRecord
 
 # About the most partitions in one change of the metadata, so that no change blocks the broker for long.
 PARTITIONS_PER_CHANGE = 2000
@@ -38,10 +38,12 @@ def settle(
                 continue
             if partition.leader in starting and partition.replicas == (partition.leader,):
                 continue
+            if partition.leader == NO_LEADER and not partition.isr and active.isdisjoint(partition.replicas):
+                continue
             if electorate is None:
                 electorate = rules.electorate(image, topic.name, active.__contains__)
             isr = tuple(broker for broker in partition.isr if broker in active)
-            target = replace(Target.unchanged(partition), isr=isr)
+            target = Target.unchanged(partition, isr)
             record = change_partition(topic.id, index, partition, target, electorate)
             if record is not None:
                 records.append(record)
