@@ -14,6 +14,7 @@ from barnabas.broker.fetch_answers import FetchAnswers, PartitionRead, ReadResul
 from barnabas.broker.fetch_sessions import EPOCH_FINAL, EPOCH_INITIAL, FetchPartition, FetchSession
 from barnabas.broker.later import Later
 from barnabas.broker.nearest_replica import nearest_replica
+from barnabas.broker.replica_news import ReplicaNews
 from barnabas.broker.turns import SLICE, Work, in_slices, run_in_turns
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.kernels.log_end import Permit
@@ -49,6 +50,8 @@ class Reading:
         self._partitions = partitions
         self._is_full = request.session_epoch in (EPOCH_INITIAL, EPOCH_FINAL)
         self._committed_only = request.isolation_level == READ_COMMITTED and not asker.is_replica
+        # Of the session of a replica: finds the partitions that have something to send.
+        self._news = None if session is None or self._is_full else session.news
         # A request of a replica says once, in the first pass, how far the replica has come.
         self._is_first_pass = True
         self._answers = FetchAnswers(
@@ -64,7 +67,7 @@ class Reading:
         self._is_first_pass = False
         if self.is_enough(result):
             return self.respond(result)
-        return self._wait()
+        return self._wait() if self._news is None else self._wait_for_news(self._news)
 
     def answer_in_turns(self) -> Work[Any]:
         """The same for many partitions."""
@@ -73,6 +76,8 @@ class Reading:
         self._is_first_pass = False
         if self.is_enough(result):
             return (yield from self.respond_in_turns(result))
+        if self._news is not None:
+            return self._wait_for_news(self._news)
         return self._wait_for_many() if len(self._partitions) > MANY_PARTITIONS else self._wait()
 
     # ---- reading
@@ -91,17 +96,18 @@ class Reading:
             partition: Partition = permit.partition
             self._gate.check_read(self._asker, permit, requested.current_leader_epoch)
             self._gate.check_offset(permit, requested.fetch_offset)
-            if requested.last_fetched_epoch not in (-1, permit.leader_epoch):
+            requested.seen_end = self._end(partition)
+            if (
+                requested.fetch_offset != requested.seen_end
+                or partition.high_watermark != requested.last_sent_high_watermark
+                or partition.log.log_start_offset != requested.last_sent_log_start
+                or requested.last_fetched_epoch not in (-1, permit.leader_epoch)
+            ):
                 return False
             self._record(partition, requested)
         except KafkaError:
             return False
-        requested.seen_end = self._end(partition)
-        return (
-            requested.fetch_offset == requested.seen_end
-            and partition.high_watermark == requested.last_sent_high_watermark
-            and partition.log.log_start_offset == requested.last_sent_log_start
-        )
+        return partition.high_watermark == requested.last_sent_high_watermark
 
     def _read_guarded(self, requested: FetchPartition, result: ReadResult) -> PartitionRead:
         """Here, and nowhere else in this file, the KafkaError of a partition becomes an error code."""
@@ -111,6 +117,9 @@ class Reading:
         except KafkaError as error:
             result.is_urgent = True
             read.error = error.code
+        if self._news is not None and self._news.is_full_pass and read.has_news:
+            # The follower learns the high watermark of a quiet partition now, not with its next records.
+            result.is_urgent = True
         return read
 
     def _read_one(self, requested: FetchPartition, read: PartitionRead, result: ReadResult) -> None:
@@ -195,7 +204,7 @@ class Reading:
             result.is_urgent
             or result.bytes_read >= self._request.min_bytes
             or self._request.max_wait_ms <= 0
-            or not self._partitions
+            or not (self._partitions or self._news)
         )
 
     def _wait(self) -> Later:
@@ -224,6 +233,42 @@ class Reading:
         timer = loop.call_later(self._request.max_wait_ms / 1000, timed_out)
         self._park(woken, 0, len(self._partitions))
         self._call.connection.when_abandoned = end
+        return later
+
+    def _wait_for_news(self, news: ReplicaNews) -> Later:
+        """The same for the session of a replica, whatever the number of its partitions."""
+        later = Later()
+
+        def end() -> None:
+            timer.cancel()
+            if news.wake is woken:
+                news.wake = None
+
+        def timed_out() -> None:
+            # If another request waits meanwhile, the connection of this one is dead.
+            self._partitions = news.take() if news.wake is woken else []
+            end()
+            later.resolve(self.respond(self._read_all()))
+
+        def woken() -> None:
+            self._partitions = news.take()
+            result = self._read_all()
+            if self.is_enough(result):
+                news.wake = None
+                later.resolve(self.respond(result))
+                timer.cancel()
+            else:
+                news.looked_at(self._partitions)
+
+        timer = asyncio.get_running_loop().call_later(self._request.max_wait_ms / 1000, timed_out)
+        news.looked_at(self._partitions)
+        news.wake = woken
+        self._call.connection.when_abandoned = end
+        if any(
+            requested.permit is None or requested.permit.partition is None for requested in self._partitions
+        ):
+            # Something has changed since the partition was read.
+            woken()
         return later
 
     def _read_all(self) -> ReadResult:
@@ -261,9 +306,9 @@ class Reading:
             if partition is None or self._end(partition) >= beyond:
                 # Something has changed since the partition was read.
                 woken(True)
-            else:
-                waiters = partition.appended if self._asker.is_replica else partition.committed
-                self._waiters.append(waiters.when(beyond, woken))
+                return
+            waiters = partition.appended if self._asker.is_replica else partition.committed
+            self._waiters.append(waiters.when(beyond, woken))
 
     def _unpark(self, count: int | None = None) -> None:
         """Give up the waits, or this many of them."""
@@ -276,11 +321,17 @@ class Reading:
 
     def respond(self, result: ReadResult) -> FetchResponse | Encoded:
         self._count(result)
-        return self._answers.respond(result, len(self._partitions))
+        answer = self._answers.respond(result, len(self._partitions))
+        if self._news is not None:
+            self._news.looked_at(self._partitions)
+        return answer
 
     def respond_in_turns(self, result: ReadResult) -> Work[FetchResponse | Encoded]:
         self._count(result)
-        return (yield from self._answers.respond_in_turns(result))
+        answer = yield from self._answers.respond_in_turns(result)
+        if self._news is not None:
+            self._news.looked_at(self._partitions)
+        return answer
 
     def _count(self, result: ReadResult) -> None:
         """The fetches of replicas are not counted as those of clients."""

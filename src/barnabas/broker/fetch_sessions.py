@@ -13,11 +13,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from barnabas.broker.replica_news import ReplicaNews
 from barnabas.clock import Clock
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import ZERO_UUID, Uuid
 from barnabas.kernels.log_end import Permit
 from barnabas.replication.gate import Asker
+from barnabas.replication.waiters import Waiter
 
 NO_SESSION = 0
 EPOCH_INITIAL = 0
@@ -48,6 +50,8 @@ class FetchPartition:
     # The log start of the replica that fetches; clients do not send one.
     replica_log_start: int = -1
     permit: Permit | None = None
+    # Of a replica that has everything: waits for the next append.
+    waiter: Waiter | None = None
 
     @property
     def key(self) -> PartitionKey:
@@ -73,6 +77,14 @@ class FetchSession:
         self.uses_topic_ids = False
         self.partitions = dict(partitions)
         self.created = self.last_used = now
+        # For the session of a replica: what changed.
+        self.news: ReplicaNews | None = None
+
+    def release(self) -> None:
+        """The session has ended."""
+        if self.news is not None:
+            for partition in self.partitions.values():
+                self.news.forget(partition)
 
     def served(self, keys: Iterable[PartitionKey]) -> None:
         """Partitions that just had data go to the end, so that a limit on bytes starves none."""
@@ -107,6 +119,8 @@ class FetchSessions:
             return None
         session = FetchSession(self._fresh_id(), asker, partitions, self._clock.monotonic())
         session.uses_topic_ids = uses_topic_ids
+        if asker.is_replica:
+            session.news = ReplicaNews(self._clock)
         self._sessions[session.id] = session
         self.partition_count += len(partitions)
         return session
@@ -147,7 +161,9 @@ class FetchSessions:
             else:
                 known.update(partition)
         for key in forgotten:
-            session.partitions.pop(key, None)
+            gone = session.partitions.pop(key, None)
+            if gone is not None and session.news is not None:
+                session.news.forget(gone)
         self.partition_count += len(session.partitions) - before
         if self.partition_count > self._partitions_max and len(session.partitions) > before:
             self.end(session.id)
@@ -157,6 +173,7 @@ class FetchSessions:
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self.partition_count -= len(session.partitions)
+            session.release()
 
     def _make_room(self, partitions: int) -> bool:
         """Room for a new session with this many partitions, if there is any or if others must give way."""

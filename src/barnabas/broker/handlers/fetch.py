@@ -106,6 +106,9 @@ def _open(call: Call, request: FetchRequest, requested: Requested) -> Reading:
     if not session.partitions:
         sessions.end(session.id)
         return Reading(call, asker, request, None, [])
+    if session.news is not None and not session.news.is_full_pass_due():
+        named = {key: session.partitions[key] for key in requested if key in session.partitions}
+        return Reading(call, asker, request, session, session.news.take(named))
     return Reading(call, asker, request, session, list(session.partitions.values()))
 
 
