@@ -77,8 +77,8 @@ def limit_directory_moves(admin: Admin, brokers: Collection[int], bytes_per_seco
 def clear_throttles(admin: Admin, replicas: Iterable[tuple[TopicPartition, Sequence[int]]]) -> None:
     """Remove all limits: which brokers the finished moves came from is not known any more."""
     listed = list(replicas)
+    # A broker that is down cannot be asked. Its rates limit nothing without the settings of the topics.
     brokers = {node.id for node in admin.describe_cluster().nodes}
-    brokers |= {broker for _, ids in listed for broker in ids}
     print(f"Clearing broker-level throttles on broker{_plural(brokers)} {joined(sorted(brokers))}")
     rates = [_removed(name) for name in (LEADER_RATE, FOLLOWER_RATE, DIRECTORY_RATE)]
     admin.incremental_alter_configs(_for_brokers(brokers, rates))
