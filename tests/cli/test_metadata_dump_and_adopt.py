@@ -79,7 +79,14 @@ def test_a_single_broker_becomes_the_first_of_a_cluster(run: Run, tmp_path: Path
         assert refused.code == 1 and "another broker is using the metadata" in refused.err
     before = json.loads(run("metadata", "dump", "--data-dir", str(tmp_path), "--json").out)
 
-    adopted = run("cluster", "adopt", "--data-dir", str(tmp_path), "--zookeeper", connect)
+    refused = run("cluster", "adopt", "--data-dir", str(tmp_path), "--zookeeper", connect)
+    assert refused.code == 1 and "set password.encoder.secret" in refused.err
+
+    properties = tmp_path / "server.properties"
+    properties.write_text("password.encoder.secret=the-secret\n")
+    adopted = run(
+        "cluster", "adopt", "--data-dir", str(tmp_path), "--zookeeper", connect, "--config", str(properties)
+    )
     assert adopted.code == 0, adopted.err
     assert f"Cluster {cluster_id} with 1 topics is in ZooKeeper at {connect}." in adopted.out
     assert json.loads(run("metadata", "dump", "--zookeeper", connect, "--json").out) == before

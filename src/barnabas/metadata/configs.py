@@ -14,7 +14,7 @@ from barnabas.config.alter import (
     validate_broker_dynamic,
     validate_topic_overrides,
 )
-from barnabas.config.broker import BROKER_KEYS
+from barnabas.config.broker import BROKER_KEYS, is_secret
 from barnabas.config.definition import ConfigError, ConfigKey
 from barnabas.config.group import GROUP_KEYS, validate_group_overrides
 from barnabas.config.parsing import render
@@ -65,6 +65,7 @@ class ConfigRules:
         """Refuse invalid settings of one broker, or of all brokers if the name is empty."""
         validate_broker_dynamic(settings, per_broker=name != "")
         config = self.current()
+        _refuse_open_secrets(settings, config)
         try:
             # Values that are valid alone may contradict the rest of the configuration.
             if name == "":
@@ -80,6 +81,17 @@ class ConfigRules:
         if resource_type == TOPIC_RESOURCE:
             return render(inherited_value(TOPIC_KEYS[key], config)) if key in TOPIC_KEYS else None
         return render(config[key]) if key in config else None
+
+
+def _refuse_open_secrets(settings: Mapping[str, str], config: BrokerConfig) -> None:
+    """In a cluster, secrets are stored only if they can be encrypted."""
+    if config["zookeeper.connect"] is None or config["password.encoder.secret"] is not None:
+        return
+    for key in settings:
+        if is_secret(key):
+            raise invalid_request(
+                f"{key} is a secret: set password.encoder.secret to the same value on all brokers first"
+            )
 
 
 Results = list[KafkaError | None]

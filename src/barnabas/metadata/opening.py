@@ -48,6 +48,7 @@ def zookeeper_settings(config: BrokerConfig) -> ZooKeeperSettings | None:
         config["zookeeper.session.timeout.ms"],
         config["zookeeper.connection.timeout.ms"],
         config["metadata.log.max.record.bytes.between.snapshots"],
+        (config["password.encoder.secret"], config["password.encoder.old.secret"]),
     )
 
 

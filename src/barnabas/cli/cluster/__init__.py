@@ -36,6 +36,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     adopt = verb("adopt", "adopting.adopt", "make a single broker the first one of a cluster in ZooKeeper")
     adopt.add_argument("--data-dir", type=Path, required=True, metavar="DIR", help="the broker's directory")
     adopt.add_argument("--zookeeper", required=True, metavar="HOST:PORT/CHROOT", help="where the cluster is")
+    adopt.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="the broker's server.properties, for password.encoder.secret; needed if it has secret settings",
+    )
     status = verb("status", "status.show", "print brokers and partitions that need attention")
     add_cluster_connection(status)
     status.add_argument("--json", action="store_true", help="print JSON")

@@ -5,6 +5,7 @@ import asyncio
 from pathlib import Path
 
 from barnabas.cli.failures import ToolError
+from barnabas.config.properties import load_properties
 from barnabas.log.checkpoints import read_meta_properties
 from barnabas.log.disk import RealDisk
 from barnabas.metadata.embedded import DIRECTORY_NAME, EmbeddedStore
@@ -19,7 +20,8 @@ from barnabas.metadata.zookeeper.settings import ZooKeeperSettings
 
 def adopt(options: argparse.Namespace) -> int:
     try:
-        image = asyncio.run(adopt_directory(options.data_dir, options.zookeeper))
+        settings = ZooKeeperSettings(options.zookeeper, secrets=_secrets(options.config))
+        image = asyncio.run(adopt_directory(options.data_dir, settings))
     except StoreError as error:
         raise ToolError(f"{error}.") from error
     print(
@@ -32,11 +34,18 @@ def adopt(options: argparse.Namespace) -> int:
     return 0
 
 
-async def adopt_directory(data_dir: Path, connect: str) -> MetadataImage:
+def _secrets(properties_file: Path | None) -> tuple[str | None, ...]:
+    if properties_file is None:
+        return ()
+    return (load_properties(properties_file.read_text()).get("password.encoder.secret"),)
+
+
+async def adopt_directory(data_dir: Path, settings: ZooKeeperSettings) -> MetadataImage:
     """Copy the metadata to ZooKeeper. Records, offsets, ids and configs stay as they are."""
     # Imported late: other verbs do not need kazoo.
     from barnabas.metadata.zookeeper.adoption import adopt_image
 
+    connect = settings.connect
     directory, files = data_dir / DIRECTORY_NAME, RealFiles()
     if not files.exists(directory / LOG_NAME):
         raise StoreError(f"there is no metadata of a single broker in {data_dir}")
@@ -52,7 +61,7 @@ async def adopt_directory(data_dir: Path, connect: str) -> MetadataImage:
         # The marker comes first: from here on a broker that runs alone refuses the directory.
         write_membership(files, directory, Membership(connect))
         try:
-            await adopt_image(ZooKeeperSettings(connect), image, store.election.epoch)
+            await adopt_image(settings, image, store.election.epoch)
         except StoreError:
             if membership is None:
                 files.remove(directory / MEMBERSHIP_NAME)

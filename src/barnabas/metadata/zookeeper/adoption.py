@@ -19,6 +19,7 @@ from barnabas.metadata.zookeeper.layout import (
     read_cluster,
 )
 from barnabas.metadata.zookeeper.reader import LogReader
+from barnabas.metadata.zookeeper.secret_values import SecretValues
 from barnabas.metadata.zookeeper.settings import ZooKeeperSettings
 from barnabas.metadata.zookeeper.writer import LogWriter
 
@@ -29,27 +30,33 @@ async def adopt_image(settings: ZooKeeperSettings, image: MetadataImage, epoch: 
     connection = Connection(settings)
     await connection.open()
     paths = paths_of(settings.chroot)
+    cluster = ClusterNode(image.cluster_id, epoch, is_complete=False)
+    secrets = SecretValues.of(settings.secrets, image.cluster_id)
     try:
         await connection.until_answered(
-            lambda: _adopt(connection, paths, image, ClusterNode(image.cluster_id, epoch, is_complete=False)),
+            lambda: _adopt(connection, paths, image, cluster, secrets),
             settings.session_timeout_seconds,
         )
     finally:
         await connection.close()
 
 
-async def _adopt(connection: Connection, paths: Paths, image: MetadataImage, cluster: ClusterNode) -> None:
+async def _adopt(
+    connection: Connection, paths: Paths, image: MetadataImage, cluster: ClusterNode, secrets: SecretValues
+) -> None:
     where = connection.settings.connect
     existing = await read_cluster(connection, paths)
     if existing is not None and (existing.is_complete or existing.cluster_id != cluster.cluster_id):
         raise StoreError(
             f"there is a cluster in ZooKeeper at {where} already ({existing.cluster_id}); choose another path"
         )
+    # Before anything is created: this refuses secrets that cannot be encrypted.
+    snapshot = encode_snapshot(image.offset, secrets.sealed(image.records()))
     if existing is None:
         await create_cluster(connection, paths, cluster)
-    writer = LogWriter(connection, paths, LogReader(connection, paths))
+    writer = LogWriter(connection, paths, LogReader(connection, paths, secrets), secrets)
     name = f"snapshot-{image.offset}-{cluster.epoch_base}-adopted"
-    staged = await writer.stage(name, encode_snapshot(image.offset, image.records()))
+    staged = await writer.stage(name, snapshot)
     head = Head(start=image.offset, end=image.offset, snapshot=staged)
     results = await connection.transaction(
         [

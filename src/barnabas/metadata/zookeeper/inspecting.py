@@ -4,6 +4,7 @@ from barnabas.metadata.store import StoreError, Update
 from barnabas.metadata.zookeeper.connection import Connection
 from barnabas.metadata.zookeeper.layout import paths_of, read_cluster
 from barnabas.metadata.zookeeper.reader import LogReader
+from barnabas.metadata.zookeeper.secret_values import SecretValues
 from barnabas.metadata.zookeeper.settings import ZooKeeperSettings
 
 
@@ -18,7 +19,9 @@ async def read_metadata(settings: ZooKeeperSettings) -> tuple[str, list[Update]]
         cluster = await read_cluster(connection, paths)
         if cluster is None:
             raise StoreError(f"there is no cluster in ZooKeeper at {settings.connect}")
-        return cluster.cluster_id, (await LogReader(connection, paths).from_offset(0)).updates(0)
+        return cluster.cluster_id, (
+            await LogReader(connection, paths, SecretValues()).from_offset(0)
+        ).updates(0)
 
     try:
         return await connection.until_answered(read, settings.connection_timeout_seconds)

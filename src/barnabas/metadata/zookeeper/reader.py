@@ -12,6 +12,7 @@ from barnabas.metadata.store import RecordBatch, Snapshot, StoreError, Update
 from barnabas.metadata.zookeeper.connection import Connection, NoNodeError
 from barnabas.metadata.zookeeper.documents import DamagedDocument, Entry, decode_append, decode_snapshot
 from barnabas.metadata.zookeeper.layout import Head, Paths, Staged
+from barnabas.metadata.zookeeper.secret_values import SecretValues
 
 Decoded = TypeVar("Decoded")
 
@@ -46,9 +47,10 @@ class LogPart:
 
 
 class LogReader:
-    def __init__(self, connection: Connection, paths: Paths) -> None:
+    def __init__(self, connection: Connection, paths: Paths, secrets: SecretValues) -> None:
         self._connection = connection
         self._paths = paths
+        self._secrets = secrets
 
     async def head(self, watch: Callable[[object], None] | None = None) -> Head:
         data, stat = await self._connection.call("get", self._paths.head, watch)
@@ -104,7 +106,8 @@ class LogReader:
             records = await self._joined(entry.staged)
             size += len(records)
             entry = await _decoded(decode_append, records)
-        return StoredBatch(sequence, entry.batch, entry.id, size)
+        batch = RecordBatch(entry.offset, self._secrets.opened(entry.records))
+        return StoredBatch(sequence, batch, entry.id, size)
 
     async def entry(self, sequence: int) -> Entry:
         """The entry itself; its records may be elsewhere."""
@@ -114,7 +117,8 @@ class LogReader:
     async def snapshot(self, head: Head) -> Snapshot:
         if head.snapshot is None:
             raise DamagedDocument("the metadata log in ZooKeeper is damaged: its snapshot is missing")
-        return await _decoded(decode_snapshot, await self._joined(head.snapshot))
+        stored = await _decoded(decode_snapshot, await self._joined(head.snapshot))
+        return Snapshot(stored.end_offset, self._secrets.opened(stored.records))
 
     async def _joined(self, staged: Staged) -> bytes:
         paths = [self._paths.part(staged.name, index) for index in range(staged.parts)]

@@ -1,6 +1,6 @@
 """How to reach ZooKeeper: the settings of a store, and the form of zookeeper.connect."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from barnabas.metadata.store import StoreError
 
@@ -10,12 +10,13 @@ SNAPSHOT_BYTES_MIN = 20 << 20
 @dataclass(frozen=True, slots=True)
 class ZooKeeperSettings:
     """`connect` is Kafka's zookeeper.connect: host:port items, then an optional path. A snapshot is due when
-    the log has grown by `snapshot_bytes`."""
+    the log has grown by `snapshot_bytes`. `secrets` are password.encoder.secret and its predecessor."""
 
     connect: str
     session_timeout_ms: int = 18_000
     connection_timeout_ms: int | None = None
     snapshot_bytes: int = SNAPSHOT_BYTES_MIN
+    secrets: tuple[str | None, ...] = field(default=(), repr=False)
 
     @property
     def session_timeout_seconds(self) -> float:

@@ -27,6 +27,7 @@ from barnabas.metadata.zookeeper.election import Election, ZooKeeperLeadership
 from barnabas.metadata.zookeeper.feed import Feed
 from barnabas.metadata.zookeeper.layout import ClusterNode, Paths, create_cluster, paths_of, read_cluster
 from barnabas.metadata.zookeeper.reader import LogReader
+from barnabas.metadata.zookeeper.secret_values import SecretValues
 from barnabas.metadata.zookeeper.sessions import Sessions, ZooKeeperSession
 from barnabas.metadata.zookeeper.settings import ZooKeeperSettings
 from barnabas.metadata.zookeeper.tasks import Tasks
@@ -37,7 +38,9 @@ from barnabas.metadata.zookeeper.writer import LogWriter
 class ZooKeeperStore:
     """Create it with `open`. Used by one event loop."""
 
-    def __init__(self, connection: Connection, paths: Paths, cluster: ClusterNode) -> None:
+    def __init__(
+        self, connection: Connection, paths: Paths, cluster: ClusterNode, secrets: SecretValues
+    ) -> None:
         self.cluster_id = cluster.cluster_id
         self.connection = connection
         self._closing: list[Callable[[], None]] = []
@@ -45,8 +48,8 @@ class ZooKeeperStore:
         self._tasks = Tasks()
         self._turn = asyncio.Lock()
         self._snapshot_turn = asyncio.Lock()
-        self._reader = LogReader(connection, paths)
-        self._writer = LogWriter(connection, paths, self._reader)
+        self._reader = LogReader(connection, paths, secrets)
+        self._writer = LogWriter(connection, paths, self._reader, secrets)
         self._trimmer = Trimmer(self._writer)
         self._feed = Feed(connection, self._reader)
         self._sessions = Sessions(connection, paths, self._tasks)
@@ -67,7 +70,8 @@ class ZooKeeperStore:
             cluster = await connection.until_answered(
                 lambda: _cluster(connection, paths, cluster_id), settings.connection_timeout_seconds
             )
-            return cls(connection, paths, cluster)
+            secrets = await asyncio.to_thread(SecretValues.of, settings.secrets, cluster.cluster_id)
+            return cls(connection, paths, cluster, secrets)
         except BaseException:
             await connection.close()
             raise

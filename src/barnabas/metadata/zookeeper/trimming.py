@@ -46,7 +46,7 @@ class Trimmer:
         head = await self._connection.until_answered(self._writer.reader.newest_head, within_seconds)
         if not head.start < image.offset <= head.end:
             return
-        data = await asyncio.to_thread(encode_snapshot, image.offset, image.records())
+        data = await asyncio.to_thread(self._encoded, image)
         name = f"snapshot-{image.offset}-{claim.epoch}-{secrets.token_hex(4)}"
         try:
             staged = await self._connection.until_answered(
@@ -59,6 +59,9 @@ class Trimmer:
         finally:
             self._writer.in_flight.discard(name)
         await self.clean(claim, within_seconds)
+
+    def _encoded(self, image: MetadataImage) -> bytes:
+        return encode_snapshot(image.offset, self._writer.secrets.sealed(image.records()))
 
     async def _commit(self, offset: int, staged: Staged, claim: Claim) -> None:
         while True:

@@ -7,9 +7,9 @@ the entry in the log says whose append it is."""
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Sequence
 from dataclasses import replace
+from secrets import token_hex
 from typing import Any
 
 from barnabas.metadata.records import MetadataRecord
@@ -19,6 +19,7 @@ from barnabas.metadata.zookeeper.connection import Connection, Disconnected, Nod
 from barnabas.metadata.zookeeper.documents import PART_BYTES_MAX, encode_append, encode_pointer, split
 from barnabas.metadata.zookeeper.layout import Head, Paths, Staged
 from barnabas.metadata.zookeeper.reader import LogReader, StoredBatch
+from barnabas.metadata.zookeeper.secret_values import SecretValues
 
 logger = logging.getLogger(__name__)
 
@@ -29,8 +30,11 @@ _IN_THREAD_FROM_RECORDS = 100
 class LogWriter:
     """`append` and `commit` are called by one task at a time."""
 
-    def __init__(self, connection: Connection, paths: Paths, reader: LogReader) -> None:
+    def __init__(
+        self, connection: Connection, paths: Paths, reader: LogReader, secrets: SecretValues
+    ) -> None:
         self.paths = paths
+        self.secrets = secrets
         self.connection = connection
         self.reader = reader
         # The newest head that this store has read or written.
@@ -42,11 +46,12 @@ class LogWriter:
         self, records: Sequence[MetadataRecord], expected_offset: int, claim: Claim, within_seconds: float
     ) -> StoredBatch:
         batch = RecordBatch(expected_offset, tuple(records))
-        append_id = secrets.token_hex(8)
+        append_id = token_hex(8)
+        stored = RecordBatch(expected_offset, tuple(self.secrets.sealed(batch.records)))
         if len(batch.records) < _IN_THREAD_FROM_RECORDS:
-            data = encode_append(batch, claim.epoch, append_id)
+            data = encode_append(stored, claim.epoch, append_id)
         else:
-            data = await asyncio.to_thread(encode_append, batch, claim.epoch, append_id)
+            data = await asyncio.to_thread(encode_append, stored, claim.epoch, append_id)
         attempt = _Append(self, batch, append_id, data, claim)
         try:
             return await self.connection.until_answered(attempt.run, within_seconds)
