@@ -49,7 +49,9 @@ def place_replicas(
     Raises INVALID_REPLICATION_FACTOR if there are not enough brokers, or none that can lead."""
     by_rack: dict[str | None, list[BrokerImage]] = {}
     for broker in brokers:
-        by_rack.setdefault(broker.rack, []).append(broker)
+        # As in Kafka, a broker that shuts down gets nothing; one that is fenced may come back soon.
+        if not broker.in_controlled_shutdown:
+            by_rack.setdefault(broker.rack, []).append(broker)
     count = sum(map(len, by_rack.values()))
     if replication_factor > count:
         raise KafkaError(

@@ -4,10 +4,17 @@ import asyncio
 
 import pytest
 
+from barnabas.config.alter import Operation
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.metadata.brokers import Heartbeat
+from barnabas.metadata.configs import ConfigChange
+from barnabas.metadata.controller import ControllerSettings
+from barnabas.metadata.isr_changes import IsrProposal
+from barnabas.metadata.parts import TOPIC_RESOURCE
 from barnabas.metadata.records import FeatureRecord, TopicRecord
 from barnabas.metadata.store import Snapshot, StoreUnavailable
 from barnabas.metadata.topics import NewTopic
+from barnabas.metadata.upkeep import run_upkeep
 
 
 def test_only_one_of_many_concurrent_requests_creates_the_topic(play, code_of):
@@ -157,3 +164,102 @@ def test_a_snapshot_that_fails_does_not_fail_the_request(play, code_of, caplog):
 
     play(story, snapshot_bytes_min=1000)
     assert "cannot write a metadata snapshot: the disk is full" in caplog.text
+
+
+def test_a_heartbeat_does_not_wait_for_all_of_a_large_request(play):
+    async def story(stage):
+        await stage.brokers(1)
+        epoch = await stage.controller.register_broker(stage.registration(2))
+        order = []
+
+        async def create():
+            await stage.controller.create_topics([NewTopic(f"topic-{number}", 50) for number in range(10)])
+            order.append("topics")
+
+        async def beat():
+            await asyncio.sleep(0)
+            assert stage.controller.queue_length == 1
+            await stage.controller.heartbeat(Heartbeat(2, epoch, epoch))
+            order.append("heartbeat")
+
+        await asyncio.gather(create(), beat())
+        assert order == ["heartbeat", "topics"]
+        assert stage.controller.queue_length == 0
+
+    play(story)
+
+
+def test_another_min_isr_empties_the_eligible_leader_replicas(play):
+    async def story(stage):
+        await stage.brokers(1, 2)
+        configs = {"min.insync.replicas": "2"}
+        await stage.controller.create_topics(
+            [NewTopic(name, assignments={0: [1, 2]}, configs=configs) for name in ("a", "b")]
+        )
+        await stage.controller.fence_broker(2)
+        assert stage.image.partition("a", 0).elr == stage.image.partition("b", 0).elr == (2,)
+        change = ConfigChange("min.insync.replicas", Operation.SET, "1")
+        await stage.controller.alter_configs([((TOPIC_RESOURCE, "a"), [change])])
+        assert (stage.image.partition("a", 0).elr, stage.image.partition("b", 0).elr) == ((), (2,))
+
+    play(story)
+
+
+def test_a_topic_that_allows_unclean_elections_gets_a_leader_at_once(play):
+    async def story(stage):
+        epochs = await stage.brokers(1, 2)
+        await stage.controller.create_topics([NewTopic("a", assignments={0: [1, 2]})])
+        topic = stage.image.topics["a"]
+        alone = IsrProposal(topic.id, 0, 0, 0, ((1, epochs[1]),))
+        await stage.controller.alter_partitions(1, epochs[1], [alone])
+        await stage.controller.fence_broker(1)
+        assert not stage.image.partition("a", 0).has_leader
+        change = ConfigChange("unclean.leader.election.enable", Operation.SET, "true")
+        await stage.controller.alter_configs([((TOPIC_RESOURCE, "a"), [change])])
+        assert stage.image.partition("a", 0).leader == 2
+        assert (stage.controller.elections.leaders, stage.controller.elections.unclean) == (2, 1)
+
+    play(story)
+
+
+def test_leaders_are_balanced_from_time_to_time(play):
+    async def story(stage):
+        epochs = await stage.brokers(1, 2)
+        await stage.controller.create_topics([NewTopic("a", assignments={0: [1, 2]})])
+        await stage.brokers(1)
+        topic = stage.image.topics["a"]
+        both = IsrProposal(topic.id, 0, 1, 1, ((2, epochs[2]), (1, stage.image.brokers[1].epoch)))
+        await stage.controller.alter_partitions(2, epochs[2], [both])
+        times = []
+
+        async def sleep(seconds):
+            times.append((seconds, stage.image.partition("a", 0).leader))
+            if len(times) == 3:
+                await asyncio.Event().wait()
+
+        upkeep = asyncio.ensure_future(run_upkeep(stage.controller, sleep))
+        await asyncio.wait_for(stage.follower.until(lambda image: image.partition("a", 0).leader == 1), 10)
+        upkeep.cancel()
+        assert times[0] == (300.0, 2)
+
+    play(story, settings=ControllerSettings(balance_seconds=300.0))
+
+
+def test_periodic_work_goes_on_after_a_failure(play, caplog):
+    async def story(stage):
+        await stage.brokers(1)
+        await stage.controller.step_down()
+        rounds, third = [], asyncio.Event()
+
+        async def sleep(seconds):
+            rounds.append(seconds)
+            if len(rounds) == 3:
+                third.set()
+                await asyncio.Event().wait()
+
+        upkeep = asyncio.ensure_future(run_upkeep(stage.controller, sleep))
+        await asyncio.wait_for(third.wait(), 10)
+        upkeep.cancel()
+        assert "elect_unclean_leaders: NOT_CONTROLLER" in caplog.text
+
+    play(story, settings=ControllerSettings(unclean_election_seconds=1.0))

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -84,3 +85,11 @@ def test_any_placement_is_legal(
     for replicas in placed:
         assert len(set(replicas)) == len(replicas) == factor
         assert not images[replicas[0]].fenced
+
+
+def test_a_broker_that_shuts_down_gets_no_replica() -> None:
+    brokers = [broker(1), broker(2), replace(broker(3), in_controlled_shutdown=True)]
+    assert set().union(*place_replicas(brokers, 6, 2, random.Random(1))) == {1, 2}
+    with pytest.raises(KafkaError) as caught:
+        place_replicas(brokers, 1, 3, random.Random(1))
+    assert caught.value.code is ErrorCode.INVALID_REPLICATION_FACTOR
