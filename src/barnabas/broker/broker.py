@@ -25,6 +25,7 @@ from barnabas.broker.following import follower_manager, healer
 from barnabas.broker.group_coordinator import GroupCoordinator
 from barnabas.broker.housekeeping import Housekeeping
 from barnabas.broker.isr_changes import AlterPartitions, isr_changes
+from barnabas.broker.log_moves import LogMoves
 from barnabas.broker.metadata_followers import MetadataFollowers
 from barnabas.broker.metrics.server import MetricsServer
 from barnabas.broker.peers import Peers, peer_settings
@@ -83,6 +84,7 @@ class Broker:
     followers: MetadataFollowers
     following: FollowerManager
     healer: Healer
+    log_moves: LogMoves
     isr_changes: AlterPartitions
 
     def __init__(
@@ -170,6 +172,7 @@ class Broker:
             await self._housekeeping.stop()
         if hasattr(self, "replicas"):
             await self.following.stop()
+            await self.log_moves.stop()
             await self.isr_changes.close()
             self.replicas.finish()
         if hasattr(self, "logs"):
@@ -257,6 +260,7 @@ class Broker:
         set_strays_aside(self.logs, image)
         self.following = follower_manager(self)
         self.healer = healer(self)
+        self.log_moves = LogMoves(self)
         self.isr_changes = isr_changes(self)
         surroundings = Surroundings(
             self.id, self.clock, self.config["replica.lag.time.max.ms"] / 1000, self.isr_changes
@@ -278,6 +282,7 @@ class Broker:
         self._housekeeping.start()
         self.groups.start()
         self.cleaner = Cleaner(self.logs.logs, self._disk, CleanerSettings.of(self.config))
+        self.logs.when_truncated = self.cleaner.truncated
         if self.config["log.cleaner.enable"]:
             self.cleaning = CleanerDriver.of(self.cleaner, self.config, self.clock)
             self.cleaning.start()

@@ -26,6 +26,7 @@ class Component(Enum):
     LOGS = "the log manager"
     CLEANER = "the log cleaner"
     FOLLOWING = "the fetchers of followed partitions"
+    MOVES = "moves between log directories"
 
 
 TAKEN_BY: Mapping[str, Component] = {
@@ -68,6 +69,7 @@ TAKEN_BY: Mapping[str, Component] = {
     "min.insync.replicas": Component.PARTITIONS,
     "num.replica.fetchers": Component.FOLLOWING,
     "producer.id.expiration.ms": Component.LOGS,
+    "replica.alter.log.dirs.io.max.bytes.per.second": Component.MOVES,
     "transaction.partition.verification.enable": Component.REQUESTS,
     "unclean.leader.election.enable": Component.PARTITIONS,
 }
@@ -97,4 +99,5 @@ TAKERS: Mapping[Component, Callable[[Broker], None]] = {
     Component.LOGS: _reconfigure_logs,
     Component.CLEANER: _reconfigure_cleaner,
     Component.FOLLOWING: reconfigure_following,
+    Component.MOVES: lambda broker: broker.log_moves.reconfigure(),
 }

@@ -117,9 +117,9 @@ KEYS_NETWORK = table(
     "Samples kept for quotas on replication.",
     honoured(INT, "replication.quota.window.size.seconds", 1, at_least(1), LOW),
     "Length of one sample for quotas on replication.",
-    accepted(INT, "alter.log.dirs.replication.quota.window.num", 11, at_least(1), LOW),
+    honoured(INT, "alter.log.dirs.replication.quota.window.num", 11, at_least(1), LOW),
     "Samples kept for quotas on moves between log directories.",
-    accepted(INT, "alter.log.dirs.replication.quota.window.size.seconds", 1, at_least(1), LOW),
+    honoured(INT, "alter.log.dirs.replication.quota.window.size.seconds", 1, at_least(1), LOW),
     "Length of one sample for quotas on moves between log directories.",
     accepted(CLASS, "client.quota.callback.class", None, None, LOW),
     "Java class that decides client quotas; Java plug-ins are not loaded.",
@@ -132,7 +132,7 @@ KEYS_NETWORK = table(
     ),
     "Bytes a second that followers fetch for throttled replicas.",
     internal(
-        accepted(
+        honoured(
             LONG,
             "replica.alter.log.dirs.io.max.bytes.per.second",
             LONG_MAX,

@@ -71,11 +71,12 @@ class LogDirectory:
         self._lock = None
 
     def partitions(self) -> list[TopicPartition]:
-        """Partitions that have a directory here; directories of deleted partitions are removed."""
+        """Partitions that have a directory here; directories of deleted partitions and of moves that
+        did not end are removed."""
         partitions: list[TopicPartition] = []
         for name in self.disk.listdir(self.path):
-            if names.is_delete_directory(name):
-                logger.info("removing %s, which an earlier deletion left behind", self.path / name)
+            if names.is_delete_directory(name) or names.is_future_directory(name):
+                logger.info("removing %s, which a deletion or a move left behind", self.path / name)
                 self.disk.rmtree(self.path / name)
                 continue
             partition = names.parse_partition_directory(name)

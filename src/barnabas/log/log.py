@@ -41,6 +41,10 @@ class Log(LogState):
         UnexpectedOffsetError if the first batch is bad."""
         return replica_append.append_as_follower(self, data, leader_epoch)
 
+    def append_from_start(self, data: memoryview, leader_epoch: int = LATEST_EPOCH) -> None:
+        """The same, but an empty log may begin with a batch that holds offsets below its end."""
+        replica_append.append_from_start(self, data, leader_epoch)
+
     def _make_room(self, size: int, first: int, last: int, max_timestamp: int) -> Segment:
         """The segment to append to: a new one if the active one is full or too old."""
         if self.offline:

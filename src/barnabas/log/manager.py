@@ -51,7 +51,7 @@ class LogManager:
         self._disk = disk
         self._clock = clock
         self._trash = Trash(self._disk, clock)
-        self._services = Services(self._disk, clock, self._trash, self._log_failed)
+        self._services = Services(self._disk, clock, self._trash, self._log_failed, self._log_truncated)
         self._logs: dict[TopicPartition, Log] = {}
         self._home: dict[TopicPartition, LogDirectory] = {}
         self.directories = [LogDirectory(self._disk, Path(path)) for path in log_dirs]
@@ -61,6 +61,12 @@ class LogManager:
         self._unsynced: list[Log] = []
         # Directories in which logs were created or deleted since the last sync.
         self._changed: set[LogDirectory] = set()
+        # Where logs that do not exist yet should be created.
+        self.preferred_directories: dict[TopicPartition, LogDirectory] = {}
+        # Copies of logs that move to other directories.
+        self.futures: dict[TopicPartition, Log] = {}
+        # Called with the partition and the new end of a log that was truncated.
+        self.when_truncated: Callable[[TopicPartition, int], None] = lambda partition, offset: None
         # How many logs were deleted; see CheckpointTask.
         self._deletions = 0
 
@@ -120,6 +126,8 @@ class LogManager:
         """Close everything. Directories that were closed without errors need no recovery at the next
         start."""
         failed: set[Path] = set()
+        for partition in list(self.futures):
+            self.drop_future(partition)
         logs = list(self._logs.values())
         for start in range(0, len(logs), CLOSED_TOGETHER):
             for log in self._close(logs[start : start + CLOSED_TOGETHER]):
@@ -196,8 +204,7 @@ class LogManager:
         if partition in self._still_marked:
             # After a crash, offsets in the checkpoints of the old log would be used for the new one.
             self.checkpoint()
-        homes = list(self._home.values()) if len(online) > 1 else []
-        directory = min(online, key=homes.count)
+        directory = self._directory_for(partition, online)
         try:
             log = self._open(directory, partition, topic_id, config, Marks())
         except OSError as problem:
@@ -206,6 +213,13 @@ class LogManager:
         self._unsynced.append(log)
         self._changed.add(directory)
         return log
+
+    def _directory_for(self, partition: TopicPartition, online: list[LogDirectory]) -> LogDirectory:
+        preferred = self.preferred_directories.pop(partition, None)
+        if preferred is not None and preferred.online:
+            return preferred
+        homes = list(self._home.values()) if len(online) > 1 else []
+        return min(online, key=homes.count)
 
     def sync_changes(self) -> None:
         """Sync which logs were deleted and created, and the topic ids of new ones, to stable storage."""
@@ -248,6 +262,63 @@ class LogManager:
         self._disk.rename(log.directory, stray)
         self._disk.fsync_dir(directory.path)
         return stray
+
+    # -- moving between directories
+
+    def create_future(self, partition: TopicPartition, directory: LogDirectory) -> Log:
+        """An empty log in another directory, to be filled with the records of the partition's log."""
+        log = self._logs[partition]
+        path = directory.path / names.future_directory_name(partition)
+        try:
+            future = open_log(
+                Identity(path, partition, log.topic_id),
+                self._services,
+                log.config,
+                Marks(log_start_offset=log.log_start_offset),
+            )
+        except OSError as problem:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition}: {problem.strerror}") from problem
+        future.applies_retention = False
+        self.futures[partition] = future
+        return future
+
+    def drop_future(self, partition: TopicPartition) -> None:
+        future = self.futures.pop(partition, None)
+        if future is not None and not future.offline:
+            future.delete()
+
+    def replace_by_future(self, partition: TopicPartition) -> Log:
+        """The complete copy takes the place of the log, which is deleted; returns the new log. A crash in
+        between leaves both, and the next start asks to remove one."""
+        old, future = self._logs[partition], self.futures.pop(partition)
+        home = next(each for each in self.directories if each.path == future.directory.parent)
+        marks = Marks(
+            future.log_end_offset,
+            future.log_start_offset,
+            future.high_watermark,
+            clean=True,
+            producer_expiration_ms=self.producer_id_expiration_ms,
+        )
+        future.close()
+        future.leader_epochs.retire()
+        try:
+            self._disk.rename(future.directory, home.path / str(partition))
+            self._disk.fsync_dir(home.path)
+        except OSError as problem:
+            self._directory_failed(home, problem)
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition}: {problem.strerror}") from problem
+        self.delete(partition)
+        return self._open(home, partition, old.topic_id, old.config, marks)
+
+    def directory_of(self, partition: TopicPartition) -> LogDirectory | None:
+        return self._home.get(partition)
+
+    def _log_truncated(self, log: LogState, offset: int) -> None:
+        if log is self._logs.get(log.partition):
+            self.when_truncated(log.partition, offset)
+            future = self.futures.get(log.partition)
+            if future is not None and not future.offline:
+                future.truncate_to(offset)
 
     def _forgotten(self, partition: TopicPartition) -> None:
         self._still_marked.add(partition)
@@ -356,7 +427,8 @@ class LogManager:
             self._directory_failed(directory, problem)
 
     def _log_failed(self, log: LogState, problem: OSError) -> None:
-        directory = self._home.get(log.partition)
+        path = log.directory.parent
+        directory = next((each for each in self.directories if each.path == path), None)
         if directory is not None and directory.online:
             self._directory_failed(directory, problem)
 
@@ -366,3 +438,6 @@ class LogManager:
         for partition, log in self._logs.items():
             if self._home[partition] is directory:
                 log.go_offline()
+        for future in self.futures.values():
+            if future.directory.parent == directory.path:
+                future.go_offline()

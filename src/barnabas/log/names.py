@@ -35,6 +35,7 @@ _OFFSET_FILE = re.compile(
 _PARTITION_DIRECTORY = re.compile(r"(.+)-(\d+)")
 _DELETE_DIRECTORY = re.compile(r".+\.[0-9a-f]{32}-delete")
 _STRAY_DIRECTORY = re.compile(r".+\.[0-9a-f]{32}-stray")
+_FUTURE_DIRECTORY = re.compile(r".+\.[0-9a-f]{32}-future")
 # Kafka shortens long topic names so that the new name of the directory is not too long for a file name.
 _DIRECTORY_LENGTH_MAX = 255
 
@@ -58,6 +59,15 @@ def parse_partition_directory(name: str) -> TopicPartition | None:
 
 def is_delete_directory(name: str) -> bool:
     return _DELETE_DIRECTORY.fullmatch(name) is not None
+
+
+def is_future_directory(name: str) -> bool:
+    return _FUTURE_DIRECTORY.fullmatch(name) is not None
+
+
+def future_directory_name(partition: TopicPartition) -> str:
+    """The name of a copy that will take the place of the log when it is complete."""
+    return _renamed(partition, "future")
 
 
 def delete_directory_name(partition: TopicPartition) -> str:

@@ -20,6 +20,7 @@ from barnabas.kernels.replica_batches import (
 from barnabas.log.errors import UnexpectedOffsetError
 from barnabas.log.segment import Segment
 from barnabas.log.state import LogState
+from barnabas.log.truncation import truncate_fully_and_start_at
 from barnabas.records.batch import BatchHeader, read_header
 from barnabas.records.builder import Marker, read_marker
 
@@ -65,6 +66,19 @@ def append_as_follower(log: LogState, data: memoryview, leader_epoch: int) -> Ap
     if last >= log.flush_at:
         log.flush()
     return AppendResult(first, last, NO_TIMESTAMP, log.log_start_offset, False)
+
+
+def append_from_start(log: LogState, data: memoryview, leader_epoch: int) -> None:
+    """The same for batches that begin where the leader's log begins: its log start may be inside a batch,
+    which is sent whole. An empty log then begins at that batch."""
+    try:
+        append_as_follower(log, data, leader_epoch)
+    except UnexpectedOffsetError as error:
+        is_empty = log.log_start_offset == log.log_end_offset
+        if not (is_empty and error.first_offset < log.log_end_offset <= error.last_offset):
+            raise
+        truncate_fully_and_start_at(log, error.first_offset)
+        append_as_follower(log, data, leader_epoch)
 
 
 def _segment_for(log: LogState, first: BatchHeader) -> Segment:

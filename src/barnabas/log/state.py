@@ -46,13 +46,19 @@ class Identity(NamedTuple):
     topic_id: Uuid | None
 
 
+def _ignore_truncation(log: "LogState", offset: int) -> None:
+    """Nobody has to know."""
+
+
 class Services(NamedTuple):
-    """What a log needs from outside. `on_failure` is called when the log goes offline."""
+    """What a log needs from outside. `on_failure` is called when the log goes offline, `on_truncation` when
+    its records from an offset on were removed."""
 
     disk: Disk
     clock: Clock
     trash: Trash
     on_failure: Callable[["LogState", OSError], None]
+    on_truncation: Callable[["LogState", int], None] = _ignore_truncation
 
 
 class LogState(LogEnd):
@@ -73,6 +79,7 @@ class LogState(LogEnd):
         self.clock = services.clock
         self.trash = services.trash
         self._on_failure = services.on_failure
+        self.on_truncation = services.on_truncation
         self.config = config
         self.leader_epochs = epochs
         self.producers = producers

@@ -54,6 +54,7 @@ def _end_at(log: LogState, end: int) -> None:
     rebuild_producers(log, end)
     log.save_corrupt_ranges()
     log.update_flush_limit()
+    log.on_truncation(log, end)
 
 
 def rebuild_producers(log: LogState, end: int) -> None:
@@ -87,3 +88,4 @@ def truncate_fully_and_start_at(log: LogState, offset: int) -> None:
     log.recovery_point = min(log.recovery_point, offset)
     log.save_corrupt_ranges()
     log.update_flush_limit()
+    log.on_truncation(log, offset)

@@ -176,6 +176,14 @@ class Partition(PartitionEnd):
             # min.insync.replicas may have changed.
             self.leading.update_high_watermark(self._surroundings.clock.monotonic())
 
+    def replace_log(self, log: Log) -> None:
+        """The same records in another directory."""
+        self.withdraw_permits()
+        self.log.when_offline = None
+        self.log = log
+        log.when_offline = self.withdraw_permits
+        log.applies_retention = self.is_leader
+
     def let_go(self) -> None:
         """The partition is not served here any more."""
         self.leader = NO_LEADER

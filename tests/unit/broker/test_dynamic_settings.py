@@ -106,6 +106,9 @@ OBSERVATIONS = {
     "producer.id.expiration.ms": Observation(
         "5555", lambda broker: broker.logs.producer_id_expiration_ms, 5555
     ),
+    "replica.alter.log.dirs.io.max.bytes.per.second": Observation(
+        "54321", lambda broker: broker.log_moves.throttle.bytes_per_second, 54_321
+    ),
     "unclean.leader.election.enable": topic_setting("true", "unclean_leader_election_enable", True),
 }
 # These have a test of their own below.

@@ -1,18 +1,19 @@
 """AlterReplicaLogDirs, key 34, versions 1-2: move replicas between the log directories of this broker.
 
-Behaviour: a directory of log.dirs is named by its absolute path; any other path is LOG_DIR_NOT_FOUND. A
-replica that is in the directory already stays there. A partition that is named twice has one result, for
-the last directory.
-Not done:  moves; INVALID_REQUEST where the replica is in another directory."""
+Behaviour: a directory of log.dirs is named by its absolute path; any other path is LOG_DIR_NOT_FOUND. The
+answer comes when the move has begun (broker/log_moves.py); DescribeLogDirs shows how far it is. A request
+with the directory where the replica is ends a move. A replica that does not exist yet is
+REPLICA_NOT_AVAILABLE, and will be created in the directory. A partition that is named twice has one result,
+for the last directory.
+Not done:  a move that a restart interrupts does not go on by itself."""
 
 from __future__ import annotations
-
-from collections.abc import Collection
 
 from barnabas.broker.call import Call
 from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode
 from barnabas.ids import TopicPartition
+from barnabas.log.directories import LogDirectory
 from barnabas.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,
@@ -25,8 +26,7 @@ def alter_replica_log_dirs(
     call: Call, request: AlterReplicaLogDirsRequest
 ) -> Work[AlterReplicaLogDirsResponse]:
     logs = call.broker.logs
-    known = {str(directory.path.absolute()) for directory in logs.directories}
-    offline = {str(path.absolute()) for path in logs.offline_dirs}
+    directories = {str(directory.path.absolute()): directory for directory in logs.directories}
     paths: dict[TopicPartition, str] = {}
     for directory in request.dirs:
         for topic in directory.topics:
@@ -37,9 +37,8 @@ def alter_replica_log_dirs(
     results: dict[str, AlterReplicaLogDirTopicResult] = {}
     for partition, path in paths.items():
         yield
-        code = _refuse_directory(path, known, offline) or _refuse_replica(call, partition, path)
         result = AlterReplicaLogDirPartitionResult(
-            partition_index=partition.partition, error_code=code or ErrorCode.NONE
+            partition_index=partition.partition, error_code=_move(call, partition, directories.get(path))
         )
         topic_result = results.get(partition.topic)
         if topic_result is None:
@@ -50,16 +49,18 @@ def alter_replica_log_dirs(
     return AlterReplicaLogDirsResponse(results=list(results.values()))
 
 
-def _refuse_directory(path: str, known: Collection[str], offline: Collection[str]) -> ErrorCode | None:
-    if path not in known:
+def _move(call: Call, partition: TopicPartition, directory: LogDirectory | None) -> ErrorCode:
+    """Begin to move the replica, or say why not."""
+    logs = call.broker.logs
+    if directory is None:
         return ErrorCode.LOG_DIR_NOT_FOUND
-    return ErrorCode.KAFKA_STORAGE_ERROR if path in offline else None
-
-
-def _refuse_replica(call: Call, partition: TopicPartition, path: str) -> ErrorCode | None:
-    log = call.broker.logs.get(partition)
-    if log is None:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if log.offline:
+    log = logs.get(partition)
+    if not directory.online or (log is not None and log.offline):
         return ErrorCode.KAFKA_STORAGE_ERROR
-    return None if str(log.directory.parent.absolute()) == path else ErrorCode.INVALID_REQUEST
+    if log is not None:
+        call.broker.log_moves.start(partition, directory)
+        return ErrorCode.NONE
+    if call.broker.image.partition(*partition) is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    logs.preferred_directories[partition] = directory
+    return ErrorCode.REPLICA_NOT_AVAILABLE

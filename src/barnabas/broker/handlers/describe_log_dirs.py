@@ -2,8 +2,10 @@
 
 Behaviour: null topics mean all partitions, an empty list none; a directory that failed has an error and no
 partitions. The lag of a replica is how far its log is behind the high watermark it knows of.
+A copy that will take the place of a log in another directory is shown as a future replica; its lag is what it
+still has to copy.
 Versions:  v3 an error of the whole request · v4 total and usable bytes · v5 cordoned directories.
-Not done:  cordoned directories, and moves between directories: neither is ever reported."""
+Not done:  cordoned directories, which are never reported."""
 
 from __future__ import annotations
 
@@ -16,6 +18,7 @@ from barnabas.broker.call import Call
 from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode
 from barnabas.log.log import Log
+from barnabas.log.manager import LogManager
 from barnabas.wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -33,7 +36,7 @@ def describe_log_dirs(call: Call, request: DescribeLogDirsRequest) -> Work[Descr
             requested.update((topic.topic, index) for index in topic.partitions)
             yield
     logs_in: dict[Path, list[Log]] = defaultdict(list)
-    for log in list(call.broker.logs.logs()):
+    for log in (*call.broker.logs.logs(), *call.broker.logs.futures.values()):
         if requested is None or log.partition in requested:
             logs_in[log.directory.parent.absolute()].append(log)
         yield
@@ -42,7 +45,9 @@ def describe_log_dirs(call: Call, request: DescribeLogDirsRequest) -> Work[Descr
     response = DescribeLogDirsResponse()
     for path in directories:
         is_offline = path in offline
-        response.results.append(_failed(path) if is_offline else (yield from _described(path, logs_in[path])))
+        response.results.append(
+            _failed(path) if is_offline else (yield from _described(path, logs_in[path], call.broker.logs))
+        )
     return response
 
 
@@ -50,7 +55,7 @@ def _failed(path: Path) -> DescribeLogDirsResult:
     return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=str(path))
 
 
-def _described(path: Path, logs: Iterable[Log]) -> Work[DescribeLogDirsResult]:
+def _described(path: Path, logs: Iterable[Log], manager: LogManager) -> Work[DescribeLogDirsResult]:
     try:
         space = os.statvfs(path)
     except OSError:
@@ -60,7 +65,7 @@ def _described(path: Path, logs: Iterable[Log]) -> Work[DescribeLogDirsResult]:
         name = log.partition.topic
         if name not in topics:
             topics[name] = DescribeLogDirsTopic(name=name)
-        topics[name].partitions.append(_partition(log))
+        topics[name].partitions.append(_partition(log, manager))
         yield
     return DescribeLogDirsResult(
         log_dir=str(path),
@@ -70,9 +75,13 @@ def _described(path: Path, logs: Iterable[Log]) -> Work[DescribeLogDirsResult]:
     )
 
 
-def _partition(log: Log) -> DescribeLogDirsPartition:
+def _partition(log: Log, manager: LogManager) -> DescribeLogDirsPartition:
+    current = manager.get(log.partition)
+    is_future = current is not None and current is not log
+    end = current.log_end_offset if current is not None and is_future else log.high_watermark
     return DescribeLogDirsPartition(
         partition_index=log.partition.partition,
         partition_size=log.size,
-        offset_lag=max(0, log.high_watermark - log.log_end_offset),
+        offset_lag=max(0, end - log.log_end_offset),
+        is_future_key=is_future,
     )

@@ -124,25 +124,13 @@ class Followed:
         if records is not None and not isinstance(records, bytes | bytearray | memoryview):
             raise TypeError("the records of a leader must be bytes")
         if records:
-            self._append_records(memoryview(records))
+            log.append_from_start(memoryview(records), self.leader_epoch)
         self.partition.raise_high_watermark(answer.high_watermark)
         if answer.log_start_offset > log.log_start_offset:
             log.delete_records_before(min(answer.log_start_offset, log.high_watermark))
         self.lag = max(0, answer.high_watermark - log.log_end_offset)
         has_moved = (old_start, old_end) != (log.log_start_offset, log.log_end_offset)
         return Outcome.MOVED if has_moved else Outcome.UNCHANGED
-
-    def _append_records(self, records: memoryview) -> None:
-        log = self.partition.log
-        try:
-            log.append_as_follower(records, self.leader_epoch)
-        except UnexpectedOffsetError as error:
-            is_empty = log.log_start_offset == log.log_end_offset
-            if not (is_empty and error.first_offset < log.log_end_offset <= error.last_offset):
-                raise
-            # The leader's log start is inside a batch, which it sends whole.
-            log.truncate_fully_and_start_at(error.first_offset)
-            log.append_as_follower(records, self.leader_epoch)
 
     def take_bounds(self, bounds: LogBounds, now: float) -> Outcome:
         """The fetch offset was not in the leader's log, which has these bounds."""
