@@ -29,6 +29,7 @@ from barnabas.broker.log_moves import LogMoves
 from barnabas.broker.metadata_followers import MetadataFollowers
 from barnabas.broker.metrics.server import MetricsServer
 from barnabas.broker.peers import Peers, peer_settings
+from barnabas.broker.processors import share_processors
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.server import Server
 from barnabas.broker.strays import adopt_strays, set_strays_aside
@@ -275,6 +276,7 @@ class Broker:
         self.transactions.follow(image)
         self.replicas.when_settled = self._follow_partitions
         self.followers = self._metadata_followers(image)
+        share_processors(image, self.id)
         self.metadata.listen(self.followers.follow)
 
     def _start_upkeep(self) -> None:
@@ -304,6 +306,7 @@ class Broker:
         for component, take in TAKERS.items():
             followers.add(component.value, partial(self._if_settings_changed, take))
         followers.add("the peers", lambda image, _: self.peers.follow(image))
+        followers.add("the event loop", self._share_processors)
         followers.add("the cleaned offsets", self._follow_deleted_topics)
         followers.add("the partitions", self.replicas.follow)
         followers.add("the group coordinator", lambda image, _: self.groups.follow(image))
@@ -321,6 +324,10 @@ class Broker:
     ) -> None:
         if any(resource_type == BROKER_RESOURCE for resource_type, _ in difference.configs_changed):
             take(self)
+
+    def _share_processors(self, image: MetadataImage, difference: Difference) -> None:
+        if difference.brokers_changed:
+            share_processors(image, self.id)
 
     def _follow_deleted_topics(self, image: MetadataImage, difference: Difference) -> None:
         for topic in difference.topics_deleted:

@@ -20,7 +20,7 @@ Ready: TypeAlias = list[tuple[selectors.SelectorKey, int]]
 class SpinningSelector(selectors.DefaultSelector):
     def __init__(self, *, spins: bool = True) -> None:
         super().__init__()
-        self._quick_seconds = QUICK_SECONDS if spins else 0.0
+        self.may_spin = spins
         self._last_wait = QUICK_SECONDS
         self.spins = 0
         # Time spent waiting for events, asleep or polling.
@@ -31,7 +31,7 @@ class SpinningSelector(selectors.DefaultSelector):
             return super().select(timeout)
         began = monotonic()
         ready: Ready = []
-        if self._last_wait < self._quick_seconds:
+        if self.may_spin and self._last_wait < QUICK_SECONDS:
             self.spins += 1
             end = began + (SPIN_SECONDS if timeout is None else min(SPIN_SECONDS, timeout))
             while not (ready := super().select(0)) and monotonic() < end:
@@ -55,7 +55,14 @@ class SpinningEventLoop(asyncio.SelectorEventLoop):
     def idle_seconds(self) -> float:
         return self._spinning_selector.idle_seconds
 
+    def share_processors(self, loops: int) -> None:
+        """Spin only if each of this many busy loops on this machine can have a processor, and their clients
+        one more."""
+        self._spinning_selector.may_spin = (os.cpu_count() or 1) > loops
+
 
 def new_event_loop() -> SpinningEventLoop:
     """A loop for a broker. With one processor it does not spin: its clients need the processor."""
-    return SpinningEventLoop(spins=(os.cpu_count() or 1) > 1)
+    loop = SpinningEventLoop(spins=True)
+    loop.share_processors(1)
+    return loop
