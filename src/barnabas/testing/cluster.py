@@ -69,6 +69,12 @@ class Cluster:
         return self._local.zookeeper_connect
 
     @property
+    def zookeeper(self) -> ZooKeeper:
+        """The ZooKeeper, which can be paused, killed and restarted."""
+        assert self._local.zookeeper is not None
+        return self._local.zookeeper
+
+    @property
     def brokers(self) -> Mapping[int, BrokerProcess]:
         """The brokers by id: their addresses, process ids, data directories and what they printed."""
         return self._local.brokers
