@@ -2,8 +2,7 @@
 
 Behaviour: topics come in the order of their names. A page ends after a number of partitions, the smaller of
 what the client and max.request.partition.size.limit allow, and says where the next one begins. A topic
-that does not exist is an error if the request names it. If only the cursor names it, it is skipped.
-Not done:  eligible leader replicas, always empty."""
+that does not exist is an error if the request names it. If only the cursor names it, it is skipped."""
 
 from __future__ import annotations
 
@@ -122,7 +121,7 @@ def _partition(call: Call, index: int, part: PartitionImage) -> DescribeTopicPar
         leader_epoch=part.leader_epoch,
         replica_nodes=list(part.replicas),
         isr_nodes=list(part.isr),
-        eligible_leader_replicas=[],
-        last_known_elr=[],
+        eligible_leader_replicas=list(part.elr),
+        last_known_elr=list(part.last_known_elr),
         offline_replicas=[node for node in part.replicas if not image.alive(node)],
     )

@@ -116,6 +116,13 @@ def test_a_leader_that_is_gone(topics: Any) -> None:
     assert (part.leader_id, part.offline_replicas) == (-1, [1])
 
 
+def test_who_may_lead_a_partition_without_a_leader(topics: Any) -> None:
+    topics.run(topics.controller.fence_broker(1))
+    (part,) = whole(topics, "c").topics[0].partitions
+    assert (part.leader_id, part.isr_nodes) == (-1, [])
+    assert (part.eligible_leader_replicas, part.last_known_elr) == ([1], [1])
+
+
 def test_internal_topics_are_marked(stage: Any) -> None:
     stage.create("__consumer_offsets")
     assert whole(stage).topics[0].is_internal
