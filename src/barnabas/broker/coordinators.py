@@ -53,6 +53,7 @@ class Coordinator(Generic[M]):
         self._make_machine = make_machine
         self._shards: dict[int, _Opened[M]] = {}
         self._loading: set[asyncio.Task[None]] = set()
+        self._last_refusal: str | None = None
 
     # ---- finding
 
@@ -89,15 +90,23 @@ class Coordinator(Generic[M]):
         return any(not shard.is_active for _, shard in self._shards.values())
 
     async def ensure_topic(self) -> None:
-        """Create the internal topic on first use."""
+        """Create the internal topic on first use. COORDINATOR_NOT_AVAILABLE while it cannot be created, such
+        as while fewer brokers live than it has replicas: clients try again."""
         if self._broker.image.topic(self.topic) is not None:
             return
-        # A cluster that is smaller than the replication factor gets as many replicas as it has brokers.
-        factor = min(self._new_topic.replication_factor, max(1, len(self._broker.image.brokers)))
-        topic = replace(self._new_topic, replication_factor=factor)
+        topic = self._new_topic
+        if not self._broker.is_clustered:
+            topic = replace(topic, replication_factor=1)
         refusal = (await create_missing_topics(self._broker, [topic])).get(self.topic)
         if refusal is not None:
-            raise refusal
+            self._log_refusal(refusal)
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, refusal.message) from refusal
+
+    def _log_refusal(self, refusal: KafkaError) -> None:
+        """Clients repeat their request every few milliseconds; the log gets a line when the reason is new."""
+        if refusal.message != self._last_refusal:
+            self._last_refusal = refusal.message
+            logger.warning("cannot create %s yet: %s", self.topic, refusal)
 
     # ---- following the metadata
 

@@ -177,14 +177,18 @@ def transaction_settings(config: BrokerConfig) -> TransactionSettings:
 
 
 def transaction_topic(config: BrokerConfig) -> NewTopic:
+    configs = {
+        "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
+        "unclean.leader.election.enable": "false",
+        "segment.bytes": str(config["transaction.state.log.segment.bytes"]),
+    }
+    if config["zookeeper.connect"] is not None:
+        # A single broker could never have two replicas in sync.
+        configs["min.insync.replicas"] = str(config["transaction.state.log.min.isr"])
     return NewTopic(
         TRANSACTIONS_TOPIC,
         config["transaction.state.log.num.partitions"],
         config["transaction.state.log.replication.factor"],
-        configs={
-            "cleanup.policy": "compact",
-            "compression.type": "uncompressed",
-            "unclean.leader.election.enable": "false",
-            "segment.bytes": str(config["transaction.state.log.segment.bytes"]),
-        },
+        configs=configs,
     )

@@ -142,6 +142,18 @@ def test_before_the_topic_exists_there_is_no_coordinator(make_stage: Any) -> Non
     assert len(offsets_partition(stage).replicas) == 1, "one broker cannot hold three replicas"
 
 
+def test_a_cluster_with_too_few_brokers_waits_with_its_internal_topics(make_stage: Any) -> None:
+    stage = make_stage(offsets_topic_num_partitions="1")
+    stage.is_clustered = True
+    stage.run(stage.start_coordinators())
+    for _ in range(2):
+        with pytest.raises(KafkaError) as refused:
+            stage.run(stage.groups.ensure_topic())
+        assert refused.value.code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert "replication factor" in (refused.value.message or "")
+    assert stage.image.topic(OFFSETS_TOPIC) is None
+
+
 def test_a_restart_loads_what_was_committed(stage: Any) -> None:
     async def story() -> None:
         assert await commit(stage, 5) == ErrorCode.NONE

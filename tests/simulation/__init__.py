@@ -1,0 +1,1 @@
+"""Several brokers in one process, over a simulated network, store and clock: see test_simulation.py."""
