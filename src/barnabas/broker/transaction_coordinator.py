@@ -116,7 +116,7 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
         return answer
 
     def _append_marker(self, place: TopicPartition, markers: MarkersToWrite) -> Partition:
-        partition = self._broker.replicas.leader(*place)
+        partition = self._broker.gate.to_write_marker(*place)
         producer = Producer(markers.producer_id, markers.producer_epoch)
         offsets = self._broker.groups.shard(place.partition) if place.topic == OFFSETS_TOPIC else None
         if offsets is not None and not offsets.is_active:

@@ -63,6 +63,14 @@ class Gate:
             partition.check_enough_in_sync()
         return partition.permit()
 
+    def to_write_marker(self, topic: str, index: int) -> Partition:
+        """The partition in which a coordinator ends a transaction. Like all that must not be lost, a marker
+        is refused before it is written if it could not be committed."""
+        partition = self._replicas.leader(topic, index)
+        if partition.has_lost_in_sync:
+            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+        return partition
+
     def to_read(self, asker: Asker, topic: Topic, topic_id: Uuid, index: int) -> Permit:
         """A permit to read the partition. `topic` is None if no topic has the id of the request."""
         if topic is None:

@@ -181,7 +181,7 @@ class Leading:
     def _is_eligible(self, broker_id: int, state: FollowerState) -> bool:
         """Whether the controller would let the replica join: its broker lives, and its last fetch was sent by
         its present incarnation (KIP-903)."""
-        current = self._surroundings.living_epoch(broker_id)
+        current = self._surroundings.joining_epoch(broker_id)
         return current is not None and state.broker_epoch in (NO_BROKER_EPOCH, current)
 
     # ---- changes of the ISR

@@ -213,7 +213,7 @@ class Partition(PartitionEnd):
 
     @property
     def has_lost_in_sync(self) -> bool:
-        """Whether too few replicas are in sync now, for a batch that was appended before."""
+        """Whether so few replicas are in sync now that nothing is committed."""
         leading = self.leading
         return leading is not None and len(leading.maximal_isr) < leading.min_isr
 

@@ -79,13 +79,15 @@ def _nobody(_: int) -> int | None:
 @dataclass(slots=True)
 class Surroundings:
     """What all partitions of a broker share. `lag_seconds_max`: replica.lag.time.max.ms. `living_epoch`: the
-    epoch of a broker that is registered and not fenced, or None."""
+    epoch of a broker that is registered and not fenced, or None. `joining_epoch`: the same, but also None for
+    a broker that is shutting down: the controller lets it join no ISR."""
 
     broker_id: int
     clock: Clock = field(default_factory=SystemClock)
     lag_seconds_max: float = 30.0
     isr_changes: IsrChanges = field(default_factory=NoIsrChanges)
     living_epoch: Callable[[int], int | None] = _nobody
+    joining_epoch: Callable[[int], int | None] = _nobody
     # Read by /metrics.
     isr_shrinks: int = 0
     isr_expands: int = 0

@@ -32,7 +32,7 @@ class PartitionsFailed(Exception):
 
 class Replicas:
     """`config_of(topic, image)` gives a topic's settings under the image's dynamic configs. `surroundings`
-    and `followers` are needed only where there are other brokers; `living_epoch` is set here."""
+    and `followers` are needed only where there are other brokers; their epochs of brokers are set here."""
 
     def __init__(
         self,
@@ -45,6 +45,7 @@ class Replicas:
         self._broker_id = broker_id
         self.surroundings = surroundings or Surroundings(broker_id)
         self.surroundings.living_epoch = self._living_epoch
+        self.surroundings.joining_epoch = self._joining_epoch
         self._followers: Followers = followers or NoFollowers()
         self._logs = logs
         self._config_of = config_of
@@ -225,6 +226,12 @@ class Replicas:
     def _living_epoch(self, broker_id: int) -> int | None:
         broker = self._image.brokers.get(broker_id) if self._image is not None else None
         return None if broker is None or broker.fenced else broker.epoch
+
+    def _joining_epoch(self, broker_id: int) -> int | None:
+        broker = self._image.brokers.get(broker_id) if self._image is not None else None
+        if broker is None or broker.fenced or broker.in_controlled_shutdown:
+            return None
+        return broker.epoch
 
     def _open(self, topic: TopicImage, index: int, config: TopicConfig) -> Partition:
         topic_partition = TopicPartition(topic.name, index)

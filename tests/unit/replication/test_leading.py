@@ -295,6 +295,13 @@ def test_a_fenced_follower_does_not_join(held: Held) -> None:
     assert story.proposed == []
 
 
+def test_a_follower_that_shuts_down_does_not_join(held: Held) -> None:
+    story = Story(held, isr=(ME, OTHER))
+    held.apply(BrokerRecord(THIRD, EPOCHS[THIRD], b"i" * 16, (), in_controlled_shutdown=True))
+    story.fetch(THIRD, 0)
+    assert story.proposed == []
+
+
 def test_a_follower_joins_only_with_the_epoch_of_its_present_start(held: Held) -> None:
     """The metadata here does not have its new registration yet (KIP-903)."""
     story = Story(held, isr=(ME, OTHER))

@@ -10,6 +10,7 @@ from barnabas.broker.metrics.families import (
     ROWS_PER_STEP,
     Collected,
     Family,
+    counter,
     counters,
     gauge,
     gauges,
@@ -85,6 +86,7 @@ def collect(broker: Broker) -> Collected:
     yield from _topics(totals)
     yield from _logs(rows)
     yield from _health(health, len(partitions))
+    yield from _in_sync(broker, rows)
 
 
 def _topics(totals: dict[str, TopicTotals]) -> Iterator[Family]:
@@ -138,6 +140,33 @@ def _logs(rows: list[tuple[str, Partition]]) -> Iterator[Family]:
     )
     yield gauges(
         "kafka_log_log_logendoffset", "Next offset", ((row, part.log.log_end_offset) for row, part in rows)
+    )
+
+
+def _in_sync(broker: Broker, rows: list[tuple[str, Partition]]) -> Iterator[Family]:
+    surroundings = broker.replicas.surroundings
+    prefix = "kafka_server_replicamanager_"
+    yield counter(prefix + "isrshrinks", "Followers removed from an ISR", surroundings.isr_shrinks)
+    yield counter(prefix + "isrexpands", "Followers added to an ISR", surroundings.isr_expands)
+    yield counter(
+        prefix + "failedisrupdates",
+        "Changes of an ISR that the controller did not take",
+        surroundings.failed_isr_changes,
+    )
+    yield gauges(
+        "barnabas_follower_lag",
+        "Records that a follower of a partition led here has not fetched yet",
+        (
+            (
+                labels(
+                    topic=part.topic_partition.topic, partition=part.topic_partition.partition, follower=id_
+                ),
+                max(0, part.log.log_end_offset - max(0, state.end_offset)),
+            )
+            for _, part in rows
+            if part.leading is not None
+            for id_, state in part.leading.followers.items()
+        ),
     )
 
 

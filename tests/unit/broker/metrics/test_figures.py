@@ -19,6 +19,7 @@ from barnabas.broker.dispatch import Traffic
 from barnabas.broker.metrics import groups, partitions
 from barnabas.errors import ErrorCode
 from barnabas.metadata.difference import Difference
+from barnabas.metadata.parts import PartitionImage
 from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
 
@@ -176,6 +177,25 @@ def test_open_transactions(running: VisibleBroker, client: RawClient) -> None:
     assert values["barnabas_open_transactions", ("state", "Ongoing")] == 1
     assert values["barnabas_transactional_ids"] == 1
     assert values["barnabas_oldest_transaction_seconds"] >= 0
+
+
+def test_a_follower_that_is_behind(running: VisibleBroker, client: RawClient) -> None:
+    topic = new_topic(client, name="followed")
+
+    def follow(broker: Broker) -> None:
+        partition = broker.replicas.leader("followed", 0)
+        epoch = partition.partition_epoch + 1
+        partition.follow(PartitionImage((1, 2), (1,), 1, partition.leader_epoch, epoch))
+
+    running.look(follow)
+    produce_batch(client, topic, batch_of(b"a", b"b"), acks=1)
+    values = figures(running)
+    lag = "barnabas_follower_lag", ("topic", "followed"), ("partition", "0"), ("follower", "2")
+    assert values[lag] == 2
+    assert values["kafka_server_replicamanager_underreplicatedpartitions"] == 1
+    assert values["kafka_server_replicamanager_isrshrinks_total"] == 0
+    assert values["kafka_server_replicamanager_isrexpands_total"] == 0
+    assert values["kafka_server_replicamanager_failedisrupdates_total"] == 0
 
 
 def test_partitions_in_trouble(running: VisibleBroker, client: RawClient) -> None:
