@@ -2,7 +2,11 @@
 
 There is at most one request under way. The offsets in it tell the leader what this broker has, so the next
 request is sent as soon as an answer is written to the logs. A partition that fails leaves the session and is
-tried again later, without delaying the others."""
+tried again later, without delaying the others.
+
+A request waits at the leader until there are records. A partition that is added meanwhile, as after an
+election, must not wait that long: the request is given up, and the next one goes over a second connection,
+since the first one is busy until its answer has come."""
 
 import asyncio
 import logging
@@ -61,6 +65,11 @@ class Fetcher:
         self._forgotten: set[PartitionKey] = set()
         self._wakeup = asyncio.Event()
         self._pause_seconds = FIRST_PAUSE_SECONDS
+        # The task that waits for an answer now.
+        self._waiting: asyncio.Task[None] | None = None
+        self._is_interrupted = False
+        self._interrupt_timer: asyncio.TimerHandle | None = None
+        self._connections = [f"fetch-{fetcher_id}", f"fetch-{fetcher_id}-second"]
 
     def __repr__(self) -> str:
         return f"Fetcher({self.leader_id}-{self.fetcher_id}, {len(self.partitions)} partitions)"
@@ -72,6 +81,9 @@ class Fetcher:
         self._set_aside.pop(followed.key, None)
         self._change(followed)
         self._wakeup.set()
+        if self._waiting is not None and self._interrupt_timer is None:
+            seconds = self._settings.interrupt_seconds
+            self._interrupt_timer = asyncio.get_running_loop().call_later(seconds, self._interrupt)
 
     def remove(self, key: PartitionKey) -> None:
         self.partitions.pop(key, None)
@@ -105,12 +117,38 @@ class Fetcher:
                 await self._sleep(self._seconds_to_next_retry())
                 continue
             try:
-                response = await self._transport.fetch(self.leader_id, self.fetcher_id, request)
+                response = await self._exchange(request)
             except (KafkaError, OSError) as error:
                 await self._failed(error)
                 continue
-            self.is_failing, self._pause_seconds = False, FIRST_PAUSE_SECONDS
-            await self.take(response)
+            if response is not None:
+                self.is_failing, self._pause_seconds = False, FIRST_PAUSE_SECONDS
+                await self.take(response)
+
+    async def _exchange(self, request: FetchRequest) -> FetchResponse | None:
+        """The answer of the leader; None if the request was given up for a new one."""
+        task = self._waiting = asyncio.current_task()
+        try:
+            return await self._transport.fetch(self.leader_id, self._connections[0], request)
+        except asyncio.CancelledError:
+            # Another cancellation may have come at the same time: it counts.
+            if not self._is_interrupted or task is None or task.uncancel() > 0:
+                raise
+            self._connections.reverse()
+            self._session.restart()
+            return None
+        finally:
+            self._waiting, self._is_interrupted = None, False
+            if self._interrupt_timer is not None:
+                self._interrupt_timer.cancel()
+                self._interrupt_timer = None
+
+    def _interrupt(self) -> None:
+        """The leader still waits for records, and there are partitions that it does not know of."""
+        self._interrupt_timer = None
+        if self._waiting is not None and self._changed:
+            self._is_interrupted = True
+            self._waiting.cancel()
 
     async def _failed(self, error: Exception) -> None:
         """The leader has not answered."""

@@ -25,8 +25,9 @@ class LeaderTransport(Protocol):
         """The epoch under which this broker is registered now."""
         ...
 
-    async def fetch(self, leader_id: int, fetcher_id: int, request: FetchRequest) -> FetchResponse:
-        """Send it over the connection that belongs to this fetcher; may take as long as the request waits."""
+    async def fetch(self, leader_id: int, connection: str, request: FetchRequest) -> FetchResponse:
+        """Send it over the connection to the leader with this name; may take as long as the request waits.
+        If it is cancelled, the connection can be used again as soon as the answer has come."""
         ...
 
     async def log_bounds(self, leader_id: int, partition: TopicPartition, leader_epoch: int) -> LogBounds:
@@ -39,7 +40,8 @@ class FollowingSettings:
     """Settings of the broker: num.replica.fetchers and replica.fetch.*.
 
     `backoff_seconds_max`: the longest pause after errors (replica.fetch.backoff.ms); the first ones are
-    shorter, because most errors after an election end within milliseconds."""
+    shorter, because most errors after an election end within milliseconds. `interrupt_seconds`: how long a
+    new partition waits for the end of a fetch that is under way."""
 
     broker_id: int
     fetchers_per_leader: int = 1
@@ -48,3 +50,4 @@ class FollowingSettings:
     partition_bytes_max: int = 1_048_576
     response_bytes_max: int = 10_485_760
     backoff_seconds_max: float = 1.0
+    interrupt_seconds: float = 0.01

@@ -62,7 +62,12 @@ class Node:
         clock = self.cluster.clock
         self.logs = LogManager([self.directory], LogSettings("a-cluster", self.id), RealDisk(), clock)
         self.logs.load(lambda topic: self.cluster.config)
-        settings = FollowingSettings(self.id, partition_bytes_max=BYTES_MAX, backoff_seconds_max=0.01)
+        settings = FollowingSettings(
+            self.id,
+            partition_bytes_max=BYTES_MAX,
+            backoff_seconds_max=0.01,
+            interrupt_seconds=self.cluster.interrupt_seconds,
+        )
         self.following = FollowerManager(Wire(self), settings, clock)
         self.replicas = Replicas(
             self.id,
@@ -221,7 +226,7 @@ class Wire:
     def broker_epoch(self) -> int:
         return self._node.image.brokers[self._node.id].epoch
 
-    async def fetch(self, leader_id: int, fetcher_id: int, request: FetchRequest) -> FetchResponse:
+    async def fetch(self, leader_id: int, connection: str, request: FetchRequest) -> FetchResponse:
         answer = asyncio.get_running_loop().create_future()
         self._node.cluster.exchanges.append(Exchange(self._node.id, leader_id, request, answer))
         self._node.cluster.arrived.set()
@@ -237,6 +242,8 @@ class SmallCluster:
     def __init__(self, directory: Path, brokers: int = 2, **config: object) -> None:
         self.clock = FakeClock()
         self.config = dataclasses.replace(CONFIG, **config)  # type: ignore[arg-type]
+        # Nothing is interrupted unless a test says so.
+        self.interrupt_seconds = 3600.0
         self.exchanges: list[Exchange] = []
         self.arrived = asyncio.Event()
         self.nodes = {each: Node(self, each, directory / str(each)) for each in range(1, brokers + 1)}

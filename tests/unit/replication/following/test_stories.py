@@ -407,3 +407,26 @@ def test_a_throttled_follower_pauses_until_the_rate_is_within_the_limit(tmp_path
         assert len(b.values(0)) == 2
 
     story(cluster, tell, partitions=2)
+
+
+def test_a_partition_that_is_added_does_not_wait_for_the_end_of_a_fetch(tmp_path: Path) -> None:
+    cluster = SmallCluster(tmp_path)
+    cluster.interrupt_seconds = 0.001
+    a, b = cluster.nodes[A], cluster.nodes[B]
+
+    async def tell() -> None:
+        await cluster.fetch(2)
+        (waiting,) = cluster.exchanges
+        cluster.exchanges.clear()
+        # The leader does not answer, but there is a new epoch of partition 1.
+        topic = cluster.image.topics[TOPIC]
+        cluster.apply(PartitionRecord(topic.id, 1, (A, B), (A, B), A, 5, 1))
+        await cluster.retry(B)
+        assert waiting.answer.cancelled()
+        assert cluster.exchanges[0].request.session_epoch == 0
+        a.append(b"zero")
+        a.append(b"one", index=1)
+        await cluster.fetch(2)
+        assert (b.values(0), b.values(1)) == ([b"zero"], [b"one"])
+
+    story(cluster, tell, partitions=2)
