@@ -107,7 +107,7 @@ class StoreClient:
     def __init__(self, shared: SharedStore) -> None:
         self._shared = shared
         self._loop = asyncio.get_running_loop()
-        # What happens here belongs to this process, whoever causes it.
+        # What happens here belongs to this process, also when others cause it.
         self._context = contextvars.copy_context()
         self._random = shared.random
         self.session: SimulatedSession | None = None

@@ -110,7 +110,7 @@ _owner: contextvars.ContextVar[Process | None] = contextvars.ContextVar("owner",
 
 
 class Process:
-    """One start of one broker. Its code runs in its own context, whoever causes it."""
+    """One start of one broker. Its code runs in its own context, also when others cause it."""
 
     def __init__(self, broker: SimulatedBroker) -> None:
         self.broker = broker

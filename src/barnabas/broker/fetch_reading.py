@@ -50,7 +50,7 @@ class Reading:
         self._partitions = partitions
         self._is_full = request.session_epoch in (EPOCH_INITIAL, EPOCH_FINAL)
         self._committed_only = request.isolation_level == READ_COMMITTED and not asker.is_replica
-        # Of the session of a replica: finds the partitions that have something to send.
+        # In the session of a replica: finds the partitions that have something to send.
         self._news = None if session is None or self._is_full else session.news
         # A request of a replica says once, in the first pass, how far the replica has come.
         self._is_first_pass = True

@@ -50,7 +50,7 @@ class FetchPartition:
     # The log start of the replica that fetches; clients do not send one.
     replica_log_start: int = -1
     permit: Permit | None = None
-    # Of a replica that has everything: waits for the next append.
+    # For a replica that has everything: waits for the next append.
     waiter: Waiter | None = None
 
     @property

@@ -1,4 +1,4 @@
-"""Any broker takes admin requests; the controller answers them, whoever it is at that moment."""
+"""Any broker takes admin requests; the broker that is the controller at that moment answers them."""
 
 from pathlib import Path
 from typing import Any
