@@ -207,7 +207,7 @@ def test_a_partition_for_which_there_was_no_room_comes_with_the_next_answer(
     stage.run(story())
 
 
-def test_a_new_leader_epoch_is_told_at_once(stage: Stage, follower: Follower) -> None:
+def test_a_new_leader_epoch_is_sent_at_once(stage: Stage, follower: Follower) -> None:
     async def story() -> None:
         await follower.settle()
         waiting = follower.start()
