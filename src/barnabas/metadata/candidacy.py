@@ -73,6 +73,7 @@ class Candidacy:
             await self._controller.announce(self._broker_id)
             cancel = await self._store.watch_sessions(self._take_sessions)
             upkeep = asyncio.ensure_future(run_upkeep(self._controller))
+            upkeep.add_done_callback(_log_failure)
             try:
                 await self._follow_sessions(leadership)
             finally:
@@ -99,3 +100,9 @@ class Candidacy:
     def _take_sessions(self, living: Mapping[int, BrokerRegistration]) -> None:
         self._living = living
         self._changed.set()
+
+
+def _log_failure(upkeep: "asyncio.Task[None]") -> None:
+    error = None if upkeep.cancelled() else upkeep.exception()
+    if error is not None:
+        logger.error("the periodic work of the controller has ended", exc_info=error)

@@ -8,10 +8,10 @@ Versions:  v2 topic ids · v3 the broker epoch of each proposed member."""
 from __future__ import annotations
 
 import asyncio
+from itertools import islice
 
 from barnabas.broker.call import Call
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.metadata.brokers import check_broker_epoch
 from barnabas.metadata.isr_changes import ANY_EPOCH, IsrProposal
 from barnabas.metadata.parts import PartitionImage
 from barnabas.wire.messages.alter_partition import (
@@ -23,28 +23,30 @@ from barnabas.wire.messages.alter_partition import (
 )
 
 BROKER_EPOCHS_VERSION_MIN = 3
-# Proposals that are decided and written at once.
+# Proposals that are decided and written at once, whatever their topics.
 PARTITIONS_PER_CHANGE = 500
 
 
 async def alter_partition(call: Call, request: AlterPartitionRequest) -> AlterPartitionResponse:
     sender = request.broker_id, request.broker_epoch
-    response = AlterPartitionResponse()
+    proposals = (
+        _proposal(topic.topic_id, partition, call.version)
+        for topic in request.topics
+        for partition in topic.partitions
+    )
+    topics: dict[bytes, ResponseTopicData] = {}
     try:
         # Check the sender first: the request of an unknown broker may be long.
-        check_broker_epoch(call.broker.image, *sender)
-        for topic in request.topics:
-            answers = ResponseTopicData(topic_id=topic.topic_id)
-            for start in range(0, len(topic.partitions), PARTITIONS_PER_CHANGE):
-                portion = topic.partitions[start : start + PARTITIONS_PER_CHANGE]
-                proposals = [_proposal(topic.topic_id, partition, call.version) for partition in portion]
-                results = await call.broker.controller.alter_partitions(*sender, proposals)
-                answers.partitions.extend(map(_answer, proposals, results))
-                await asyncio.sleep(0)
-            response.topics.append(answers)
+        await call.broker.controller.alter_partitions(*sender, [])
+        while portion := list(islice(proposals, PARTITIONS_PER_CHANGE)):
+            results = await call.broker.controller.alter_partitions(*sender, portion)
+            for proposal, result in zip(portion, results, strict=True):
+                topic = topics.setdefault(proposal.topic_id, ResponseTopicData(topic_id=proposal.topic_id))
+                topic.partitions.append(_answer(proposal, result))
+            await asyncio.sleep(0)
     except KafkaError as error:
         return AlterPartitionResponse(error_code=error.code)
-    return response
+    return AlterPartitionResponse(topics=list(topics.values()))
 
 
 def _proposal(topic_id: bytes, partition: RequestPartitionData, version: int) -> IsrProposal:

@@ -70,6 +70,28 @@ def test_a_leader_changes_its_in_sync_set(stage: Any, version: int) -> None:
     assert (answer.isr, answer.leader_epoch, answer.partition_epoch) == ([1, 2], 0, 2)
 
 
+def test_proposals_for_many_topics_are_one_change(stage: Any) -> None:
+    second_broker(stage)
+    names = [f"topic-{number}" for number in range(20)]
+    stage.run(stage.controller.create_topics([NewTopic(name, assignments={0: [1, 2]}) for name in names]))
+    own = stage.image.brokers[1].epoch
+    alone = [BrokerState(broker_id=1, broker_epoch=own)]
+    changes = []
+    stop = stage.node.listen(lambda old, new, difference: changes.append(difference))
+    topics = [
+        RequestTopicData(
+            topic_id=stage.image.topics[name].id,
+            partitions=[RequestPartitionData(new_isr_with_epochs=alone)],
+        )
+        for name in names
+    ]
+    response = stage.ask(AlterPartitionRequest(broker_id=1, broker_epoch=own, topics=topics), 3)
+    stop()
+    assert [topic.topic_id for topic in response.topics] == [topic.topic_id for topic in topics]
+    assert all(topic.partitions[0].isr == [1] for topic in response.topics)
+    assert [len(change.partitions_changed) for change in changes] == [20]
+
+
 def test_refused_in_sync_sets(stage: Any) -> None:
     epoch = second_broker(stage)
     stage.run(stage.controller.create_topics([NewTopic("a", assignments={0: [1, 2]})]))
