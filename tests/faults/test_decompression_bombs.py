@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.faults.test_largest_frames import TRIES, WAIT_SECONDS_MAX, Probe
+from tests.support.frame_probe import TRIES, WAIT_SECONDS_MAX, Probe
 from tests.support.raw_calls import PRODUCE, Topic, batch_of, new_topic, produce_request
 from tests.support.raw_client import RawClient
 

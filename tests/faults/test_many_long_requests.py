@@ -5,7 +5,14 @@ import select
 from collections.abc import Iterator
 
 import pytest
-from tests.support.frame_probe import MemoryMeter, Probe, Stage, prepared_stage
+from tests.support.frame_probe import (
+    ELEMENT_BYTES_MAX,
+    WAIT_SECONDS_MAX,
+    MemoryMeter,
+    Probe,
+    Stage,
+    prepared_stage,
+)
 from tests.support.largest_frames import frame_of, shapes_of
 from tests.support.raw_client import RawClient
 
@@ -16,8 +23,6 @@ from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffset
 
 LIST_OFFSETS = 2
 CONNECTIONS = 30
-WAIT_SECONDS_MAX = 0.1
-ELEMENT_BYTES_MAX = 600
 # A connection has the frame in a buffer of up to twice its size, and then the answer.
 MEMORY_PER_FRAME_BYTE = 3
 

@@ -14,6 +14,13 @@ from tests.support.raw_client import RawClient
 from barnabas.testing import Broker
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
+# How long others may wait for an answer.
+WAIT_SECONDS_MAX = 0.1
+# A wait that comes from the machine is not there again when the same frames come again.
+TRIES = 3
+# What an array element and its answer may take as objects.
+ELEMENT_BYTES_MAX = 800
+
 
 class Stage(NamedTuple):
     broker: Broker

@@ -154,16 +154,7 @@ class FetchAnswers:
         return draft.response
 
     def _partition_data(self, read: PartitionRead) -> PartitionData:
-        data = PartitionData(
-            partition_index=read.requested.index,
-            error_code=read.error,
-            high_watermark=read.high_watermark,
-            last_stable_offset=read.last_stable_offset,
-            log_start_offset=read.log_start_offset,
-            aborted_transactions=read.aborted,
-            preferred_read_replica=read.preferred_replica,
-            records=b"" if read.records is None else read.records,
-        )
+        data = _unread(read) if read.partition is None else _read(read)
         if read.diverging is not None:
             data.diverging_epoch = EpochEndOffset(
                 epoch=read.diverging.epoch, end_offset=read.diverging.start_offset
@@ -210,3 +201,28 @@ def topic_name(call: Call, requested: FetchPartition) -> str | None:
         return requested.topic
     topic = call.broker.image.topic_by_id(requested.topic_id)
     return None if topic is None else topic.name
+
+
+def _read(read: PartitionRead) -> PartitionData:
+    return PartitionData(
+        partition_index=read.requested.index,
+        error_code=read.error,
+        high_watermark=read.high_watermark,
+        last_stable_offset=read.last_stable_offset,
+        log_start_offset=read.log_start_offset,
+        aborted_transactions=read.aborted,
+        preferred_read_replica=read.preferred_replica,
+        records=b"" if read.records is None else read.records,
+    )
+
+
+def _unread(read: PartitionRead) -> PartitionData:
+    """The same without the fields that have their default, which would take memory: a request may have very
+    many partitions that do not exist."""
+    return PartitionData(
+        partition_index=read.requested.index,
+        error_code=read.error,
+        high_watermark=read.high_watermark,
+        aborted_transactions=read.aborted,
+        records=b"",
+    )

@@ -24,6 +24,7 @@ class _Topic(Protocol):
 
 Topic = TypeVar("Topic", bound=_Topic)
 Answered = TypeVar("Answered", bound=_Topic)
+Key = TypeVar("Key")
 Item = TypeVar("Item")
 AnyMessage = TypeVar("AnyMessage", bound=Message)
 
@@ -35,10 +36,29 @@ def drained(items: list[Item]) -> Iterator[Item]:
         yield items.pop()
 
 
-def once_each(topics: Sequence[Topic], key: Callable[[Topic], Hashable]) -> Work[list[Topic]]:
-    """The topics without repetitions: of a topic or partition that is repeated, the last one counts."""
+def drained_items(mapping: dict[Key, Item]) -> Iterator[tuple[Key, Item]]:
+    """The items in order, each taken out of the dict."""
+    for key in list(mapping):
+        yield key, mapping.pop(key)
+
+
+def last_of_each(topics: list[Any], name_field: str, index_field: str) -> Work[dict[str, dict[int, Any]]]:
+    """Take the partitions out of the topics, by topic and index: the last of those that are repeated."""
+    by_topic: dict[str, dict[int, Any]] = {}
+    for topic in drained(topics):
+        by_index = by_topic.setdefault(getattr(topic, name_field), {})
+        for partition in topic.partitions:
+            by_index[getattr(partition, index_field)] = partition
+            yield
+        yield
+    return by_topic
+
+
+def once_each(topics: list[Topic], key: Callable[[Topic], Hashable]) -> Work[list[Topic]]:
+    """Take the topics out of the list, without repetitions: of a topic or partition that is repeated, the
+    last one counts."""
     by_topic: dict[Hashable, Topic] = {}
-    for topic in topics:
+    for topic in drained(topics):
         first = by_topic.setdefault(key(topic), topic)
         if first is not topic:
             first.partitions += topic.partitions
@@ -56,14 +76,15 @@ def once_each(topics: Sequence[Topic], key: Callable[[Topic], Hashable]) -> Work
 
 def known_and_unknown(
     image: MetadataImage,
-    topics: Iterable[Topic],
+    topics: list[Topic],
     topic_answer: Callable[[str], Answered],
     partition_answer: Callable[[int, ErrorCode], Any],
 ) -> Work[tuple[list[Topic], list[Answered]]]:
-    """The topics with their partitions that exist, and the answers for the partitions that do not."""
+    """Take the topics out of the list: those with their partitions that exist, and the answers for the
+    partitions that do not."""
     known: list[Topic] = []
     unknown: list[Answered] = []
-    for topic in topics:
+    for topic in drained(topics):
         existing = image.topic(topic.name)
         count = 0 if existing is None else len(existing.partitions)
         refused = topic_answer(topic.name)
@@ -84,18 +105,22 @@ def known_and_unknown(
     return known, unknown
 
 
-def topics_in_portions(topics: Sequence[Message], partitions_name: str) -> Iterator[list[Any]]:
-    """Lists of topics with at most PARTITIONS_PER_PORTION partitions each; an empty one if there are none."""
+def topics_in_portions(topics: list[Any], partitions_name: str) -> Iterator[list[Any]]:
+    """Take the topics out of the list, into lists with at most PARTITIONS_PER_PORTION partitions each: into
+    one empty list if there are none."""
     portion: list[Any] = []
     room = PARTITIONS_PER_PORTION
-    for topic in topics:
-        for part in in_portions(getattr(topic, partitions_name), room):
-            portion.append(changed(topic, **{partitions_name: part}))
+    has_topics = bool(topics)
+    for topic in drained(topics):
+        partitions = getattr(topic, partitions_name)
+        for part in in_portions(partitions, room):
+            is_whole = len(part) == len(partitions)
+            portion.append(topic if is_whole else changed(topic, **{partitions_name: part}))
             room -= len(part)
             if room <= 0:
                 yield portion
                 portion, room = [], PARTITIONS_PER_PORTION
-    if portion or not topics:
+    if portion or not has_topics:
         yield portion
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from barnabas.broker.call import Call
-from barnabas.broker.portions import drained
+from barnabas.broker.portions import drained, drained_items
 from barnabas.broker.shard_calls import ShardCall, at_once, call_shards
 from barnabas.broker.turns import Work
 from barnabas.coordination.step import Step
@@ -77,7 +77,7 @@ def _refused(call: Call, transaction: AddPartitionsToTxnTransaction) -> Work[dic
     Topics and partitions that are repeated become one, on the way."""
     refused = {}
     topics: dict[str, dict[int, None]] = {}
-    for topic in transaction.topics:
+    for topic in drained(transaction.topics):
         topics.setdefault(topic.name, {}).update(dict.fromkeys(topic.partitions))
         yield
     for name, indexes in topics.items():
@@ -89,9 +89,10 @@ def _refused(call: Call, transaction: AddPartitionsToTxnTransaction) -> Work[dic
                 refused[TopicPartition(name, index)] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             yield
         yield
-    transaction.topics = [
-        AddPartitionsToTxnTopic(name=name, partitions=list(indexes)) for name, indexes in topics.items()
-    ]
+    transaction.topics = []
+    for name, indexes in drained_items(topics):
+        transaction.topics.append(AddPartitionsToTxnTopic(name=name, partitions=list(indexes)))
+        yield
     return refused
 
 
@@ -99,7 +100,7 @@ def _result_in_turns(
     transaction: AddPartitionsToTxnTransaction, code_of: CodeOf
 ) -> Work[AddPartitionsToTxnResult]:
     result = AddPartitionsToTxnResult(transactional_id=transaction.transactional_id)
-    for topic in transaction.topics:
+    for topic in drained(transaction.topics):
         answer = AddPartitionsToTxnTopicResult(name=topic.name)
         for index in topic.partitions:
             code = code_of(TopicPartition(topic.name, index))

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from barnabas.broker.call import Call
 from barnabas.broker.deadline import within
+from barnabas.broker.portions import drained, drained_items
 from barnabas.broker.resources import dynamic_configs
 from barnabas.broker.turns import Work
 from barnabas.config.describe import describe_topic
@@ -35,18 +36,20 @@ def create_topics(call: Call, request: CreateTopicsRequest) -> Work[CreateTopics
         results |= yield within(request.timeout_ms, call.broker.replicas.settled_after(work))
     except KafkaError as error:
         results |= {topic.name: error for topic in new_topics}
-    return (yield from _response(call, request, results))
+    return (yield from _response(call, new_topics, results))
 
 
 def _new_topics(request: CreateTopicsRequest, results: CreateResults) -> Work[list[NewTopic]]:
-    """What the controller has to create. Adds the results of topics that are refused here."""
+    """What the controller has to create. Adds the results of topics that are refused here.
+
+    Takes the topics out of the request."""
     by_name: dict[str, CreatableTopic | None] = {}
-    for topic in request.topics:
+    for topic in drained(request.topics):
         # None where a name is repeated.
         by_name[topic.name] = None if topic.name in by_name else topic
         yield
     new_topics = []
-    for name, once in by_name.items():
+    for name, once in drained_items(by_name):
         if once is None:
             results[name] = repeated_topic(name)
         elif _assigns_twice(once):
@@ -59,14 +62,14 @@ def _new_topics(request: CreateTopicsRequest, results: CreateResults) -> Work[li
     return new_topics
 
 
-def _response(call: Call, request: CreateTopicsRequest, results: CreateResults) -> Work[CreateTopicsResponse]:
+def _response(call: Call, new_topics: list[NewTopic], results: CreateResults) -> Work[CreateTopicsResponse]:
     configs = {}
-    for topic in request.topics:
+    for topic in drained(new_topics):
         if isinstance(results[topic.name], CreatedTopic):
             configs[topic.name] = _overrides(topic)
         yield
     response = CreateTopicsResponse()
-    for name, result in results.items():
+    for name, result in drained_items(results):
         response.topics.append(_result(call, name, result, configs.get(name, {})))
         yield
     return response
@@ -86,8 +89,8 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
     )
 
 
-def _overrides(topic: CreatableTopic) -> Mapping[str, str]:
-    return {config.name: config.value for config in topic.configs if config.value is not None}
+def _overrides(topic: NewTopic) -> Mapping[str, str]:
+    return {name: value for name, value in topic.configs.items() if value is not None}
 
 
 def _result(

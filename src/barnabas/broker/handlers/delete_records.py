@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from barnabas.broker.call import Call
+from barnabas.broker.portions import drained_items, last_of_each
 from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.replication.leading import Leading
@@ -35,16 +36,10 @@ class _Pending(NamedTuple):
 
 
 def delete_records(call: Call, request: DeleteRecordsRequest) -> Work[Any]:
-    requested: dict[str, dict[int, DeleteRecordsPartition]] = {}
-    for topic in request.topics:
-        partitions = requested.setdefault(topic.name, {})
-        for partition in topic.partitions:
-            partitions[partition.partition_index] = partition
-            yield
-        yield
+    requested = yield from last_of_each(request.topics, "name", "partition_index")
     response = DeleteRecordsResponse()
     pending: list[_Pending] = []
-    for name, partitions in requested.items():
+    for name, partitions in drained_items(requested):
         result = DeleteRecordsTopicResult(name=name)
         for partition in partitions.values():
             result.partitions.append(_delete_guarded(call, name, partition, pending))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from barnabas.broker.call import Call
 from barnabas.broker.deadline import within
+from barnabas.broker.portions import drained
 from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import ZERO_UUID
@@ -60,7 +61,7 @@ def _existing(call: Call, counts: Mapping[TopicReference, int]) -> Work[list[Top
 
 def _counted(request: DeleteTopicsRequest) -> Work[Counter[TopicReference]]:
     counts: Counter[TopicReference] = Counter()
-    for topic in request.topics:
+    for topic in drained(request.topics):
         counts[_reference(topic)] += 1
         yield
     return counts

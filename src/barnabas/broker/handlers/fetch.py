@@ -14,7 +14,7 @@ in turns (broker/turns.py)."""
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from barnabas.broker.call import Call, Encoded
@@ -30,11 +30,12 @@ from barnabas.broker.fetch_sessions import (
 )
 from barnabas.broker.later import Later
 from barnabas.broker.portions import drained
-from barnabas.broker.turns import SLICE, Work, in_slices
+from barnabas.broker.turns import SLICE, Work
 from barnabas.errors import KafkaError
 from barnabas.ids import ZERO_UUID, Uuid
 from barnabas.replication.gate import NO_REPLICA, Asker
 from barnabas.replication.ports import NO_BROKER_EPOCH
+from barnabas.wire.messages.fetch import FetchPartition as FetchedPartition
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse, FetchTopic
 
 REPLICA_STATE_VERSION_MIN = 15
@@ -48,7 +49,7 @@ def fetch(call: Call, request: FetchRequest) -> Answer:
         return _fetch_in_turns(call, request)
     requested: Requested = {}
     for topic in request.topics:
-        _add_requested(requested, topic, 0, SLICE)
+        _add_requested(requested, topic, topic.partitions)
     try:
         reading = _open(call, request, requested)
     except KafkaError as error:
@@ -58,9 +59,10 @@ def fetch(call: Call, request: FetchRequest) -> Answer:
 
 def _fetch_in_turns(call: Call, request: FetchRequest) -> Work[Any]:
     requested: Requested = {}
-    # A request that waits does not keep what it has read.
     for topic in drained(request.topics):
-        yield from in_slices(partial(_add_requested, requested, topic), len(topic.partitions))
+        for part in drained(topic.partitions):
+            _add_requested(requested, topic, (part,))
+            yield
     try:
         reading = _open(call, request, requested)
     except KafkaError as error:
@@ -68,10 +70,10 @@ def _fetch_in_turns(call: Call, request: FetchRequest) -> Work[Any]:
     return (yield from reading.answer_in_turns())
 
 
-def _add_requested(requested: Requested, topic: FetchTopic, start: int, end: int) -> None:
+def _add_requested(requested: Requested, topic: FetchTopic, parts: Iterable[FetchedPartition]) -> None:
     """A partition that is named more than once counts once, as it was named last: Kafka's rule."""
     name: str | Uuid = topic.topic if topic.topic_id == ZERO_UUID else topic.topic_id
-    for part in topic.partitions[start:end]:
+    for part in parts:
         requested[name, part.partition] = FetchPartition(
             topic.topic,
             topic.topic_id,

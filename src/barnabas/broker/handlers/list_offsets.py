@@ -12,7 +12,7 @@ Versions:  v2 isolation level · v4 leader epochs · v7 -3 · v8 -4 · v9 -5 · 
 from __future__ import annotations
 
 from barnabas.broker.call import Call
-from barnabas.broker.portions import drained
+from barnabas.broker.portions import drained, drained_items
 from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.replication.gate import NO_REPLICA
@@ -42,7 +42,7 @@ def list_offsets(call: Call, request: ListOffsetsRequest) -> Work[ListOffsetsRes
             yield
         yield
     response = ListOffsetsResponse()
-    for name, partitions in requested.items():
+    for name, partitions in drained_items(requested):
         result = ListOffsetsTopicResponse(name=name)
         for index, once in partitions.items():
             result.partitions.append(_answered(call, request, name, index, once))

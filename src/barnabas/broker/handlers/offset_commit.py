@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 from barnabas.broker.call import Call
-from barnabas.broker.portions import changed, joined, once_each, topics_in_portions
+from barnabas.broker.portions import changed, drained, joined, once_each, topics_in_portions
 from barnabas.broker.shard_calls import ShardCall, call_shards
 from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode
@@ -55,7 +55,7 @@ def _known_and_unknown(
     unknown: list[OffsetCommitResponseTopic] = []
     by_id = call.version >= TOPIC_ID_VERSION_MIN
     image = call.broker.image
-    for topic in topics:
+    for topic in drained(topics):
         existing = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
         count = 0 if existing is None else len(existing.partitions)
         if existing is not None:

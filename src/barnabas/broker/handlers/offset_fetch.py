@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from barnabas.broker.call import Call
-from barnabas.broker.portions import changed, topics_in_portions
+from barnabas.broker.portions import changed, drained, drained_items, topics_in_portions
 from barnabas.broker.shard_calls import ShardCall, call_shards
 from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode
@@ -32,13 +32,12 @@ def offset_fetch(call: Call, request: OffsetFetchRequest) -> Work[Any]:
     by_id = call.version >= TOPIC_ID_VERSION_MIN
     groups = yield from _once_each(request)
     unknown: dict[str, list[OffsetFetchResponseTopics]] = {}
-    calls = []
-    for group in groups:
-        if by_id:
+    if by_id:
+        for group in groups:
             unknown[group.group_id] = yield from _take_unknown(call, group)
-        for portion in _portions(group):
-            calls.append(_shard_call(call, portion, request.require_stable))
-            yield
+    calls = (
+        _shard_call(call, portion, request.require_stable) for group in groups for portion in _portions(group)
+    )
     return (yield from call_shards(calls, lambda answers: _joined(answers, unknown)))
 
 
@@ -52,12 +51,12 @@ def _once_each(request: OffsetFetchRequest) -> Work[list[OffsetFetchRequestGroup
         yield
     for group in groups.values():
         topics: dict[tuple[str, bytes], dict[int, None]] = {}
-        for topic in group.topics or ():
+        for topic in drained(group.topics or []):
             topics.setdefault((topic.name, topic.topic_id), {}).update(dict.fromkeys(topic.partition_indexes))
             yield
         if group.topics is not None:
             group.topics = []
-            for (name, topic_id), indexes in topics.items():
+            for (name, topic_id), indexes in drained_items(topics):
                 group.topics.append(
                     OffsetFetchRequestTopics(name=name, topic_id=topic_id, partition_indexes=list(indexes))
                 )
@@ -77,7 +76,7 @@ def _take_unknown(call: Call, group: OffsetFetchRequestGroup) -> Work[list[Offse
     """Give each topic that has an id its name. Unknown ids are taken out; returns their answers."""
     unknown: list[OffsetFetchResponseTopics] = []
     known: list[OffsetFetchRequestTopics] = []
-    for topic in group.topics or ():
+    for topic in drained(group.topics or []):
         existing = call.broker.image.topic_by_id(topic.topic_id)
         if existing is not None:
             topic.name = existing.name

@@ -6,6 +6,7 @@ Not done:  the fence on replica ids, which comes with replication."""
 from __future__ import annotations
 
 from barnabas.broker.call import Call
+from barnabas.broker.portions import drained_items, last_of_each
 from barnabas.broker.turns import Work
 from barnabas.errors import KafkaError
 from barnabas.wire.messages.offset_for_leader_epoch import (
@@ -21,15 +22,9 @@ def offset_for_leader_epoch(
     call: Call, request: OffsetForLeaderEpochRequest
 ) -> Work[OffsetForLeaderEpochResponse]:
     """A partition that is repeated is answered once, for the last of its requests, as in Kafka."""
-    requested: dict[str, dict[int, OffsetForLeaderPartition]] = {}
-    for topic in request.topics:
-        partitions = requested.setdefault(topic.topic, {})
-        for partition in topic.partitions:
-            partitions[partition.partition] = partition
-            yield
-        yield
+    requested = yield from last_of_each(request.topics, "topic", "partition")
     response = OffsetForLeaderEpochResponse()
-    for name, partitions in requested.items():
+    for name, partitions in drained_items(requested):
         result = OffsetForLeaderTopicResult(topic=name)
         for partition in partitions.values():
             result.partitions.append(_end_offset(call, name, partition))

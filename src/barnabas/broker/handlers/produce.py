@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from barnabas.broker.call import Call
 from barnabas.broker.leaders import endpoints_of, leader_of
+from barnabas.broker.portions import drained
 from barnabas.broker.transaction_verification import ensure_in_transaction
 from barnabas.broker.turns import Work
 from barnabas.coordination.step import Producer
@@ -81,7 +82,7 @@ class Pending:
 def produce(call: Call, request: ProduceRequest) -> Work[Answer]:
     response = ProduceResponse()
     pendings: list[Pending] = []
-    for topic in request.topic_data:
+    for topic in drained(request.topic_data):
         name = _topic_name(call, topic)
         answered = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[])
         response.responses.append(answered)
