@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 from tests.bench.client_rows import CLIENT_ROWS
+from tests.bench.cluster_rows import CLUSTER_ROWS
 from tests.bench.driver import raise_file_limit
 from tests.bench.goals import KAFKA, OURS
 from tests.bench.growth_rows import GROWTH_ROWS
@@ -20,7 +21,7 @@ from tests.bench.runner import run_row
 from tests.bench.stage import FULL, TINY, Size, Stage, changed_size
 from tests.java.jvm import JavaMissing, class_path
 
-ROWS = {row.name: row for row in (*BROKER_ROWS, *CLIENT_ROWS, *GROWTH_ROWS)}
+ROWS = {row.name: row for row in (*BROKER_ROWS, *CLIENT_ROWS, *GROWTH_ROWS, *CLUSTER_ROWS)}
 USUAL = (*BROKER_ROWS, *CLIENT_ROWS)
 
 

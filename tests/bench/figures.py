@@ -64,6 +64,9 @@ METRICS: dict[str, Metric] = {
     "largest_megabytes": Metric("MB at most", LOWER),
     "two_megabytes_per_second": Metric("MB/s of two processes"),
     "two_cpu_us_per_request": Metric("us CPU/req of two", LOWER, 1),
+    "election_seconds": Metric("s to elect all leaders", LOWER, 2),
+    "leaderless_seconds": Metric("s from the kill to all leaders", LOWER, 2),
+    "gap_seconds": Metric("s longest gap", LOWER, 3),
     "gain": Metric("x by a second process", HIGHER, 2),
 }
 

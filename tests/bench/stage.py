@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from tests.bench import loads
+from tests.bench.cluster_peers import CLUSTERS, ClusterPeer
 from tests.bench.connection import create_topic, delete_topic
 from tests.bench.driver import Driver
 from tests.bench.loads import Limits
@@ -50,6 +51,9 @@ class Size:
     recovered_bytes: int = GIGABYTE
     silent_connections: int = 5000
     soak_bytes: int = 2 * GIGABYTE
+    # Clusters.
+    led_partitions: int = 1000
+    missed_bytes: int = GIGABYTE
 
 
 FULL = Size(seconds=5.0, rounds=5, bytes_max=4 * GIGABYTE, fetched_bytes=2 * GIGABYTE, latency_count=20_000,
@@ -60,7 +64,8 @@ TINY = Size(seconds=0.1, rounds=2, bytes_max=4_000_000, fetched_bytes=4_000_000,
             client_seconds=0.2, client_fill_bytes=60_000_000, partitions_max=20, connections_max=20,
             growth_requests=200, partitions_on_disk=50, lookup_bytes=20_000_000, lookups=50,
             session_partitions=20, session_rounds=5, compacted_bytes=20_000_000, recovered_bytes=10_000_000,
-            silent_connections=20, soak_bytes=20_000_000)  # fmt: skip
+            silent_connections=20, soak_bytes=20_000_000, led_partitions=5,
+            missed_bytes=10_000_000)  # fmt: skip
 
 
 def changed_size(size: Size, changes: Sequence[str]) -> Size:
@@ -85,6 +90,7 @@ class Stage:
     disk_directory: Path
     driver: Driver = field(default_factory=Driver)
     _peers: dict[str, Peer] = field(default_factory=dict)
+    _clusters: dict[str, ClusterPeer] = field(default_factory=dict)
 
     @classmethod
     def open(cls, names: Sequence[str], size: Size, data_directory: Path | None = None) -> "Stage":
@@ -106,6 +112,9 @@ class Stage:
             self.driver.close()
             for peer in self._peers.values():
                 peer.stop()
+            for cluster in self._clusters.values():
+                if cluster.is_running:
+                    cluster.stop()
         finally:
             shutil.rmtree(self.memory_directory)
             shutil.rmtree(self.disk_directory)
@@ -122,6 +131,12 @@ class Stage:
         if name not in self._peers:
             self._peers[name] = PEERS[name](self.memory_directory / name)
         return self._peers[name]
+
+    def cluster(self, name: str) -> ClusterPeer:
+        """Three brokers of the peer's kind, perhaps not running yet."""
+        if name not in self._clusters:
+            self._clusters[name] = CLUSTERS[name](self.memory_directory / f"cluster-{name}")
+        return self._clusters[name]
 
     @contextlib.contextmanager
     def disk_peer(self, name: str, overrides: Mapping[str, str] | None = None) -> Iterator[Peer]:

@@ -61,11 +61,15 @@ class KafkaServer:
     def start(self) -> None:
         """Return when the broker accepts connections (the advertised listener opens last)."""
         self.format_once()
+        self.launch()
+        self.wait_for_listener()
+
+    def launch(self) -> None:
+        """Start the process without waiting for it."""
         with (self.directory / "server.err").open("ab") as errors:
             command = java_command("kafka.Kafka", [str(self.properties)], SERVER_OPTIONS)
             environment = {**os.environ, "LOG_DIR": str(self.directory)}
             self.process = subprocess.Popen(command, stdout=errors, stderr=errors, env=environment)
-        self._wait_for_listener()
 
     def format_once(self) -> None:
         """Write the configuration and format the log directory, unless that was done before."""
@@ -96,7 +100,7 @@ class KafkaServer:
         if done.returncode != 0:
             raise AssertionError(f"Kafka's storage tool failed:\n{done.stdout}{done.stderr}")
 
-    def _wait_for_listener(self) -> None:
+    def wait_for_listener(self) -> None:
         assert self.process is not None
         host, port = self.bootstrap.split(":")
         deadline = time.monotonic() + self.start_seconds_max
