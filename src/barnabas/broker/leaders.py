@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from barnabas.broker.call import Call
+    from barnabas.metadata.image import MetadataImage
+    from barnabas.metadata.parts import PartitionImage
 
 
 def leader_of(call: Call, topic: str, index: int) -> tuple[int, int]:
@@ -24,3 +26,24 @@ def endpoints_of(call: Call, nodes: Iterable[int]) -> Iterator[tuple[int, str, i
         for listener in broker.listeners:
             if listener.name == call.listener.name:
                 yield node, listener.host, listener.port, broker.rack
+
+
+def reachable_brokers(call: Call) -> frozenset[int]:
+    """The living brokers that have an address for clients of this listener."""
+    name = call.listener.name
+    return frozenset(
+        node
+        for node, broker in call.broker.image.brokers.items()
+        if not broker.fenced and broker.listener(name) is not None
+    )
+
+
+def offline_replicas(image: MetadataImage, part: PartitionImage, reachable: frozenset[int]) -> list[int]:
+    """The replicas that clients of a listener cannot use: their broker is not reachable, or the directory
+    has failed that they are in."""
+    offline = [node for node in part.replicas if node not in reachable]
+    for node, directory in zip(part.replicas, part.directories, strict=False):
+        broker = image.brokers.get(node)
+        if broker is not None and directory in broker.offline_directories and node not in offline:
+            offline.append(node)
+    return offline

@@ -43,9 +43,9 @@ KEYS_NETWORK = table(
         PER_BROKER,
     ),
     "The security protocol of each listener name, as NAME:PROTOCOL items.",
-    accepted(STRING, "inter.broker.listener.name", None),
+    honoured(STRING, "inter.broker.listener.name", None),
     "Listener that brokers use among themselves; without it the one named like "
-    "security.inter.broker.protocol. It is checked, but brokers do not connect to each other yet.",
+    "security.inter.broker.protocol.",
     accepted(LIST, "early.start.listeners", None, ITEMS, HIGH),
     "Listeners that may open before the authorizer is ready.",
     accepted(

@@ -26,7 +26,7 @@ def test_kafkas_own_file_is_understood(kraft_file: str) -> None:
     assert config.inter_broker_listener.name == "PLAINTEXT"
     assert config.log_dirs == ("/tmp/kraft-combined-logs",)
     assert config.unknown == []
-    assert config.without_effect == ["inter.broker.listener.name", "num.network.threads"]
+    assert config.without_effect == ["num.network.threads"]
 
 
 def test_a_controller_listener_needs_no_entry_in_the_default_map() -> None:

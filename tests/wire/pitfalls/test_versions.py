@@ -68,12 +68,16 @@ FLEXIBLE_FROM = {
     49: 1,
     50: 0,
     51: 0,
+    56: 0,
     57: 0,
+    58: 0,
     60: 0,
     61: 0,
+    63: 0,
     64: 0,
     65: 0,
     66: 0,
+    67: 0,
     68: 0,
     69: 0,
     74: 0,
@@ -115,11 +119,12 @@ def test_1_the_response_header_of_api_versions_is_always_version_0(client: RawCl
     frame = client.receive_frame()
     correlation_id, error = struct.unpack_from(">ih", frame)
     assert (correlation_id, error) == (1, 0)
+    count = sum(not row.between_brokers for row in ROWS.values())
     if version >= 3:
         # No byte for tagged fields in between: next is the compact length of the array.
-        assert frame[6] == len(ROWS) + 1
+        assert frame[6] == count + 1
     else:
-        assert struct.unpack_from(">i", frame, 6) == (len(ROWS),)
+        assert struct.unpack_from(">i", frame, 6) == (count,)
 
 
 @pytest.mark.parametrize("version", [5, 99, 32767, -1])

@@ -12,9 +12,11 @@ from itertools import islice
 
 from barnabas.broker.authorized import TOPIC_OPERATIONS
 from barnabas.broker.call import Call
+from barnabas.broker.leaders import offline_replicas, reachable_brokers
 from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode
 from barnabas.ids import INTERNAL_TOPICS, topic_name_problem
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.parts import PartitionImage, TopicImage
 from barnabas.metadata.records import NO_LEADER
 from barnabas.wire.messages.describe_topic_partitions import (
@@ -57,6 +59,7 @@ class Page:
         self._call = call
         self._room = limit
         self.response = DescribeTopicPartitionsResponse()
+        self._reachable = reachable_brokers(call)
 
     def add(self, name: str, start: int) -> bool:
         """Add a topic's partitions from `start` on; False once the page is full."""
@@ -68,7 +71,7 @@ class Page:
             self.response.topics.append(_absent(name))
             return True
         partitions = [
-            _partition(self._call, index, part)
+            _partition(self._call.broker.image, index, part, self._reachable)
             for index, part in islice(enumerate(topic.partitions), start, start + self._room)
         ]
         self.response.topics.append(_topic(topic, partitions))
@@ -113,15 +116,16 @@ def _topic(
     )
 
 
-def _partition(call: Call, index: int, part: PartitionImage) -> DescribeTopicPartitionsResponsePartition:
-    image = call.broker.image
+def _partition(
+    image: MetadataImage, index: int, part: PartitionImage, reachable: frozenset[int]
+) -> DescribeTopicPartitionsResponsePartition:
     return DescribeTopicPartitionsResponsePartition(
         partition_index=index,
-        leader_id=part.leader if image.alive(part.leader) else NO_LEADER,
+        leader_id=part.leader if part.leader in reachable else NO_LEADER,
         leader_epoch=part.leader_epoch,
         replica_nodes=list(part.replicas),
         isr_nodes=list(part.isr),
         eligible_leader_replicas=list(part.elr),
         last_known_elr=list(part.last_known_elr),
-        offline_replicas=[node for node in part.replicas if not image.alive(node)],
+        offline_replicas=offline_replicas(image, part, reachable),
     )

@@ -1,12 +1,14 @@
 """FindCoordinator, key 10, versions 0-6: who coordinates a group or a transaction.
 
 Behaviour: the coordinator is the leader of the partition of the internal topic that the key falls on; the
-topic is created on first use. Share groups have none here.
+topic is created on first use. COORDINATOR_NOT_AVAILABLE if that is not possible, or the partition has no
+leader that the client can reach. Share groups have none here.
 Versions:  v1 kinds of coordinator, an error message (on success "NONE" up to v3, as Kafka has it) · v4 many
            keys at once (older ones are reshaped)."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +23,8 @@ from barnabas.wire.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 
+logger = logging.getLogger(__name__)
+
 GROUP, TRANSACTION = 0, 1
 MANY_KEYS_VERSION_MIN = 4
 
@@ -28,10 +32,15 @@ MANY_KEYS_VERSION_MIN = 4
 def find_coordinator(call: Call, request: FindCoordinatorRequest) -> Work[FindCoordinatorResponse]:
     try:
         shards = _kind(call, request.key_type)
-        yield shards.ensure_topic()
     except KafkaError as error:
         code = error.code
         return (yield from _answered(request, lambda key: _refused(key, code)))
+    try:
+        yield shards.ensure_topic()
+    except KafkaError as error:
+        # Such as too few brokers for the replicas of the topic. Clients try again.
+        logger.warning("cannot create %s: %s", shards.topic, error.message)
+        return (yield from _answered(request, lambda key: _refused(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)))
     return (yield from _answered(request, lambda key: _coordinator(call, shards, key)))
 
 

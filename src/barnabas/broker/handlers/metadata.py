@@ -1,16 +1,19 @@
 """Metadata, key 3, versions 0-13: brokers, topics and who leads their partitions.
 
 Behaviour: topics that do not exist are created on the way where both the client and
-auto.create.topics.enable allow it, and are in the answer already.
-Versions:  v0 an empty list means all topics, later null does · v4 the client may forbid creation ·
-v8 authorized operations · v10 topic ids in the answer · v12 topics asked by id.
-Not done:  partitions in offline directories are shown with this broker as leader until it is restarted."""
+auto.create.topics.enable allow it, and are in the answer already. Brokers that are fenced, or have no address
+on the listener that the client uses, are left out: a partition whose leader is one of them has none, and
+replicas on them are offline.
+Versions:  v0 an empty list means all topics, later null does; replicas that cannot be reached are left out,
+with REPLICA_NOT_AVAILABLE · v4 the client may forbid creation · v6 LISTENER_NOT_FOUND instead of
+LEADER_NOT_AVAILABLE where the leader has no address on the listener · v8 authorized operations · v10 topic
+ids in the answer · v12 topics asked by id."""
 
 from __future__ import annotations
 
 from barnabas.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from barnabas.broker.call import Call
-from barnabas.broker.leaders import endpoints_of
+from barnabas.broker.leaders import endpoints_of, offline_replicas, reachable_brokers
 from barnabas.broker.portions import drained
 from barnabas.broker.topic_creation import create_missing_topics
 from barnabas.broker.turns import Work
@@ -18,6 +21,7 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import INTERNAL_TOPICS, ZERO_UUID, topic_name_problem
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.parts import PartitionImage, TopicImage
+from barnabas.metadata.records import NO_LEADER
 from barnabas.metadata.topics import PARTITIONS_PER_REQUEST_MAX, NewTopic, too_many_partitions
 from barnabas.wire.messages.metadata import (
     MetadataRequest,
@@ -29,6 +33,7 @@ from barnabas.wire.messages.metadata import (
 )
 
 AUTO_CREATE_VERSION_MIN = 4
+LISTENER_NOT_FOUND_VERSION_MIN = 6
 CLUSTER_OPERATIONS_VERSIONS = (8, 10)
 # This many partitions take a fraction of a millisecond.
 PARTITIONS_PER_PAUSE = 100
@@ -135,6 +140,7 @@ def _topic(
 def _described(call: Call, topic: TopicImage, request: MetadataRequest) -> Work[MetadataResponseTopic]:
     asks_operations = request.include_topic_authorized_operations
     image = call.broker.image
+    reachable = reachable_brokers(call)
     answer = MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
@@ -142,19 +148,43 @@ def _described(call: Call, topic: TopicImage, request: MetadataRequest) -> Work[
         topic_authorized_operations=TOPIC_OPERATIONS if asks_operations else NOT_ASKED,
     )
     for index, part in enumerate(topic.partitions):
-        answer.partitions.append(_partition(image, index, part))
+        answer.partitions.append(_partition(call, image, index, part, reachable))
         if index % PARTITIONS_PER_PAUSE == 0:
             yield
     return answer
 
 
-def _partition(image: MetadataImage, index: int, part: PartitionImage) -> MetadataResponsePartition:
-    return MetadataResponsePartition(
-        error_code=ErrorCode.NONE if part.has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
+def _partition(
+    call: Call, image: MetadataImage, index: int, part: PartitionImage, reachable: frozenset[int]
+) -> MetadataResponsePartition:
+    has_leader = part.leader in reachable
+    answer = MetadataResponsePartition(
+        error_code=ErrorCode.NONE if has_leader else _why_no_leader(call, image, part),
         partition_index=index,
-        leader_id=part.leader,
+        leader_id=part.leader if has_leader else NO_LEADER,
         leader_epoch=part.leader_epoch,
         replica_nodes=list(part.replicas),
         isr_nodes=list(part.isr),
-        offline_replicas=[node for node in part.replicas if not image.alive(node)],
+        offline_replicas=offline_replicas(image, part, reachable),
     )
+    if call.version == 0:
+        _leave_out_unreachable(answer, reachable)
+    return answer
+
+
+def _why_no_leader(call: Call, image: MetadataImage, part: PartitionImage) -> ErrorCode:
+    leader = image.brokers.get(part.leader)
+    lacks_listener = leader is not None and leader.listener(call.listener.name) is None
+    if lacks_listener and call.version >= LISTENER_NOT_FOUND_VERSION_MIN:
+        return ErrorCode.LISTENER_NOT_FOUND
+    return ErrorCode.LEADER_NOT_AVAILABLE
+
+
+def _leave_out_unreachable(answer: MetadataResponsePartition, reachable: frozenset[int]) -> None:
+    """Clients of version 0 expect every replica to be among the brokers of the answer."""
+    replicas = [node for node in answer.replica_nodes if node in reachable]
+    in_sync = [node for node in answer.isr_nodes if node in reachable]
+    is_short = len(replicas) < len(answer.replica_nodes) or len(in_sync) < len(answer.isr_nodes)
+    if is_short and answer.error_code == ErrorCode.NONE:
+        answer.error_code = ErrorCode.REPLICA_NOT_AVAILABLE
+    answer.replica_nodes, answer.isr_nodes = replicas, in_sync

@@ -50,6 +50,16 @@ def collect(broker: Broker) -> Collected:
 def _controller(broker: Broker) -> Collected:
     brokers, controller = broker.image.brokers.values(), broker.controller
     fenced = sum(other.fenced for other in brokers)
+    yield gauge(
+        "barnabas_controller_id",
+        "The broker that is the controller by the newest metadata; -1 if there is none",
+        broker.image.controller_id,
+    )
+    yield counter(
+        "barnabas_broker_sessions_lost",
+        "Sessions that this broker lost, each followed by a new registration",
+        broker.life.sessions_lost,
+    )
     prefix = "kafka_controller_kafkacontroller_"
     yield gauge(prefix + "activebrokercount", "Registered brokers that are not fenced", len(brokers) - fenced)
     yield gauge(prefix + "fencedbrokercount", "Registered brokers that are fenced", fenced)
