@@ -18,6 +18,7 @@ from kazoo.exceptions import (
     BadVersionError,
     ConnectionClosedError,
     ConnectionLoss,
+    KazooException,
     NodeExistsError,
     NoNodeError,
     OperationTimeoutError,
@@ -142,7 +143,8 @@ class Connection:
     ) -> Result:
         """Do the work, and again after every lost connection; it must find out what it did before.
 
-        Raises StoreUnavailable if there is no answer in time, or when the store is closed."""
+        Raises StoreUnavailable if there is no answer in time, or when the store is closed, and StoreError if
+        the answer is an error that the work does not expect."""
         try:
             async with asyncio.timeout(within_seconds):
                 while True:
@@ -154,6 +156,15 @@ class Connection:
                         await asyncio.sleep(_AFTER_LOSS_SECONDS)
         except TimeoutError:
             raise StoreUnavailable(self.trouble(within_seconds or 0.0)) from None
+        except KazooException as error:
+            raise StoreError(self.unexpected(error)) from error
+
+    def unexpected(self, error: Exception) -> str:
+        """One sentence about an answer that the nodes of a healthy cluster cannot give."""
+        return (
+            f"ZooKeeper at {self.settings.connect} answered {type(error).__name__}: check that nobody has "
+            "changed or deleted the nodes of the cluster"
+        )
 
     def trouble(self, waited_seconds: float) -> str:
         """One sentence that says where ZooKeeper is, and since when it does not answer."""

@@ -13,9 +13,21 @@ from secrets import token_hex
 from typing import Any
 
 from barnabas.metadata.records import MetadataRecord
-from barnabas.metadata.store import ControllerFenced, OffsetConflict, RecordBatch, StoreUnavailable
+from barnabas.metadata.store import (
+    ControllerFenced,
+    OffsetConflict,
+    RecordBatch,
+    StoreError,
+    StoreUnavailable,
+)
 from barnabas.metadata.zookeeper.claim import Claim
-from barnabas.metadata.zookeeper.connection import Connection, Disconnected, NodeExistsError, NoNodeError
+from barnabas.metadata.zookeeper.connection import (
+    BadVersionError,
+    Connection,
+    Disconnected,
+    NodeExistsError,
+    NoNodeError,
+)
 from barnabas.metadata.zookeeper.documents import PART_BYTES_MAX, encode_append, encode_pointer, split
 from barnabas.metadata.zookeeper.layout import Head, Paths, Staged
 from barnabas.metadata.zookeeper.reader import LogReader, StoredBatch
@@ -102,6 +114,9 @@ class LogWriter:
             raise ControllerFenced(
                 f"controller epoch {claim.epoch} is over: another broker is the controller"
             )
+        for result in results:
+            if Connection.is_cause(result) and not isinstance(result, BadVersionError):
+                raise StoreError(self.connection.unexpected(result))
         return False
 
 

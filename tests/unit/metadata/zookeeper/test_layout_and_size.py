@@ -269,3 +269,20 @@ def test_appends_go_on_while_a_snapshot_is_written(monkeypatch: pytest.MonkeyPat
         assert third.end_offset == end + 1 + len(records)
 
     run(story, settings)
+
+
+def test_nodes_that_somebody_deleted_are_a_sentence() -> None:
+    settings = new_settings()
+
+    async def story(store: ZooKeeperStore) -> None:
+        epoch = (await store.campaign(1)).epoch
+        await store.connection.call("delete", f"{settings.chroot}/barnabas/log")
+        with pytest.raises(
+            StoreError, match="answered NoNodeError: check that nobody has changed or deleted"
+        ):
+            await store.append((FeatureRecord("a", 1),), 0, epoch)
+        await store.connection.call("delete", f"{settings.chroot}/barnabas/head")
+        with pytest.raises(StoreError, match="answered NoNodeError"):
+            await store.read(0)
+
+    run(story, settings)
