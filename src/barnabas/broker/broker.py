@@ -33,6 +33,7 @@ from barnabas.broker.processors import share_processors
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.server import Server
 from barnabas.broker.strays import adopt_strays, set_strays_aside
+from barnabas.broker.surroundings import surroundings_of
 from barnabas.broker.transaction_coordinator import TransactionCoordinator
 from barnabas.clock import Clock, SystemClock
 from barnabas.config.listeners import Listener
@@ -58,7 +59,6 @@ from barnabas.replication.following.manager import FollowerManager
 from barnabas.replication.gate import Gate
 from barnabas.replication.healing import Healer
 from barnabas.replication.partition import RequestCounts
-from barnabas.replication.ports import Surroundings
 from barnabas.replication.replicas import Replicas
 
 logger = logging.getLogger(__name__)
@@ -263,9 +263,7 @@ class Broker:
         self.healer = healer(self)
         self.log_moves = LogMoves(self)
         self.isr_changes = isr_changes(self)
-        surroundings = Surroundings(
-            self.id, self.clock, self.config["replica.lag.time.max.ms"] / 1000, self.isr_changes
-        )
+        surroundings = surroundings_of(self)
         self.replicas = Replicas(self.id, self.logs, self.topic_config, surroundings, self.following)
         self.gate = Gate(self.replicas)
         self.replicas.follow(image, image.difference(MetadataImage()))

@@ -26,6 +26,7 @@ class Component(Enum):
     LOGS = "the log manager"
     CLEANER = "the log cleaner"
     FOLLOWING = "the fetchers of followed partitions"
+    LEADING = "the throttle of leaders"
     MOVES = "moves between log directories"
 
 
@@ -35,6 +36,7 @@ TAKEN_BY: Mapping[str, Component] = {
     "compression.type": Component.PARTITIONS,
     "compression.zstd.level": Component.PARTITIONS,
     "follower.replication.throttled.rate": Component.FOLLOWING,
+    "leader.replication.throttled.rate": Component.LEADING,
     "listener.security.protocol.map": Component.LISTENERS,
     "listeners": Component.LISTENERS,
     "log.cleaner.backoff.ms": Component.CLEANER,
@@ -87,6 +89,11 @@ def _reconfigure_logs(broker: Broker) -> None:
     broker.logs.producer_id_expiration_ms = broker.config["producer.id.expiration.ms"]
 
 
+def _reconfigure_leading(broker: Broker) -> None:
+    throttle = broker.replicas.surroundings.throttle
+    throttle.bytes_per_second = broker.config["leader.replication.throttled.rate"]
+
+
 def _reconfigure_cleaner(broker: Broker) -> None:
     if broker.cleaning is not None:
         broker.cleaning.reconfigure(broker.config)
@@ -99,5 +106,6 @@ TAKERS: Mapping[Component, Callable[[Broker], None]] = {
     Component.LOGS: _reconfigure_logs,
     Component.CLEANER: _reconfigure_cleaner,
     Component.FOLLOWING: reconfigure_following,
+    Component.LEADING: _reconfigure_leading,
     Component.MOVES: lambda broker: broker.log_moves.reconfigure(),
 }

@@ -145,6 +145,9 @@ class Reading:
         room = self._bytes_max - result.bytes_read
         if requested.fetch_offset >= end or (room <= 0 and result.bytes_read):
             return
+        leading = partition.leading if self._asker.is_replica else None
+        if leading is not None and leading.must_wait(self._asker.replica_id):
+            return
         records = log.read(
             requested.fetch_offset,
             max(0, min(requested.partition_bytes_max, room)),
@@ -155,6 +158,8 @@ class Reading:
             return
         read.records = records
         result.bytes_read += records.size
+        if leading is not None:
+            leading.sent(records.size)
         if self._committed_only:
             read.aborted = [
                 AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)

@@ -124,7 +124,7 @@ KEYS_NETWORK = table(
     accepted(CLASS, "client.quota.callback.class", None, None, LOW),
     "Java class that decides client quotas; Java plug-ins are not loaded.",
     internal(
-        accepted(LONG, "leader.replication.throttled.rate", LONG_MAX, at_least(0), MEDIUM, CLUSTER_WIDE)
+        honoured(LONG, "leader.replication.throttled.rate", LONG_MAX, at_least(0), MEDIUM, CLUSTER_WIDE)
     ),
     "Bytes a second that leaders send for throttled replicas.",
     internal(

@@ -63,7 +63,7 @@ TOPIC_KEYS = table(
     "Bytes of records between two entries of an index.",
     internal(honoured(INT, "internal.segment.bytes", None, at_least(1))),
     "Segment size below the smallest that segment.bytes allows; for tests.",
-    accepted(LIST, "leader.replication.throttled.replicas", (), THROTTLED_REPLICAS),
+    honoured(LIST, "leader.replication.throttled.replicas", (), THROTTLED_REPLICAS),
     "Replicas whose sending is throttled, as partition:broker items; * means all.",
     inherits(accepted(LONG, "local.retention.bytes", -2, at_least(-2)), "log.local.retention.bytes"),
     "Size that segments already copied to tiered storage may take on local disk; -2 follows retention.bytes.",

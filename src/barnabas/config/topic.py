@@ -51,6 +51,7 @@ class TopicConfig:
     preallocate: bool = False
     unclean_leader_election_enable: bool = False
     follower_replication_throttled_replicas: tuple[str, ...] = ()
+    leader_replication_throttled_replicas: tuple[str, ...] = ()
 
 
 # Keys that are checked and described, but have no effect on the log layer.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.replication.ports import NO_BROKER_EPOCH, IsrProposal, Surroundings
+from barnabas.replication.throttling import names_replica
 from barnabas.replication.waiters import Waiters
 
 if TYPE_CHECKING:
@@ -147,6 +148,30 @@ class Leading:
             if state.log_start_offset < lowest and self._surroundings.living_epoch(broker_id) is not None:
                 lowest = state.log_start_offset
         return lowest
+
+    # ---- throttled replicas
+
+    def must_wait(self, replica_id: int) -> bool:
+        """Whether the follower gets no records now, because replication is over the limit of
+        leader.replication.throttled.rate. A follower in the ISR is not held back: it would leave the ISR."""
+        return (
+            self._counts_for_throttle
+            and replica_id not in self._partition.isr
+            and self._surroundings.throttle.is_exceeded()
+        )
+
+    def sent(self, size: int) -> None:
+        """Records of this size are sent to a follower."""
+        if self._counts_for_throttle:
+            self._surroundings.throttle.record(size)
+
+    @property
+    def _counts_for_throttle(self) -> bool:
+        if not self._surroundings.throttle.is_set:
+            return False
+        replicas = self._partition.log.config.leader_replication_throttled_replicas
+        index = self._partition.topic_partition.partition
+        return names_replica(replicas, index, self._surroundings.broker_id)
 
     # ---- the high watermark
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from barnabas.clock import Clock, SystemClock
+from barnabas.replication.throttling import RateLimit
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
@@ -88,6 +89,8 @@ class Surroundings:
     isr_changes: IsrChanges = field(default_factory=NoIsrChanges)
     living_epoch: Callable[[int], int | None] = _nobody
     joining_epoch: Callable[[int], int | None] = _nobody
+    # leader.replication.throttled.rate.
+    throttle: RateLimit = field(default_factory=lambda: RateLimit(SystemClock()))
     # Read by /metrics.
     isr_shrinks: int = 0
     isr_expands: int = 0

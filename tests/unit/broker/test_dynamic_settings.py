@@ -62,6 +62,9 @@ OBSERVATIONS = {
     "follower.replication.throttled.rate": Observation(
         "12345", lambda broker: broker.following.throttle.bytes_per_second, 12_345
     ),
+    "leader.replication.throttled.rate": Observation(
+        "12345", lambda broker: broker.replicas.surroundings.throttle.bytes_per_second, 12_345
+    ),
     "log.cleaner.backoff.ms": Observation("1234", lambda broker: cleaning_of(broker).backoff_seconds, 1.234),
     "log.cleaner.dedupe.buffer.size": Observation(
         "50000000", lambda broker: broker.cleaner.settings.map_bytes, 50_000_000

@@ -11,6 +11,7 @@ from barnabas.metadata.parts import PartitionImage
 from barnabas.metadata.records import BrokerRecord, PartitionRecord, TopicRecord
 from barnabas.replication.partition import Partition
 from barnabas.replication.ports import IsrProposal
+from barnabas.replication.throttling import RateLimit
 
 ALL = (ME, OTHER, THIRD)
 EPOCHS = {ME: 11, OTHER: 12, THIRD: 13}
@@ -391,6 +392,30 @@ def test_an_answer_to_a_former_leader_changes_nothing(held: Held) -> None:
     story.refuse(ErrorCode.REQUEST_TIMED_OUT)
     assert (story.partition.isr, story.partition.leading) == ((OTHER,), None)
     assert len(story.proposed) == 1
+
+
+# ---- throttled replicas
+
+
+def test_a_throttled_follower_waits_while_replication_is_over_the_limit(held: Held) -> None:
+    story = Story(held, isr=(ME, OTHER))
+    leading = story.partition.leading
+    assert leading is not None
+    throttle = held.replicas.surroundings.throttle = RateLimit(held.clock)
+    leading.sent(100_000)
+    assert not leading.must_wait(THIRD), "there is no limit"
+    throttle.bytes_per_second = 1000
+    leading.sent(100_000)
+    assert not leading.must_wait(THIRD), "the topic names no replicas"
+    config = dataclasses.replace(
+        story.partition.log.config, leader_replication_throttled_replicas=(f"0:{ME}", f"1:{OTHER}")
+    )
+    story.partition.update_config(config)
+    leading.sent(20_000)
+    assert leading.must_wait(THIRD)
+    assert not leading.must_wait(OTHER), "it is in the ISR and would leave it"
+    story.pass_ms(30_000)
+    assert not leading.must_wait(THIRD)
 
 
 # ---- log starts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from typing import Any
 
 import pytest
@@ -144,6 +145,21 @@ def test_a_broker_without_a_replica_of_the_partition_is_refused(stage: Stage, pa
     me = Replica(stage, stage.image.brokers[ME].epoch, ME)
     assert me.fetch(1).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
     assert partition.high_watermark == 0
+
+
+def test_a_throttled_follower_gets_no_records_but_is_not_refused(stage: Stage, partition: Partition) -> None:
+    stage.append("topic", 3)
+    stage.place(partition, isr=(ME,), replicas=(ME, OTHER), partition_epoch=9)
+    config = dataclasses.replace(partition.log.config, leader_replication_throttled_replicas=("*",))
+    partition.update_config(config)
+    throttle = stage.replicas.surroundings.throttle
+    throttle.bytes_per_second = 1
+    replica = Replica(stage)
+    assert len(replica.fetch(0).records) > 0, "the limit is exceeded only now"
+    answer = replica.fetch(0)
+    assert (answer.error_code, len(answer.records)) == (ErrorCode.NONE, 0)
+    stage.place(partition, isr=(ME, OTHER), replicas=(ME, OTHER), partition_epoch=10)
+    assert len(replica.fetch(0).records) > 0
 
 
 def latest(stage: Stage, version: int = 7, replica_id: int = -1) -> tuple[int, int]:
