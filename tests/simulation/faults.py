@@ -50,9 +50,9 @@ class Faults:
 
     async def end(self) -> None:
         """End all faults, and start the brokers that are down."""
-        await asyncio.gather(*self._background)
         self._say("end of faults")
         self._world.heal()
+        await asyncio.gather(*self._background)
         for broker_id in BROKER_IDS:
             self._start(broker_id)
         for _ in range(60):

@@ -258,7 +258,9 @@ class World:
         process = self.process(broker_id)
         if process is None or self.running(broker_id) is None:
             return
-        await self.loop.create_task(process.broker.stop(), context=process.context)
+        stopping = self.loop.create_task(process.broker.stop(), context=process.context)
+        while not (stopping.done() or process.is_dead):
+            await asyncio.sleep(0.05)
         process.kill()
 
     def heal(self) -> None:
