@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 from tests.simulation.network import FakeConnection, Network
@@ -72,6 +72,19 @@ class NoServer:
         self.is_serving = False
 
 
+class SimulatedConnection(NamedTuple):
+    """The place of a connection to another broker."""
+
+    peers: SimulatedPeers
+    broker_id: int
+    purpose: str
+
+    async def send(self, api_key: int, message: Message, *, within: float) -> Any:
+        return await self.peers.send(
+            self.broker_id, api_key, message, purpose=self.purpose, within_seconds=within
+        )
+
+
 class SimulatedPeers:
     """The place of `Peers`: requests travel over the simulated network."""
 
@@ -86,6 +99,9 @@ class SimulatedPeers:
         # Requests of one purpose keep their order, as on one connection.
         async with self._connections.setdefault((broker_id, purpose), asyncio.Lock()):
             return await self._network.send(self._broker_id, broker_id, api_key, message, within_seconds)
+
+    async def connection(self, broker_id: int, purpose: str) -> SimulatedConnection:
+        return SimulatedConnection(self, broker_id, purpose)
 
     def follow(self, image: MetadataImage) -> None: ...
 
@@ -259,8 +275,8 @@ class World:
         if process is None or self.running(broker_id) is None:
             return
         stopping = self.loop.create_task(process.broker.stop(), context=process.context)
-        while not (stopping.done() or process.is_dead):
-            await asyncio.sleep(0.05)
+        # It may be killed while it stops; then this task never ends.
+        await self.until(lambda: stopping.done() or process.is_dead, "the broker has stopped")
         process.kill()
 
     def heal(self) -> None:

@@ -250,7 +250,7 @@ class Broker:
         """Be a candidate for controller; from here on there is a broker epoch."""
         listener_name = self.config.inter_broker_listener.name
         self.peers = Peers(lambda: self.image, listener_name, peer_settings(self.config))
-        await self.metadata.join(fails_with_controller=not self.is_clustered)
+        await self.life.join()
         self.producer_ids = ProducerIds(self)
         if self.config["barnabas.adopt.log.dirs"]:
             await adopt_strays(self)

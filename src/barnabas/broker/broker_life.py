@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from barnabas.errors import ErrorCode, KafkaError, error_of
 from barnabas.ids import random_uuid
 from barnabas.metadata.files import RealFiles
+from barnabas.metadata.node import SessionLost
 from barnabas.metadata.opening import Membership, write_membership
 from barnabas.metadata.store import BrokerRegistration, StoreError
 from barnabas.wire.messages import broker_heartbeat
@@ -46,18 +47,29 @@ class BrokerLife:
         # Read by /metrics.
         self.sessions_lost = 0
 
+    async def join(self) -> None:
+        """Be a candidate for controller, and wait until the controller has registered this broker."""
+        try:
+            await self._broker.metadata.join(fails_with_controller=not self._broker.is_clustered)
+        except SessionLost:
+            await self._register_again()
+
     async def unfence(self) -> None:
         """Ask the controller until it has unfenced this broker, and the local image has it."""
+        node = self._broker.metadata
         pause = RETRY_SECONDS
-        while self._is_fenced(self._broker.image):
+        while self._is_fenced(node.image):
             try:
+                if node.session_lost.is_set():
+                    await self._register_again()
                 answer = await self._heartbeat()
+                if not answer.is_fenced:
+                    await node.until(lambda image: not self._is_fenced(image))
+                    return
             except KafkaError as error:
                 logger.warning("this broker is still fenced: %s", error.message)
-            else:
-                if not answer.is_fenced:
-                    await self._broker.metadata.follower.until(lambda image: not self._is_fenced(image))
-                    return
+            except SessionLost as error:
+                logger.warning("this broker is still fenced: %s", error)
             await asyncio.sleep(pause)
             pause = min(2 * pause, RETRY_SECONDS_MAX)
 
@@ -104,10 +116,23 @@ class BrokerLife:
             logger.info("broker %d takes part in the cluster again", self._broker.id)
 
     async def _register_again(self) -> None:
-        node = self._broker.metadata
-        assert node.registration is not None
+        """Begin sessions, until one of them lasts until the controller has seen it."""
         self.sessions_lost += 1
         logger.warning("the session of broker %d is lost; it registers again", self._broker.id)
+        pause = RETRY_SECONDS
+        while True:
+            try:
+                epoch = await self._begin_session()
+                break
+            except StoreError as error:
+                logger.warning("broker %d cannot register: %s", self._broker.id, error)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, RETRY_SECONDS_MAX)
+        logger.info("broker %d is registered again, with epoch %d", self._broker.id, epoch)
+
+    async def _begin_session(self) -> int:
+        node = self._broker.metadata
+        assert node.registration is not None
         # The logs are intact, so the new incarnation follows a clean end of the old one.
         registration = replace(
             node.registration,
@@ -115,18 +140,9 @@ class BrokerLife:
             previous_epoch=node.broker_epoch,
             previous_incarnation=node.registration.incarnation,
         )
-        pause = RETRY_SECONDS
-        while True:
-            try:
-                await node.register(registration)
-                break
-            except StoreError as error:
-                logger.warning("broker %d cannot register: %s", self._broker.id, error)
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, RETRY_SECONDS_MAX)
+        await node.register(registration)
         await self._remember(registration)
-        epoch = await node.registered()
-        logger.info("broker %d is registered again, with epoch %d", self._broker.id, epoch)
+        return await node.registered()
 
     async def _remember(self, registration: BrokerRegistration) -> None:
         """Write down the incarnation, with which a restart after a crash replaces this registration."""

@@ -12,6 +12,7 @@ A broker goes through these steps, so that it is never the controller, nor unfen
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from barnabas.metadata.candidacy import Candidacy
@@ -19,13 +20,24 @@ from barnabas.metadata.configs import ConfigRules
 from barnabas.metadata.controller import Controller, ControllerSettings
 from barnabas.metadata.follower import Follower, ImageListener
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.store import BrokerRegistration, Cancel, ConnectionState, MetadataStore, Session
+from barnabas.metadata.store import (
+    BrokerRegistration,
+    Cancel,
+    ConnectionState,
+    MetadataStore,
+    Session,
+    StoreError,
+)
 
 logger = logging.getLogger(__name__)
 
 NO_EPOCH = -1
 # After this time the log says what a start waits for.
 PATIENCE_SECONDS = 5.0
+
+
+class SessionLost(StoreError):
+    """The session ended while the broker waited for something that needs it; it has to register again."""
 
 
 class MetadataNode:
@@ -130,17 +142,30 @@ class MetadataNode:
             waiting.cancel()
 
     async def registered(self) -> int:
-        """Wait until the image has the newest registration; returns the broker epoch."""
+        """Wait until the image has the newest registration; returns the broker epoch. SessionLost if the
+        session ends before: then no controller will see this registration."""
         registration = self.registration
         assert registration is not None
         reminder = asyncio.get_running_loop().call_later(
             PATIENCE_SECONDS, logger.info, "waiting for the controller to register this broker"
         )
         try:
-            await self.follower.until(lambda image: _is_registered(image, registration))
+            await self.until(lambda image: _is_registered(image, registration))
         finally:
             reminder.cancel()
         return self.broker_epoch
+
+    async def until(self, predicate: Callable[[MetadataImage], bool]) -> None:
+        """Wait for an image for which `predicate` is true; SessionLost if the session ends before."""
+        waiting = asyncio.ensure_future(self.follower.until(predicate))
+        lost = asyncio.ensure_future(self.session_lost.wait())
+        try:
+            await asyncio.wait((waiting, lost), return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done():
+                raise SessionLost(f"broker {self.broker_id} has lost its session with the metadata store")
+        finally:
+            waiting.cancel()
+            lost.cancel()
 
     async def leave(self) -> None:
         """Leave the cluster; the store stays open."""

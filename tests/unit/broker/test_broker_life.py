@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.support.small_cluster import SmallCluster, eventually, run_cluster
 
+from barnabas.broker.broker import Broker
 from barnabas.errors import KafkaError
 from barnabas.metadata.store import BrokerIdTaken
 
@@ -38,6 +39,29 @@ def test_a_broker_that_loses_its_session_comes_back_with_a_new_epoch(tmp_path: P
         assert broker.life.sessions_lost == 1
         # The controller takes requests with the new epoch.
         assert await broker.producer_ids.next() >= 0
+
+    run_cluster(tmp_path, story)
+
+
+@pytest.mark.parametrize("step", ["_load_logs", "_open_partitions"])
+def test_a_broker_that_loses_its_session_while_it_starts_registers_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Before the controller has registered it, and before it is unfenced."""
+    take_step = getattr(Broker, step)
+
+    def without_session(broker: Broker) -> None:
+        take_step(broker)
+        session: Any = broker.metadata._session
+        if broker.id == 2 and broker.life.sessions_lost == 0:
+            session._sessions.end(session)
+
+    monkeypatch.setattr(Broker, step, without_session)
+
+    async def story(cluster: SmallCluster) -> None:
+        await cluster.start(1, 2)
+        assert cluster.brokers[2].life.sessions_lost == 1
+        await cluster.create_topic(2, "both", replicas=2)
 
     run_cluster(tmp_path, story)
 
