@@ -83,12 +83,24 @@ class Feed:
         self._changed.set()
 
     async def _catch_up(self) -> None:
-        head = await self._reader.head(self._watch)
-        lowest = min((reader.sequence for reader in self._readers), default=head.next)
-        if lowest < head.next:
+        lowest = min((reader.sequence for reader in self._readers), default=None)
+        if lowest is None:
+            await self._reader.head(self._watch)
+            return
+        # Mostly there is one new entry: it is requested together with the head, which saves a round trip.
+        head, entry = await asyncio.gather(
+            self._reader.head(self._watch), self._reader.batch(lowest), return_exceptions=True
+        )
+        if isinstance(head, BaseException):
+            raise head
+        if isinstance(entry, StoredBatch) and head.first <= lowest == head.next - 1:
+            part = LogPart(head, None, [entry])
+        elif lowest < head.next:
             part = await self._reader.from_sequence(lowest, head)
-            for reader in list(self._readers):
-                self._give(reader, part)
+        else:
+            return
+        for reader in list(self._readers):
+            self._give(reader, part)
 
     def _give(self, reader: _Reader, part: LogPart) -> None:
         updates: list[Update] = []
