@@ -10,6 +10,7 @@ since the first one is busy until its answer has come."""
 
 import asyncio
 import logging
+import math
 from contextlib import suppress
 
 from barnabas.clock import Clock
@@ -192,7 +193,7 @@ class Fetcher:
                 replica_id=settings.broker_id, replica_epoch=self._transport.broker_epoch
             ),
             replica_id=settings.broker_id,
-            max_wait_ms=settings.wait_ms_max,
+            max_wait_ms=self._wait_ms(),
             min_bytes=settings.bytes_min,
             max_bytes=settings.response_bytes_max,
         )
@@ -200,6 +201,12 @@ class Fetcher:
         self._changed.clear()
         self._forgotten.clear()
         return request
+
+    def _wait_ms(self) -> int:
+        """How long the leader may wait for records: not longer than until a partition is tried again."""
+        seconds = self._seconds_to_next_retry()
+        wait_ms_max = self._settings.wait_ms_max
+        return wait_ms_max if seconds == NEVER else min(wait_ms_max, math.ceil(seconds * 1000))
 
     def _resume(self, now: float) -> None:
         """Fetch partitions again whose pause is over."""
