@@ -47,10 +47,14 @@ RESOURCES = Path(kafka.protocol.schemas.__file__).parent / "resources"
 APIS = [api for api in map(api_of, MODULES) if api is not None]
 JUDGED_BY_KAFKA_PYTHON = [api for api in APIS if (RESOURCES / f"{api.request.__name__}.json").exists()]
 JUDGED_BY_KIO_ONLY = {
+    "allocate_producer_ids",
+    "alter_partition",
+    "broker_heartbeat",
     "consumer_group_describe",
     "consumer_group_heartbeat",
     "create_delegation_token",
     "describe_delegation_token",
+    "envelope",
     "expire_delegation_token",
     "renew_delegation_token",
     "unregister_broker",
