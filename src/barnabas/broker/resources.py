@@ -60,6 +60,17 @@ def once_each(resources: Iterable[AnyResource]) -> Work[dict[tuple[int, str], An
     return by_name
 
 
+def in_order_of(
+    resources: Iterable[Resource], answers: Mapping[tuple[int, str], Answer]
+) -> Work[list[Answer]]:
+    """An answer for each resource of the request, also for those that are repeated: as in Kafka."""
+    ordered = []
+    for resource in resources:
+        ordered.append(answers[resource.resource_type, resource.resource_name])
+        yield
+    return ordered
+
+
 def change_in_portions(
     pending: Sequence[tuple[Change, Answer]],
     change: Callable[[list[Change]], Awaitable[Sequence[KafkaError | None]]],

@@ -417,6 +417,25 @@ def test_a_marker_of_version_2_needs_a_newer_epoch_than_the_records_it_ends(stag
 # ---- WriteTxnMarkers
 
 
+def test_markers_of_the_same_producer_have_one_result(stage: Any) -> None:
+    async def story() -> None:
+        producer = await begun(stage)
+        requested = [
+            WritableTxnMarker(
+                producer_id=producer_id,
+                producer_epoch=producer.epoch,
+                transaction_result=True,
+                topics=[WritableTxnMarkerTopic(name=name, partition_indexes=[0])],
+            )
+            for producer_id, name in ((producer.id, "one"), (999, "absent"), (producer.id, "two"))
+        ]
+        answer = await stage.answer(WriteTxnMarkersRequest(markers=requested), 1)
+        results = [(each.producer_id, [topic.name for topic in each.topics]) for each in answer.markers]
+        assert results == [(producer.id, ["one", "two"]), (999, ["absent"])]
+
+    stage.run(story())
+
+
 def test_write_txn_markers_is_answered_when_the_markers_are_committed(stage: Any) -> None:
     async def story() -> None:
         producer = await begun(stage)

@@ -16,6 +16,7 @@ from barnabas.broker.resources import (
     change_in_portions,
     check_once,
     check_this_broker,
+    in_order_of,
     once_each,
 )
 from barnabas.broker.turns import Work
@@ -32,20 +33,20 @@ KEY = 33
 
 
 def alter_configs(call: Call, request: AlterConfigsRequest) -> Work[AlterConfigsResponse]:
-    response = AlterConfigsResponse()
-    pending = yield from _checked(call, request, response)
+    answers: dict[ConfigResource, AlterConfigsResourceResponse] = {}
+    pending = yield from _checked(call, request, answers)
     yield from change_in_portions(pending, lambda portion: _replace(call, portion, request.validate_only))
-    return response
+    return AlterConfigsResponse(responses=(yield from in_order_of(request.resources, answers)))
 
 
 def _checked(
-    call: Call, request: AlterConfigsRequest, response: AlterConfigsResponse
+    call: Call, request: AlterConfigsRequest, answers: dict[ConfigResource, AlterConfigsResourceResponse]
 ) -> Work[list[tuple[AlterConfigsResource, AlterConfigsResourceResponse]]]:
-    """The resources that the controller has to change, each with its answer."""
+    """The resources that the controller has to change, each with its answer. Adds all answers."""
     pending = []
     for (kind, name), once in (yield from once_each(request.resources)).items():
         answer = AlterConfigsResourceResponse(resource_type=kind, resource_name=name, error_message=None)
-        response.responses.append(answer)
+        answers[kind, name] = answer
         try:
             resource = check_once(once, lambda each: (config.name for config in each.configs))
             if kind == BROKER and name and not call.is_forwarded:

@@ -18,6 +18,7 @@ from barnabas.broker.resources import (
     change_in_portions,
     check_once,
     check_this_broker,
+    in_order_of,
     once_each,
 )
 from barnabas.broker.turns import Work
@@ -35,25 +36,27 @@ from barnabas.wire.messages.incremental_alter_configs import (
 KEY = 44
 
 Alteration: TypeAlias = tuple[ConfigResource, list[ConfigChange]]
+Answers: TypeAlias = dict[ConfigResource, AlterConfigsResourceResponse]
 
 
 def incremental_alter_configs(
     call: Call, request: IncrementalAlterConfigsRequest
 ) -> Work[IncrementalAlterConfigsResponse]:
-    response = IncrementalAlterConfigsResponse()
-    pending = yield from _checked(call, request, response)
+    answers: Answers = {}
+    pending = yield from _checked(call, request, answers)
     yield from change_in_portions(pending, lambda portion: _alter(call, portion, request.validate_only))
-    return response
+    return IncrementalAlterConfigsResponse(responses=(yield from in_order_of(request.resources, answers)))
 
 
 def _checked(
-    call: Call, request: IncrementalAlterConfigsRequest, response: IncrementalAlterConfigsResponse
+    call: Call, request: IncrementalAlterConfigsRequest, answers: Answers
 ) -> Work[list[tuple[Alteration, AlterConfigsResourceResponse]]]:
-    """What the controller has to change, each with its answer; levels of loggers are changed here."""
+    """What the controller has to change, each with its answer; levels of loggers are changed here. Adds all
+    answers."""
     pending = []
     for (kind, name), once in (yield from once_each(request.resources)).items():
         answer = AlterConfigsResourceResponse(resource_type=kind, resource_name=name, error_message=None)
-        response.responses.append(answer)
+        answers[kind, name] = answer
         try:
             resource = check_once(once, lambda each: (config.name for config in each.configs))
             changes = [

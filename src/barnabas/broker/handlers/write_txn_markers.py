@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from barnabas.broker.call import Call
 from barnabas.broker.later import Later
-from barnabas.broker.portions import drained
+from barnabas.broker.portions import drained, drained_items
 from barnabas.broker.turns import Work, run_in_turns
 from barnabas.errors import ErrorCode
 from barnabas.ids import TopicPartition
@@ -89,10 +89,19 @@ def _write(call: Call, place: TopicPartition, markers: MarkersToWrite) -> Later:
 
 
 def _response(pending: list[tuple[int, Replies]]) -> Work[WriteTxnMarkersResponse]:
-    response = WriteTxnMarkersResponse()
+    """One result for each producer, as in Kafka: where markers repeat a partition, that of the last one."""
+    by_producer: dict[int, Replies] = {}
     for producer_id, replies in drained(pending):
+        topics = by_producer.setdefault(producer_id, replies)
+        if topics is not replies:
+            for name, by_index in replies.items():
+                topics.setdefault(name, {}).update(by_index)
+                yield
+        yield
+    response = WriteTxnMarkersResponse()
+    for producer_id, replies in drained_items(by_producer):
         result = WritableTxnMarkerResult(producer_id=producer_id)
-        for name, by_index in replies.items():
+        for name, by_index in drained_items(replies):
             topic = WritableTxnMarkerTopicResult(name=name)
             for index, code in by_index.items():
                 topic.partitions.append(

@@ -77,7 +77,7 @@ def test_one_bad_resource_leaves_the_others_alone(
 def test_a_resource_given_twice_stays_as_it_is(stage: Any) -> None:
     stage.create("t")
     twice = resource(TOPIC, "t", ("flush.ms", "10"))
-    assert alter(stage, twice, twice) == [ErrorCode.INVALID_REQUEST]
+    assert alter(stage, twice, twice) == [ErrorCode.INVALID_REQUEST] * 2
     assert stage.image.topic_config("t") == {}
 
 
