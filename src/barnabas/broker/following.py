@@ -40,9 +40,9 @@ class PeerTransport:
         return self._broker.metadata.broker_epoch
 
     async def fetch(self, leader_id: int, connection: str, request: FetchRequest) -> FetchResponse:
-        # Not Peers.send: its time limit for both steps would cost more than the rest of this method.
-        peer = await self._broker.peers.connection(leader_id, connection)
-        answer = await peer.send(fetch.API_KEY, request, within=self._timeout_seconds)
+        answer = await self._broker.peers.send(
+            leader_id, fetch.API_KEY, request, purpose=connection, within_seconds=self._timeout_seconds
+        )
         return cast(FetchResponse, answer)
 
     async def read(self, broker_id: int, partition: Partition, offset: int, bytes_max: int) -> bytes:

@@ -75,6 +75,11 @@ class Peers:
     ) -> Any:
         """Send a request and return its answer; connecting and answering share the time. A request that is
         not answered in time closes the connection (KafkaTimeoutError)."""
+        peer = self._peer(broker_id)
+        opened = peer.connections.existing(Address(peer.place.host, peer.place.port, purpose))
+        if opened is not None:
+            # Most requests: followers send thousands in a second.
+            return await opened.send(api_key, message, within=within_seconds)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + within_seconds
         try:
