@@ -115,7 +115,7 @@ class FetchSessions:
         self, asker: Asker, partitions: Mapping[PartitionKey, FetchPartition], *, uses_topic_ids: bool
     ) -> FetchSession | None:
         """A new session over these partitions; None when there is no room or nothing to remember."""
-        if not partitions or not self._make_room(len(partitions)):
+        if not partitions or not self._make_room(len(partitions), is_replica=asker.is_replica):
             return None
         session = FetchSession(self._fresh_id(), asker, partitions, self._clock.monotonic())
         session.uses_topic_ids = uses_topic_ids
@@ -175,28 +175,31 @@ class FetchSessions:
             self.partition_count -= len(session.partitions)
             session.release()
 
-    def _make_room(self, partitions: int) -> bool:
+    def _make_room(self, partitions: int, *, is_replica: bool) -> bool:
         """Room for a new session with this many partitions, if there is any or if others must give way."""
         if partitions > self._partitions_max:
             return False
         while len(self._sessions) >= self._slots or self.partition_count + partitions > self._partitions_max:
-            displaced = self._displaceable(partitions)
+            displaced = self._displaceable(partitions, is_replica=is_replica)
             if displaced is None:
                 return False
             self.end(displaced.id)
             self.evictions += 1
         return True
 
-    def _displaceable(self, partitions: int) -> FetchSession | None:
+    def _displaceable(self, partitions: int, *, is_replica: bool) -> FetchSession | None:
+        """A session of a replica gives way only to another replica."""
         now = self._clock.monotonic()
-        oldest = next(iter(self._sessions.values()), None)
-        if oldest is None:
+        candidates = [
+            session for session in self._sessions.values() if is_replica or not session.asker.is_replica
+        ]
+        if not candidates:
             return None
-        if now - oldest.last_used >= self._eviction_seconds:
-            return oldest
+        if now - candidates[0].last_used >= self._eviction_seconds:
+            return candidates[0]
         settled = (
             session
-            for session in self._sessions.values()
+            for session in candidates
             if now - session.created >= self._eviction_seconds and len(session.partitions) < partitions
         )
         return min(settled, key=lambda session: len(session.partitions), default=None)

@@ -99,6 +99,7 @@ class Partition(PartitionEnd):
             return
         self.withdraw_permits()
         was_leader, old_epoch = self.is_leader, self.leader_epoch
+        old_state = (self.partition_epoch, self.replicas, self.isr)
         self.replicas, self.isr = image.replicas, image.isr
         self.adding, self.removing = image.adding_replicas, image.removing_replicas
         self.leader, self.leader_epoch = image.leader, image.leader_epoch
@@ -109,11 +110,11 @@ class Partition(PartitionEnd):
             self.end_waiting()
             self.leading = None
         if self.is_leader:
-            self._lead(old_epoch)
+            self._lead(old_epoch, is_new=old_state != (self.partition_epoch, self.replicas, self.isr))
         else:
             self.is_alone = False
 
-    def _lead(self, old_epoch: int) -> None:
+    def _lead(self, old_epoch: int, *, is_new: bool) -> None:
         if self.leader_epoch > old_epoch:
             self.log.leader_epochs.assign(self.leader_epoch, self.log.log_end_offset)
         if self.replicas == self._alone:
@@ -123,7 +124,10 @@ class Partition(PartitionEnd):
             return
         if self.leading is None:
             self.leading = Leading(self, self._surroundings)
-        self.leading.take_metadata()
+            is_new = True
+        if is_new:
+            # Not for metadata that is known: it would end a proposal that the controller may have taken.
+            self.leading.take_metadata()
 
     # ---- the leader's side of replication: see leading.py
 

@@ -106,6 +106,16 @@ def test_a_full_cache_evicts_only_a_session_that_nobody_has_used_for_long() -> N
         resume(cache, second.id, 1)
 
 
+def test_the_session_of_a_replica_gives_way_only_to_another_replica() -> None:
+    cache, clock = sessions(slots=1)
+    replica = ASKER._replace(replica_id=2, broker_epoch=7)
+    assert cache.start(replica, partitions_of("a"), uses_topic_ids=False) is not None
+    clock.advance(121_000)
+    assert is_refused(cache, "b")
+    assert cache.start(replica, partitions_of("b"), uses_topic_ids=False) is not None
+    assert len(cache) == 1
+
+
 def test_a_larger_session_displaces_the_smallest_of_those_that_have_existed_for_long() -> None:
     cache, clock = sessions(slots=3)
     old = [started(cache, "a", count=count) for count in (3, 2)]

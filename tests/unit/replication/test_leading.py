@@ -375,6 +375,18 @@ def test_metadata_overtakes_the_answer(held: Held) -> None:
     assert story.partition.isr == (ME, THIRD)
 
 
+def test_metadata_that_is_known_already_does_not_end_a_proposal(held: Held) -> None:
+    """The controller may have taken it: the replica that would join goes on counting."""
+    story = Story(held, isr=(ME,))
+    story.fetch(OTHER, 0)
+    story.partition.follow(held.image.topics["story"].partitions[0])
+    story.append(2)
+    story.fence(OTHER)
+    assert story.high_watermark == 0
+    story.accept()
+    assert story.partition.isr == (ME, OTHER)
+
+
 def test_the_answer_overtakes_the_metadata(held: Held) -> None:
     story = Story(held, isr=(ME,))
     old = held.image.topics["story"].partitions[0]
