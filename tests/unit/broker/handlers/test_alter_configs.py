@@ -23,10 +23,7 @@ def resource(kind: int, name: str, *pairs: tuple[str, str | None]) -> AlterConfi
 def alter(stage: Any, *resources: AlterConfigsResource, version: int = 2, **fields: bool) -> list[int]:
     response = stage.ask(AlterConfigsRequest(resources=list(resources), **fields), version)
     answered = [(answer.resource_type, answer.resource_name) for answer in response.responses]
-    assert answered == [
-        (resource.resource_type, resource.resource_name)
-        for resource in {id(each): each for each in resources}.values()
-    ]
+    assert answered == [(resource.resource_type, resource.resource_name) for resource in resources]
     assert all((answer.error_message is None) == (answer.error_code == 0) for answer in response.responses)
     return [answer.error_code for answer in response.responses]
 

@@ -33,10 +33,7 @@ def resource(kind: int, name: str, *changes: tuple[str, int, str | None]) -> Alt
 def alter(stage: Any, *resources: AlterConfigsResource, version: int = 1, **fields: bool) -> list[int]:
     response = stage.ask(IncrementalAlterConfigsRequest(resources=list(resources), **fields), version)
     answered = [(answer.resource_type, answer.resource_name) for answer in response.responses]
-    assert answered == [
-        (resource.resource_type, resource.resource_name)
-        for resource in {id(each): each for each in resources}.values()
-    ]
+    assert answered == [(resource.resource_type, resource.resource_name) for resource in resources]
     assert all((answer.error_message is None) == (answer.error_code == 0) for answer in response.responses)
     return [answer.error_code for answer in response.responses]
 
