@@ -184,6 +184,36 @@ def test_while_the_server_is_away_calls_fail_with_a_sentence(own_server: ZooKeep
     Stage(own_server, session_timeout_ms=1500).run(story)
 
 
+def test_a_broker_can_leave_while_the_server_is_away(own_server: ZooKeeper) -> None:
+    async def story(stage: Stage) -> None:
+        store = await stage.store()
+        session, leadership = await store.register_broker(registration(1)), await store.campaign(1)
+        await asyncio.to_thread(own_server.kill)
+        await eventually(lambda: not store.connection.is_connected)
+        # Far below the session timeout, for which other calls would wait.
+        async with asyncio.timeout(20):
+            await leadership.resign()
+            await session.close()
+            await store.close()
+        assert leadership.lost.is_set() and session.lost.is_set()
+
+    Stage(own_server, session_timeout_ms=60_000).run(story)
+
+
+def test_a_resigned_leadership_is_free_when_the_server_is_back(own_server: ZooKeeper) -> None:
+    async def story(stage: Stage) -> None:
+        store, other = await stage.store(), await stage.store()
+        leadership = await store.campaign(1)
+        waiting = asyncio.ensure_future(other.campaign(2))
+        await asyncio.to_thread(own_server.kill)
+        await eventually(lambda: not store.connection.is_connected)
+        await leadership.resign()
+        await asyncio.to_thread(own_server.restart)
+        assert (await asyncio.wait_for(waiting, 30)).epoch > leadership.epoch
+
+    Stage(own_server, session_timeout_ms=60_000).run(story)
+
+
 def test_a_server_that_is_not_there_is_named() -> None:
     async def story() -> None:
         settings = ZooKeeperSettings("127.0.0.1:1/path", 2000, 300)

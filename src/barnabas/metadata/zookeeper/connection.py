@@ -45,6 +45,7 @@ _RECONNECT = {"max_tries": -1, "delay": 0.1, "backoff": 2, "max_delay": 1.0}
 # A call that fails while kazoo has not reported the lost connection yet is made again after this time.
 _AFTER_LOSS_SECONDS = 0.05
 _CLOSE_SECONDS_MAX = 3.0
+_GOODBYE_SECONDS_MAX = 2.0
 _DISCONNECTED = (ConnectionLoss, ConnectionClosedError, SessionExpiredError, OperationTimeoutError)
 
 
@@ -90,6 +91,11 @@ class Connection:
     @property
     def is_connected(self) -> bool:
         return self._connected.is_set() and not self._closed
+
+    @property
+    def goodbye_seconds(self) -> float:
+        """How long to wait for the removal of a node that ends with the session anyway."""
+        return _GOODBYE_SECONDS_MAX if self.is_connected else 0.0
 
     @property
     def is_closed(self) -> bool:

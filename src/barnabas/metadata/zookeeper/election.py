@@ -7,7 +7,7 @@ import asyncio
 import json
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from barnabas.metadata.store import ControllerFenced, StoreError
 from barnabas.metadata.zookeeper.claim import Claim
@@ -24,7 +24,7 @@ class _CandidateGone(Exception):
 
 
 class ZooKeeperLeadership:
-    def __init__(self, claim: Claim, resign: "Callable[[ZooKeeperLeadership], asyncio.Task[None]]") -> None:
+    def __init__(self, claim: Claim, resign: "Callable[[ZooKeeperLeadership], Awaitable[None]]") -> None:
         self.claim = claim
         self.node: OwnNode | None = None
         self._resign = resign
@@ -39,7 +39,7 @@ class ZooKeeperLeadership:
 
     async def resign(self) -> None:
         if not self.lost.is_set():
-            await asyncio.shield(self._resign(self))
+            await self._resign(self)
 
 
 class Election:
@@ -134,10 +134,10 @@ class Election:
             raise StoreError(f"cannot raise the controller epoch: {change!r}")
         return Claim(broker_id, self._epoch_base + change.version, change.version, candidate)
 
-    def _resign(self, leadership: ZooKeeperLeadership) -> "asyncio.Task[None]":
+    async def _resign(self, leadership: ZooKeeperLeadership) -> None:
         self._end(leadership)
         token = leadership.claim.candidate.rpartition("/")[2].partition("-")[0]
-        return self._tasks.start(self._withdraw(token))
+        await self._tasks.run_for_a_while(self._withdraw(token), self._connection.goodbye_seconds)
 
     def _end(self, leadership: ZooKeeperLeadership) -> None:
         self._leaderships.pop(leadership.epoch, None)

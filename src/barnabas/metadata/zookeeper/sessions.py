@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -62,7 +62,9 @@ def _to_bytes(registration: BrokerRegistration) -> bytes:
 
 
 class ZooKeeperSession:
-    def __init__(self, registration: BrokerRegistration, close: "Callable[[ZooKeeperSession], Any]") -> None:
+    def __init__(
+        self, registration: BrokerRegistration, close: "Callable[[ZooKeeperSession], Awaitable[None]]"
+    ) -> None:
         self.registration = registration
         self.lost = asyncio.Event()
         self.node: OwnNode | None = None
@@ -70,7 +72,7 @@ class ZooKeeperSession:
 
     async def close(self) -> None:
         if not self.lost.is_set():
-            await asyncio.shield(self._close(self))
+            await self._close(self)
 
 
 class Sessions:
@@ -214,14 +216,14 @@ class Sessions:
         if session.node is not None:
             session.node.forget()
 
-    def _close_session(self, session: ZooKeeperSession) -> "asyncio.Task[None]":
+    async def _close_session(self, session: ZooKeeperSession) -> None:
         self._end(session)
-        return self._tasks.start(self._remove(session.registration))
+        await self._tasks.run_for_a_while(
+            self._remove(session.registration), self._connection.goodbye_seconds
+        )
 
     async def _remove(self, registration: BrokerRegistration) -> None:
-        await self._connection.until_answered(
-            lambda: self._delete(registration), self._connection.settings.session_timeout_seconds
-        )
+        await self._connection.until_answered(lambda: self._delete(registration))
 
     async def _delete(self, registration: BrokerRegistration) -> None:
         node = await self._node(registration.id)

@@ -25,6 +25,12 @@ class Tasks:
         """Finish the work even if its caller is cancelled."""
         return await asyncio.shield(self.start(work))
 
+    async def run_for_a_while(self, work: Coroutine[Any, Any, None], seconds: float) -> None:
+        """Do the work, and return when it is done or after this time; then it goes on in the background.
+
+        For what needs no answer: a node is removed now, or together with its session."""
+        await asyncio.wait([self.start(work)], timeout=seconds)
+
     async def close(self) -> None:
         tasks = list(self._tasks)
         for task in tasks:
