@@ -12,6 +12,11 @@ import pytest
 from tests.support.lossy_proxy import LossyProxy
 from tests.support.zookeeper import Ensemble, expire_session, zookeeper
 
+from barnabas.config.values import BrokerConfig
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.metadata.configs import ConfigRules
+from barnabas.metadata.controller import Controller
+from barnabas.metadata.follower import Follower
 from barnabas.metadata.records import FeatureRecord, Listener, MetadataRecord
 from barnabas.metadata.store import (
     BrokerIdTaken,
@@ -168,6 +173,7 @@ def test_while_the_server_is_away_calls_fail_with_a_sentence(own_server: ZooKeep
         # Nobody knows whether the session lives, so it is not lost: leaders go on serving.
         assert not session.lost.is_set()
         await asyncio.to_thread(own_server.restart)
+        await eventually(lambda: store.connection.is_connected)
         async with asyncio.timeout(30):
             again = leadership if not leadership.lost.is_set() else await store.campaign(1)
             end = sum(update.end_offset for update in (await store.read(0))[-1:])
@@ -181,7 +187,7 @@ def test_while_the_server_is_away_calls_fail_with_a_sentence(own_server: ZooKeep
                 except ControllerFenced:
                     again = await store.campaign(1)
 
-    Stage(own_server, session_timeout_ms=1500).run(story)
+    Stage(own_server, session_timeout_ms=3000).run(story)
 
 
 def test_a_broker_can_leave_while_the_server_is_away(own_server: ZooKeeper) -> None:
@@ -428,3 +434,28 @@ def test_closing_leaves_no_thread_and_no_file(own_server: ZooKeeper) -> None:
         await eventually(lambda: open_files() <= files + 1)
 
     Stage(own_server, session_timeout_ms=2000).run(story)
+
+
+def test_a_change_while_the_server_is_away_times_out_and_works_again_later(own_server: ZooKeeper) -> None:
+    async def story(stage: Stage) -> None:
+        store = await stage.store()
+        follower = Follower(store)
+        await follower.start()
+        controller = Controller(store, follower, ConfigRules(lambda: BrokerConfig({})))
+        await store.register_broker(registration(1))
+        controller.lead(await store.campaign(1))
+        await controller.register_broker(registration(1))
+        await asyncio.to_thread(own_server.kill)
+        with pytest.raises(KafkaError, match="is not reachable since") as caught:
+            await controller.allocate_producer_ids(1, follower.image.brokers[1].epoch)
+        assert caught.value.code == ErrorCode.REQUEST_TIMED_OUT
+        await asyncio.to_thread(own_server.restart)
+        await eventually(lambda: store.connection.is_connected)
+        if not controller.active:
+            controller.lead(await store.campaign(1))
+        blocks = [
+            await controller.allocate_producer_ids(1, follower.image.brokers[1].epoch) for _ in range(2)
+        ]
+        assert blocks[0].first_id < blocks[1].first_id
+
+    Stage(own_server, session_timeout_ms=3000).run(story)

@@ -6,7 +6,7 @@ where that image ends. The answer is given when they are durable and the local i
 decision sees all earlier ones, and the next caller sees this one. If another controller wrote first, the
 decision is made again on the newer image. If the controller epoch is over, the request gets NOT_CONTROLLER.
 Errors of one item are values in the answer; errors of the whole request (NOT_CONTROLLER,
-KAFKA_STORAGE_ERROR) are raised.
+KAFKA_STORAGE_ERROR, and REQUEST_TIMED_OUT while ZooKeeper does not answer) are raised.
 
 Requests wait for their turn in the order in which they came. Large ones are written in portions and wait
 again for each, so that an ISR change or a heartbeat never waits for a whole CreateTopics.
@@ -43,6 +43,7 @@ from barnabas.metadata.store import (
     MetadataStore,
     OffsetConflict,
     StoreError,
+    StoreUnreachable,
 )
 from barnabas.metadata.topics import NewPartitions, NewTopic, TopicReference, TopicRules
 
@@ -342,6 +343,8 @@ class Controller:
             return False
         except ControllerFenced as error:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, str(error)) from error
+        except StoreUnreachable as error:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, str(error)) from error
         except StoreError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         await self._follower.reached(end_offset)

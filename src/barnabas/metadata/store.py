@@ -59,6 +59,10 @@ class StoreUnavailable(StoreError):
     """The write failed, or it is unknown whether it happened; reading still works."""
 
 
+class StoreUnreachable(StoreUnavailable):
+    """The servers of the store do not answer; the message says where they are and since when."""
+
+
 @dataclass(frozen=True, slots=True)
 class RecordBatch:
     """The records of one append; the first has offset `offset`."""

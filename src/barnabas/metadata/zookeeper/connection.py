@@ -28,7 +28,7 @@ from kazoo.exceptions import (
 )
 from kazoo.protocol.states import KazooState
 
-from barnabas.metadata.store import StoreError, StoreUnavailable
+from barnabas.metadata.store import StoreError, StoreUnavailable, StoreUnreachable
 from barnabas.metadata.zookeeper.settings import ZooKeeperSettings
 
 __all__ = ["BadVersionError", "Connection", "Disconnected", "NoNodeError", "NodeExistsError"]
@@ -80,7 +80,7 @@ class Connection:
         except TimeoutError:
             await self.close()
             seconds = self.settings.connection_timeout_seconds
-            raise StoreUnavailable(
+            raise StoreUnreachable(
                 f"cannot reach ZooKeeper at {self.settings.servers} within {seconds:g} s: check that it is "
                 "running and that zookeeper.connect is right"
             ) from None
@@ -149,8 +149,8 @@ class Connection:
     ) -> Result:
         """Do the work, and again after every lost connection; it must find out what it did before.
 
-        Raises StoreUnavailable if there is no answer in time, or when the store is closed, and StoreError if
-        the answer is an error that the work does not expect."""
+        Raises StoreUnreachable if there is no answer in time, StoreUnavailable when the store is closed, and
+        StoreError if the answer is an error that the work does not expect."""
         try:
             async with asyncio.timeout(within_seconds):
                 while True:
@@ -161,7 +161,7 @@ class Connection:
                     except Disconnected:
                         await asyncio.sleep(_AFTER_LOSS_SECONDS)
         except TimeoutError:
-            raise StoreUnavailable(self.trouble(within_seconds or 0.0)) from None
+            raise StoreUnreachable(self.trouble(within_seconds or 0.0)) from None
         except KazooException as error:
             raise StoreError(self.unexpected(error)) from error
 
