@@ -21,13 +21,10 @@ from barnabas.metadata.records import NO_LEADER, MetadataRecord, PartitionChange
 PARTITIONS_PER_CHANGE = 2000
 
 
-def settle(
-    image: MetadataImage,
-    rules: LeaderRules,
-    with_session: Set[int] = frozenset(),
-    portion: int = PARTITIONS_PER_CHANGE,
-) -> Decision[bool]:
-    """Change at most `portion` partitions. The answer says whether there may be more to change."""
+def settle(image: MetadataImage, rules: LeaderRules, with_session: Set[int] = frozenset()) -> Decision[bool]:
+    """Change one portion of partitions. The answer says whether there may be more to change.
+
+    `with_session` has the brokers that have a session."""
     active = active_brokers(image)
     starting = {broker_id for broker_id in with_session if _is_starting(image, broker_id)}
     records: list[MetadataRecord] = []
@@ -47,7 +44,7 @@ def settle(
             record = change_partition(topic.id, index, partition, target, electorate)
             if record is not None:
                 records.append(record)
-                if len(records) >= portion:
+                if len(records) >= PARTITIONS_PER_CHANGE:
                     return Decision(tuple(records), True)
     return Decision(tuple(records), False)
 

@@ -5,7 +5,7 @@ from tests.unit.metadata.world import RULES, World
 
 from barnabas.errors import ErrorCode
 from barnabas.ids import random_uuid
-from barnabas.metadata import brokers
+from barnabas.metadata import brokers, settling
 from barnabas.metadata.brokers import HeartbeatAnswer
 from barnabas.metadata.elections import balance_leaders
 from barnabas.metadata.partition_changes import Election
@@ -237,11 +237,14 @@ def test_large_changes_are_made_in_portions(monkeypatch: pytest.MonkeyPatch) -> 
     assert [world.leads(index) for index in range(5)] == [(2, (2,), 1)] * 5
 
 
-def test_settling_is_done_in_portions_and_completed_by_the_next_controller() -> None:
+def test_settling_is_done_in_portions_and_completed_by_the_next_controller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(settling, "PARTITIONS_PER_CHANGE", 2)
     world = World(1, 2)
     world.topic(*[(1, 2)] * 5)
     world.image = world.image.apply(brokers.fence_brokers(world.image, {1}, RULES).records[:1])
-    first = settle(world.image, RULES, portion=2)
+    first = settle(world.image, RULES)
     assert (len(first.records), first.result) == (2, True)
     world.decide(first)
     del world.sessions[1]
