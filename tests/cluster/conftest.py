@@ -29,8 +29,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="module")
-def shared_cluster() -> Iterator[Cluster]:
-    with Cluster(brokers=3, overrides=QUICK) as cluster:
+def overrides() -> dict[str, str]:
+    """Settings of a module's cluster, in addition to QUICK; a module may define its own."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def shared_cluster(overrides: dict[str, str]) -> Iterator[Cluster]:
+    with Cluster(brokers=3, overrides=QUICK | overrides) as cluster:
         yield cluster
         for broker in cluster.brokers.values():
             assert "Traceback" not in broker.output(), broker.output_tail()
@@ -40,6 +46,7 @@ def shared_cluster() -> Iterator[Cluster]:
 def cluster(shared_cluster: Cluster) -> Iterator[Cluster]:
     """The module's cluster; all its brokers run when a test begins."""
     yield shared_cluster
+    shared_cluster.heal()
     for broker_id, broker in shared_cluster.brokers.items():
         broker.resume()
         if not broker.is_running:

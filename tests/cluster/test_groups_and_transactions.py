@@ -280,7 +280,9 @@ def test_transactions_are_whole_when_a_broker_dies(cluster: Cluster, make_topic:
             except (AssertionError, Fenced, Refused) as failure:
                 failures.append(failure)
     assert not failures, failures
-    values = committed_values(cluster, topic)
     expected = {value for worker in workers for value in worker.committed}
+    # A commit is answered before its markers are written.
+    wait_until(lambda: expected <= set(committed_values(cluster, topic)), "all commits are visible", 30)
+    values = committed_values(cluster, topic)
     assert set(values) == expected
     assert len(values) == len(expected), "a committed record is there twice"

@@ -18,6 +18,7 @@ from barnabas.client import Admin
 from barnabas.client.types import TopicDescription
 from barnabas.testing.broker import TEST_DEFAULTS
 from barnabas.testing.broker_process import BrokerProcess
+from barnabas.testing.links import ZOOKEEPER, Links, free_ports
 from barnabas.testing.local_cluster import LocalCluster
 from barnabas.testing.zookeeper import ZooKeeper
 
@@ -51,10 +52,11 @@ class Cluster:
             raise ValueError(f"racks must have a rack for each of the {brokers} brokers, not {len(racks)}")
         self._own_dir = Path(tempfile.mkdtemp(prefix="barnabas-cluster-")) if data_dir is None else None
         directory = data_dir or self._own_dir or Path()
+        self._links: Links | None = None
         self._local = LocalCluster(
             brokers,
             directory,
-            ZooKeeper(data_dir=directory / "zookeeper"),
+            ZooKeeper(data_dir=directory / "zookeeper", port=free_ports(1)[0]),
             overrides={**CLUSTER_TEST_DEFAULTS, **(overrides or {})},
             broker_overrides={id_: {"broker.rack": rack} for id_, rack in enumerate(racks or (), start=1)},
         )
@@ -107,12 +109,30 @@ class Cluster:
         broker.wait_until_ready()
         self._local.wait_until_joined(broker)
 
+    # ---- the network
+
+    def cut(self, one: int | str, other: int | str) -> None:
+        """Cut the network between two brokers, or between a broker and "zookeeper", until heal(). Nothing
+        passes, but connections stay, as in a network that drops packets. Clients still reach both."""
+        for member in (one, other):
+            if member not in (ZOOKEEPER, *self._local.brokers):
+                raise ValueError(f"{member!r} is neither a broker of this cluster nor {ZOOKEEPER!r}")
+        if self._links is None:
+            raise RuntimeError("the cluster is not running")
+        self._links.cut(one, other)
+
+    def heal(self) -> None:
+        """Repair all links that were cut."""
+        if self._links is not None:
+            self._links.heal()
+
     # ---- what the cluster says about itself
 
-    def leader_of(self, partition: tuple[str, int]) -> int:
-        """The id of the broker that leads a partition, such as ("orders", 0); -1 if there is none."""
+    def leader_of(self, partition: tuple[str, int], *, seen_by: int | None = None) -> int:
+        """The id of the broker that leads a partition, such as ("orders", 0); -1 if there is none. With
+        `seen_by`, what this broker knows: one that was cut off may not know of a change."""
         topic, index = partition
-        leader = self._described(topic).partitions[index].leader
+        leader = self._described(topic, seen_by).partitions[index].leader
         return -1 if leader is None else leader.id
 
     def controller(self) -> int:
@@ -141,25 +161,51 @@ class Cluster:
                 raise TimeoutError(f"expected within {WAIT_SECONDS_MAX:.0f} s: {what}")
             time.sleep(POLL_SECONDS)
 
-    def admin(self) -> Admin:
-        """A new admin client that knows the running brokers; use it in a `with` block, or close it."""
-        running = [broker.address for broker in self._local.brokers.values() if broker.is_running]
+    def admin(self, broker_id: int | None = None) -> Admin:
+        """A new admin client that begins with this broker, or with any; use it in a `with` block, or close
+        it."""
+        brokers = self._local.brokers
+        if broker_id is not None:
+            return Admin(bootstrap_servers=brokers[broker_id].address)
+        running = [broker.address for broker in brokers.values() if broker.is_running]
         return Admin(bootstrap_servers=",".join(running or [self.bootstrap]))
 
-    def _described(self, topic: str) -> TopicDescription:
-        with self.admin() as admin:
+    def _described(self, topic: str, seen_by: int | None = None) -> TopicDescription:
+        with self.admin(seen_by) as admin:
             return admin.describe_topics([topic])[topic]
 
     # ---- start and end
 
     def start(self) -> Self:
         """Return when every broker knows all others."""
+        links = self._links = Links(
+            lambda: {id_: each.pid for id_, each in self._local.brokers.items() if each.is_running}
+        )
+        own = self._local.broker_overrides
+        for broker_id in self._local.broker_ids:
+            own[broker_id] = {**self._link(links, broker_id), **own.get(broker_id, {})}
         self._local.start()
         return self
+
+    def _link(self, links: Links, broker_id: int) -> dict[str, str]:
+        """Settings with which a broker reaches ZooKeeper, and the others reach it, through links."""
+        port, brokers_port = free_ports(2)
+        for_clients = f"PLAINTEXT://127.0.0.1:{port}"
+        return {
+            "zookeeper.connect": f"127.0.0.1:{links.add(ZOOKEEPER, self.zookeeper.port, broker_id)}",
+            "listeners": f"{for_clients},BROKERS://127.0.0.1:{brokers_port}",
+            "advertised.listeners": f"{for_clients},BROKERS://127.0.0.1:{links.add(broker_id, brokers_port)}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BROKERS:PLAINTEXT",
+            "inter.broker.listener.name": "BROKERS",
+        }
 
     def close(self) -> None:
         """End all processes. With a data_dir they are shut down cleanly; without, the data is removed."""
         with ExitStack() as steps:
+            if self._links is not None:
+                self._links.heal()
+                steps.callback(self._links.close)
+                self._links = None
             if self._own_dir is not None:
                 steps.callback(self._local.remove_data)
                 steps.callback(self._local.kill_all)

@@ -49,9 +49,13 @@ class LocalCluster:
         self.data_dir = data_dir
         self._zookeeper = zookeeper
         self._overrides = {**replication_settings(brokers), **(overrides or {})}
-        self._broker_overrides = dict(broker_overrides or {})
+        self.broker_overrides = dict(broker_overrides or {})
         self._ports = {id_: port and port + id_ - 1 for id_ in range(1, brokers + 1)}
         self.brokers: dict[int, BrokerProcess] = {}
+
+    @property
+    def broker_ids(self) -> list[int]:
+        return list(self._ports)
 
     @property
     def zookeeper(self) -> ZooKeeper | None:
@@ -87,7 +91,7 @@ class LocalCluster:
             undo.pop_all()
 
     def _broker_process(self, id_: int, port: int) -> BrokerProcess:
-        own = self._broker_overrides.get(id_, {})
+        own = self.broker_overrides.get(id_, {})
         settings = {"zookeeper.connect": self.zookeeper_connect, **self._overrides, **own}
         data_dir = self.data_dir / f"broker-{id_}"
         return BrokerProcess(id_, data_dir, settings, self._output_file(id_), port)
