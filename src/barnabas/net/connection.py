@@ -19,6 +19,8 @@ from mmap import mmap
 from time import monotonic
 from typing import Any, Protocol, TypeAlias, cast
 
+from barnabas.net.turn import Turn, UnlimitedTurn
+
 # A new connection has a small buffer. When it is full for the first time, it gets one of the usual size.
 FIRST_BUFFER_BYTES = 4 * 1024
 BUFFER_BYTES = 128 * 1024
@@ -33,14 +35,13 @@ SENDFILE_BYTES_MIN = 64 * 1024
 COPIED_BYTES_MAX = 1024 * 1024
 # One turn of the loop sends at most this much to one peer, so that a large fetch delays nobody.
 TURN_BYTES_MAX = 8 * 1024 * 1024
-# One turn of the loop answers the requests of one peer for about this long; the others wait for later turns.
-TURN_SECONDS_MAX = 0.01
 # At most this many replies, each of at most this many bytes, are collected for one send.
 HELD_REPLIES_MAX = 64
 HELD_BYTES_MAX = 1024
 # Request key and version, correlation id: a shorter frame cannot be a request.
 FRAME_BYTES_MIN = 8
 
+_UNLIMITED = UnlimitedTurn()
 _SIZE = struct.Struct(">i")
 _KEY = struct.Struct(">h")
 _BYTES = (bytearray, bytes, memoryview)
@@ -98,6 +99,7 @@ class Connection(asyncio.Protocol):
         self._owner = owner
         self._loop = loop
         self._frame_bytes_max = frame_bytes_max
+        self._turn: Turn = getattr(loop, "turn", _UNLIMITED)
         self._buffer: bytearray | mmap = bytearray(FIRST_BUFFER_BYTES)
         self._view = memoryview(self._buffer)
         self._start = 0
@@ -229,12 +231,13 @@ class Connection(asyncio.Protocol):
     def _answer_frames(self) -> None:
         self._taking = True
         keys_answered_first = self._owner.keys_answered_first
-        latest = monotonic() + TURN_SECONDS_MAX
+        began = monotonic()
+        latest = began + self._turn.seconds_left
         while not (self._in_hand or self._output or self.is_closed):
-            if monotonic() > latest:
+            if monotonic() > latest and self._end - self._start >= 4:
                 # Act as if a frame were in hand: what arrives now waits behind what is in the buffer already.
                 self._in_hand = True
-                self._loop.call_soon(self._take_more)
+                self._turn.wait(self._loop, self._take_more)
                 break
             available = self._end - self._start
             if available < 4:
@@ -253,6 +256,7 @@ class Connection(asyncio.Protocol):
             self._in_hand = True
             self._owner.frame(self, frame)
         self._taking = False
+        self._turn.request_seconds += monotonic() - began
         if self._held:
             self._release_held()
             self._send_output()

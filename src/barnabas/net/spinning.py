@@ -10,6 +10,8 @@ import selectors
 from time import monotonic
 from typing import TypeAlias
 
+from barnabas.net.turn import Turn
+
 # It polls for this long, but only if the last wait was shorter than the second time.
 SPIN_SECONDS = 120e-6
 QUICK_SECONDS = 150e-6
@@ -25,8 +27,10 @@ class SpinningSelector(selectors.DefaultSelector):
         self.spins = 0
         # Time spent waiting for events, asleep or polling.
         self.idle_seconds = 0.0
+        self.turn = Turn()
 
     def select(self, timeout: float | None = None) -> Ready:
+        self.turn.request_seconds = 0.0
         if timeout is not None and timeout <= 0:
             return super().select(timeout)
         began = monotonic()
@@ -50,6 +54,11 @@ class SpinningEventLoop(asyncio.SelectorEventLoop):
         self.started_at = monotonic()
         self._spinning_selector = SpinningSelector(spins=spins)
         super().__init__(self._spinning_selector)
+
+    @property
+    def turn(self) -> Turn:
+        """What the connections of this loop share."""
+        return self._spinning_selector.turn
 
     @property
     def idle_seconds(self) -> float:

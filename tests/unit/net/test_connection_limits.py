@@ -7,7 +7,8 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from barnabas.net.connection import FIRST_BUFFER_BYTES, TURN_SECONDS_MAX, Connection
+from barnabas.net.connection import FIRST_BUFFER_BYTES, Connection
+from barnabas.net.turn import TURN_SECONDS_MAX
 
 FRAME_BYTES_MAX = 64 * 1024 * 1024
 
