@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 from barnabas.broker.call import Call
 from barnabas.broker.forwarding import FORWARDED, OFFSET, SENDER, has_error
 from barnabas.broker.peers import CONTROL
+from barnabas.broker.portions import copied
 from barnabas.broker.turns import completed
 from barnabas.errors import DisconnectedError, ErrorCode, KafkaError, KafkaTimeoutError, error_of
 from barnabas.net.connections import Backoff
@@ -146,7 +147,8 @@ class ControllerChannel:
         header = RequestHeader(api_key, row.versions[1], 0, self._client_id)
         connection = cast("Connection", _NoConnection())
         call = Call(self._broker, connection, self._broker.config.inter_broker_listener, header)
-        return await completed(row.handler(call, message))
+        # The message may be needed again, for the next controller.
+        return await completed(row.handler(call, copied(message)))
 
     async def _pause(self, seconds: float, asked_controller: tuple[int, int]) -> None:
         """Wait a little, or until the image names another controller."""

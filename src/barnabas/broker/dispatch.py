@@ -79,7 +79,7 @@ class Dispatcher:
         self._broker = broker
         self._rows = rows
         self._tasks: set[asyncio.Task[None]] = set()
-        self._long_requests = LongRequests()
+        self.long_requests = LongRequests()
         self.traffic = {key: Traffic() for key in rows}
         self.failures = 0
         # Set by the server: counts and logs what a peer did wrong.
@@ -179,7 +179,7 @@ class Dispatcher:
 
         A handler that has to wait for something, such as a commit, returns an awaitable. The next long
         request does not wait for that: it may be what the first one needs."""
-        place = self._long_requests.enter()
+        place = self.long_requests.enter()
         try:
             if not place.done():
                 # It is cancelled if the peer goes away.
@@ -199,7 +199,7 @@ class Dispatcher:
                 answer = yield from _encoded(call, answer)
             return answer
         finally:
-            self._long_requests.leave(place)
+            self.long_requests.leave(place)
 
     async def drain(self) -> None:
         """Cancel what still waits, at shutdown."""

@@ -145,3 +145,12 @@ def joined(topics: Iterable[Topic], key: Callable[[Topic], Hashable]) -> Work[li
 def changed(message: AnyMessage, **fields: Any) -> AnyMessage:
     """A copy of the message with other values in these fields."""
     return type(message)(**{**vars(message), **fields})
+
+
+def copied(value: Any) -> Any:
+    """A copy of a message with structs and lists of its own, for a handler that takes its request apart."""
+    if isinstance(value, list):
+        return [copied(element) for element in value]
+    if isinstance(value, Message):
+        return type(value)(**{name: copied(field) for name, field in vars(value).items()})
+    return value

@@ -7,6 +7,7 @@ import pytest
 from tests.support.small_cluster import SmallCluster, eventually, run_cluster
 
 from barnabas.broker import forwarding
+from barnabas.broker.call import SHORT_ELEMENTS_MAX
 from barnabas.broker.forwarding import FORWARDED, SENDER, has_error
 from barnabas.errors import ErrorCode
 from barnabas.ids import random_uuid
@@ -107,6 +108,20 @@ def test_a_broker_answers_for_its_own_configs_and_forwards_the_change(tmp_path: 
         assert wrong[0] == wrong[1], "the controller's own answer, and the one through another broker"
         loggers = await cluster.ask(2, ALTER_CONFIGS, change("2", "barnabas.nobody", "INFO", kind=8))
         assert len(loggers.responses) == 1
+
+    run_cluster(tmp_path, story)
+
+
+def test_a_long_request_is_forwarded_too(tmp_path: Path) -> None:
+    async def story(cluster: SmallCluster) -> None:
+        await cluster.start(1, 2)
+        count = SHORT_ELEMENTS_MAX + 1
+        states = [delete_topics.DeleteTopicState(name=f"absent-{number}") for number in range(count)]
+        for broker in (1, 2):
+            request = delete_topics.DeleteTopicsRequest(topics=list(states), timeout_ms=20_000)
+            answer = await cluster.ask(broker, DELETE_TOPICS, request)
+            codes = [result.error_code for result in answer.responses]
+            assert codes == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * count
 
     run_cluster(tmp_path, story)
 

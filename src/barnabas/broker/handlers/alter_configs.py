@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from barnabas.broker.call import Call
 from barnabas.broker.config_forwarding import forward_changes, must_forward_part
+from barnabas.broker.portions import drained_items
 from barnabas.broker.resources import (
     BROKER,
     change_in_portions,
@@ -44,9 +45,10 @@ def _checked(
 ) -> Work[list[tuple[AlterConfigsResource, AlterConfigsResourceResponse]]]:
     """The resources that the controller has to change, each with its answer. Adds all answers."""
     pending = []
-    for (kind, name), once in (yield from once_each(request.resources)).items():
+    for key, once in drained_items((yield from once_each(request.resources))):
+        kind, name = key
         answer = AlterConfigsResourceResponse(resource_type=kind, resource_name=name, error_message=None)
-        answers[kind, name] = answer
+        answers[key] = answer
         try:
             resource = check_once(once, lambda each: (config.name for config in each.configs))
             if kind == BROKER and name and not call.is_forwarded:

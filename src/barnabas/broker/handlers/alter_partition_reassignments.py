@@ -8,11 +8,10 @@ Versions:  v1 allow_replication_factor_change."""
 
 from __future__ import annotations
 
-import asyncio
 from itertools import islice
 
 from barnabas.broker.call import MESSAGES_MAX, Call
-from barnabas.broker.turns import Work, run_in_turns
+from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.metadata.reassignment import Move, ReassignmentResults
 from barnabas.wire.messages.alter_partition_reassignments import (
@@ -26,26 +25,26 @@ from barnabas.wire.messages.alter_partition_reassignments import (
 MOVES_PER_CHANGE = 100
 
 
-async def alter_partition_reassignments(
+def alter_partition_reassignments(
     call: Call, request: AlterPartitionReassignmentsRequest
-) -> AlterPartitionReassignmentsResponse:
+) -> Work[AlterPartitionReassignmentsResponse]:
     if not request.topics:
         return AlterPartitionReassignmentsResponse()
     may_change_factor = request.allow_replication_factor_change
     results: ReassignmentResults = {}
-    moves = iter((await run_in_turns(_moves(request))).items())
+    moves = iter((yield from _moves(request)).items())
     while portion := dict(islice(moves, MOVES_PER_CHANGE)):
         try:
-            results |= await call.broker.controller.reassign_partitions(
+            results |= yield call.broker.controller.reassign_partitions(
                 portion, may_change_factor=may_change_factor
             )
         except KafkaError as error:
             return AlterPartitionReassignmentsResponse(error_code=error.code, error_message=error.message)
-        await asyncio.sleep(0)
+        yield
     answer = AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=may_change_factor, error_message=None
     )
-    await run_in_turns(_add_results(answer, request, results))
+    yield from _add_results(answer, request, results)
     return answer
 
 

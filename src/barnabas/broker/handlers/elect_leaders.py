@@ -7,11 +7,10 @@ Versions:  v1 the type of the election, an error of the whole request."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping
 
 from barnabas.broker.call import MESSAGES_MAX, Call
-from barnabas.broker.turns import Work, run_in_turns
+from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import TOPIC_NAME_LENGTH_MAX
 from barnabas.metadata.elections import ELECTIONS_PER_STEP, ElectionResults, has_elected_leader
@@ -33,14 +32,14 @@ NOT_NEEDED = KafkaError(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not need
 Outcome = Callable[[str, int], KafkaError | None]
 
 
-async def elect_leaders(call: Call, request: ElectLeadersRequest) -> ElectLeadersResponse:
+def elect_leaders(call: Call, request: ElectLeadersRequest) -> Work[ElectLeadersResponse]:
     answer = ElectLeadersResponse()
     election = ELECTIONS.get(request.election_type)
     if election is None:
         refusal = KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
         answer.error_code = refusal.code
-        requested = await run_in_turns(_requested(request.topic_partitions or ()))
-        await run_in_turns(_add_results(answer, requested, lambda topic, index: refusal))
+        requested = yield from _requested(request.topic_partitions or ())
+        yield from _add_results(answer, requested, lambda topic, index: refusal)
         return answer
     image, left_out = call.broker.image, None
     partitions: Mapping[str, Iterable[int]]
@@ -48,24 +47,23 @@ async def elect_leaders(call: Call, request: ElectLeadersRequest) -> ElectLeader
         partitions = {topic.name: range(len(topic.partitions)) for topic in image.topics.values()}
         left_out = ErrorCode.ELECTION_NOT_NEEDED
     else:
-        partitions = await run_in_turns(_requested(request.topic_partitions))
+        partitions = yield from _requested(request.topic_partitions)
     try:
-        results = await _elect(
-            call, await run_in_turns(_without_leader(image, partitions, election)), election
-        )
+        without_leader = yield from _without_leader(image, partitions, election)
+        results = yield from _elect(call, without_leader, election)
     except KafkaError as error:
         answer.error_code = error.code
         return answer
-    await run_in_turns(_add_results(answer, partitions, _outcome(image, results), left_out))
+    yield from _add_results(answer, partitions, _outcome(image, results), left_out)
     return answer
 
 
-async def _elect(call: Call, partitions: list[tuple[str, int]], election: Election) -> ElectionResults:
+def _elect(call: Call, partitions: list[tuple[str, int]], election: Election) -> Work[ElectionResults]:
     results: ElectionResults = {}
     for start in range(0, len(partitions), ELECTIONS_PER_STEP):
         portion = partitions[start : start + ELECTIONS_PER_STEP]
-        results |= await call.broker.controller.elect_leaders(portion, election)
-        await asyncio.sleep(0)
+        results |= yield call.broker.controller.elect_leaders(portion, election)
+        yield
     return results
 
 

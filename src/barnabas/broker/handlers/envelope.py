@@ -10,28 +10,30 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from barnabas.broker.call import ELEMENTS_MAX, Call
+from barnabas.broker.call import ELEMENTS_MAX, SHORT_ELEMENTS_MAX, Call
 from barnabas.broker.forwarding import FORWARDED, OFFSET, SENDER, has_error
-from barnabas.broker.turns import completed, run_in_turns
+from barnabas.broker.turns import Work, completed
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.metadata.brokers import check_broker_epoch
 from barnabas.wire.codec import (
     RequestHeader,
+    TooManyElements,
     WireError,
     decode_request_body_in_portions,
     decode_request_header,
     encode_response_in_portions,
 )
+from barnabas.wire.message import Message
 from barnabas.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 
 
-async def envelope(call: Call, request: EnvelopeRequest) -> EnvelopeResponse:
+def envelope(call: Call, request: EnvelopeRequest) -> Work[EnvelopeResponse]:
     try:
         _check_sender(call, request.request_principal)
         if not call.broker.controller.active:
             raise KafkaError(ErrorCode.NOT_CONTROLLER)
-        header, message = await _unpacked(call, request.request_data)
-        return await _answered(call, header, message)
+        header = _checked_header(call, request.request_data)
+        return (yield from _answered(call, header, request.request_data))
     except KafkaError as error:
         return EnvelopeResponse(error_code=error.code)
 
@@ -44,31 +46,66 @@ def _check_sender(call: Call, sender: bytes | None) -> None:
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED) from error
 
 
-async def _unpacked(call: Call, data: bytes) -> tuple[RequestHeader, Any]:
-    """The request in the envelope. It has the same limits as one that comes from a client directly."""
+def _checked_header(call: Call, data: bytes) -> RequestHeader:
     try:
-        header, reader = decode_request_header(data, ELEMENTS_MAX)
-        row = call.broker.rows.get(header.api_key)
-        if row is None or header.api_key not in FORWARDED:
-            raise KafkaError(ErrorCode.INVALID_REQUEST)
-        low, high = row.versions
-        if not low <= header.api_version <= high:
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-        return header, await run_in_turns(decode_request_body_in_portions(header, reader))
+        header, _ = decode_request_header(data)
     except WireError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST) from error
+    row = call.broker.rows.get(header.api_key)
+    if row is None or header.api_key not in FORWARDED:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    low, high = row.versions
+    if not low <= header.api_version <= high:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    return header
+
+
+def _answered(call: Call, header: RequestHeader, data: bytes) -> Work[EnvelopeResponse]:
+    """Answer the request in the envelope. It has the same limits as one that comes from a client directly."""
+    try:
+        message = yield from _decoded(header, data, SHORT_ELEMENTS_MAX)
+    except TooManyElements:
+        long_requests = call.broker.dispatcher.long_requests
+        place = long_requests.enter()
+        try:
+            yield place
+            message = yield from _decoded(header, data, ELEMENTS_MAX)
+            return (yield from _handled(call, header, message))
+        finally:
+            long_requests.leave(place)
+    return (yield from _handled(call, header, message))
+
+
+def _decoded(header: RequestHeader, data: bytes, elements_max: int) -> Work[Any]:
+    _, reader = decode_request_header(data, elements_max)
+    try:
+        return (yield from decode_request_body_in_portions(header, reader))
+    except WireError as error:
+        if isinstance(error, TooManyElements) and elements_max < ELEMENTS_MAX:
+            raise
         raise KafkaError(ErrorCode.INVALID_REQUEST) from error
 
 
-async def _answered(call: Call, header: RequestHeader, message: Any) -> EnvelopeResponse:
+def _handled(call: Call, header: RequestHeader, message: Any) -> Work[EnvelopeResponse]:
     broker = call.broker
     inner = Call(broker, call.connection, call.listener, header, is_forwarded=True)
-    response = await completed(broker.rows[header.api_key].handler(inner, message))
-    if has_error(response, ErrorCode.NOT_CONTROLLER):
+    response = yield completed(broker.rows[header.api_key].handler(inner, message))
+    if (yield from _has_error(response, ErrorCode.NOT_CONTROLLER)):
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
     offset = OFFSET.pack(broker.image.offset)
-    encoding = encode_response_in_portions(
+    chunks: list[Any] = yield from encode_response_in_portions(
         header.api_key, header.api_version, header.correlation_id, response
     )
-    chunks: list[Any] = await run_in_turns(encoding)
     # Without the size that a frame begins with: the sender writes it again.
     return EnvelopeResponse(response_data=offset + b"".join(chunks)[4:])
+
+
+def _has_error(response: Message, code: ErrorCode) -> Work[bool]:
+    """Whether the response, or any part of it, has this error code; with a pause after each array element."""
+    for field in response.FIELDS:
+        if field.array and not isinstance(field.type, str):
+            for part in getattr(response, field.name) or ():
+                if has_error(part, code):
+                    return True
+                yield
+    return getattr(response, "error_code", ErrorCode.NONE) == code

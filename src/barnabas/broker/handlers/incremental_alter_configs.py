@@ -12,6 +12,7 @@ from typing import TypeAlias
 from barnabas.broker.call import Call
 from barnabas.broker.config_forwarding import forward_changes, must_forward_part
 from barnabas.broker.loggers import change_levels, check_levels
+from barnabas.broker.portions import drained_items
 from barnabas.broker.resources import (
     BROKER,
     BROKER_LOGGER,
@@ -54,9 +55,10 @@ def _checked(
     """What the controller has to change, each with its answer; levels of loggers are changed here. Adds all
     answers."""
     pending = []
-    for (kind, name), once in (yield from once_each(request.resources)).items():
+    for key, once in drained_items((yield from once_each(request.resources))):
+        kind, name = key
         answer = AlterConfigsResourceResponse(resource_type=kind, resource_name=name, error_message=None)
-        answers[kind, name] = answer
+        answers[key] = answer
         try:
             resource = check_once(once, lambda each: (config.name for config in each.configs))
             changes = [
