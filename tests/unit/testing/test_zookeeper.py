@@ -1,7 +1,5 @@
 """The ZooKeeper of tests: real, quick, and able to be paused, killed and started again."""
 
-import os
-import signal
 import socket
 import subprocess
 import sys
@@ -10,7 +8,7 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from barnabas.testing.zookeeper import ZooKeeper, free_port, is_serving
+from barnabas.testing.zookeeper import ZooKeeper, is_serving
 from barnabas.testing.zookeeper_server import ServerSettings, ZooKeeperUnavailable, server_command
 
 
@@ -68,35 +66,6 @@ def test_the_errors_for_missing_java_and_missing_jars_are_sentences(
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(ZooKeeperUnavailable, match="needs Java 11 or later"):
         server_command(ServerSettings(2181, tmp_path))
-
-
-def test_three_servers_are_an_ensemble(tmp_path: Path) -> None:
-    clients = [free_port() for _ in range(3)]
-    servers = {number: f"127.0.0.1:{free_port()}:{free_port()}" for number in (1, 2, 3)}
-    members = [word for number, address in servers.items() for word in ("--server", f"{number}={address}")]
-    processes = []
-    try:
-        for number, port in enumerate(clients, 1):
-            command = [sys.executable, "-m", "barnabas.cli.main", "zookeeper", "start", "--port", str(port)]
-            command += ["--data-dir", str(tmp_path / str(number)), "--id", str(number), *members]
-            processes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-        client = KazooClient(hosts=",".join(f"127.0.0.1:{port}" for port in clients), timeout=10.0)
-        client.start(timeout=60)
-        client.create("/of-all", b"1")
-        client.stop()
-        client.close()
-        for port in clients:
-            other = KazooClient(hosts=f"127.0.0.1:{port}", timeout=10.0)
-            other.start(timeout=30)
-            other.sync("/of-all")
-            assert other.get("/of-all")[0] == b"1"
-            other.stop()
-            other.close()
-    finally:
-        for process in processes:
-            os.kill(process.pid, signal.SIGTERM)
-        for process in processes:
-            process.wait(30)
 
 
 @pytest.mark.parametrize(
