@@ -15,7 +15,7 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import INTERNAL_TOPICS, ZERO_UUID, Uuid
 from barnabas.kernels.log_end import Permit
 from barnabas.records.compression import ZSTD
-from barnabas.replication.partition import Partition
+from barnabas.replication.partition import NO_EPOCH, Partition
 from barnabas.replication.ports import NO_BROKER_EPOCH
 from barnabas.replication.replicas import Replicas
 
@@ -116,7 +116,10 @@ class Gate:
     def check_read(asker: Asker, permit: Permit, leader_epoch: int) -> None:
         """What a Fetch says about itself must fit the partition."""
         partition: Partition = permit.partition
-        if leader_epoch not in (-1, permit.leader_epoch):
+        if leader_epoch != permit.leader_epoch:
+            if asker.is_replica and leader_epoch == NO_EPOCH:
+                # A follower of which leader? Its offset may be one of another history.
+                raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, "a replica must send the leader epoch")
             partition.check_epoch(leader_epoch)
         if permit.stores_zstd and asker.version < FETCH_ZSTD_VERSION_MIN:
             raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)

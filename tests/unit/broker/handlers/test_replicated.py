@@ -62,7 +62,11 @@ class Replica:
 
     def request(self, offset: int, log_start: int = 0, wait_ms: int = 0) -> FetchRequest:
         part = FetchPartition(
-            partition=0, fetch_offset=offset, log_start_offset=log_start, partition_max_bytes=1 << 20
+            partition=0,
+            current_leader_epoch=self.stage.replicas.leader("topic", 0).leader_epoch,
+            fetch_offset=offset,
+            log_start_offset=log_start,
+            partition_max_bytes=1 << 20,
         )
         topic = FetchTopic(topic_id=self.stage.image.topics["topic"].id, partitions=[part])
         return FetchRequest(
@@ -144,6 +148,18 @@ def test_a_broker_without_a_replica_of_the_partition_is_refused(stage: Stage, pa
     stage.append("topic")
     me = Replica(stage, stage.image.brokers[ME].epoch, ME)
     assert me.fetch(1).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert partition.high_watermark == 0
+
+
+def test_a_replica_that_does_not_say_whom_it_follows_does_not_count(
+    stage: Stage, partition: Partition
+) -> None:
+    stage.append("topic")
+    replica = Replica(stage)
+    request = replica.request(1)
+    request.topics[0].partitions[0].current_leader_epoch = -1
+    answer = replica.start(request).responses[0].partitions[0]
+    assert answer.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
     assert partition.high_watermark == 0
 
 
