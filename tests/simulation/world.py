@@ -323,5 +323,8 @@ class World:
         with (
             mock.patch.object(broker_module, "Peers", self.make_peers),
             mock.patch.object(broker_module, "Server", NoServer),
+            # Ids of topics, incarnations and sessions come from the seed, too.
+            mock.patch("os.urandom", self.random.randbytes),
+            mock.patch("random._urandom", self.random.randbytes),
         ):
             yield
