@@ -139,8 +139,10 @@ class FetchAnswers:
             data = self._partition_data(read)
             draft.leaders.add(data.current_leader.leader_id)
             topic.partitions.append(data)
-            requested.last_sent_high_watermark = read.high_watermark
-            requested.last_sent_log_start = read.log_start_offset
+            # Who learns that its log diverges looks at nothing else in the answer.
+            is_complete = read.diverging is None
+            requested.last_sent_high_watermark = read.high_watermark if is_complete else -1
+            requested.last_sent_log_start = read.log_start_offset if is_complete else -1
 
     def _completed(self, draft: _Draft, result: ReadResult) -> FetchResponse:
         if self._session is not None:

@@ -58,6 +58,9 @@ class FetchPartition:
         return (self.topic if self.topic_id == ZERO_UUID else self.topic_id, self.index)
 
     def update(self, newer: "FetchPartition") -> None:
+        if newer.current_leader_epoch != self.current_leader_epoch:
+            # A follower may have ignored answers that came while it learned of the new epoch.
+            self.last_sent_high_watermark = self.last_sent_log_start = -1
         self.fetch_offset = newer.fetch_offset
         self.partition_bytes_max = newer.partition_bytes_max
         self.current_leader_epoch = newer.current_leader_epoch

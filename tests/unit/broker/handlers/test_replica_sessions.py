@@ -38,6 +38,9 @@ class Follower:
         self.stage = stage
         self.id = self.epoch = 0
         self.ends = [0] * COUNT
+        self.leader_epoch = 0
+        # The epoch of its last record, if it sends that.
+        self.last_epoch = -1
         self.connection = Connection()
 
     def start(
@@ -50,7 +53,8 @@ class Follower:
                 fetch_offset=self.ends[index],
                 log_start_offset=0,
                 partition_max_bytes=1 << 20,
-                current_leader_epoch=0,
+                current_leader_epoch=self.leader_epoch,
+                last_fetched_epoch=self.last_epoch,
             )
             for index in named
         ]
@@ -216,6 +220,38 @@ def test_a_new_leader_epoch_is_sent_at_once(stage: Stage, follower: Follower) ->
         (part,) = answer.responses[0].partitions
         assert part.partition_index == 1
         assert part.error_code != 0
+
+    stage.run(story())
+
+
+def test_a_follower_that_begins_again_in_a_new_epoch_gets_the_watermark_again(
+    stage: Stage, follower: Follower
+) -> None:
+    """It may have ignored the last answer, which had it, because it knew the new epoch already."""
+
+    async def story() -> None:
+        await follower.settle()
+        assert await follower.fetch(1, wait_ms=0) == {}
+        stage.place(led(stage, 1), isr=(ME, OTHER), leader_epoch=4, partition_epoch=9)
+        follower.leader_epoch = 4
+        assert await follower.fetch(1, wait_ms=0) == {1: 0}
+        assert await follower.fetch(1, wait_ms=0) == {}
+
+    stage.run(story())
+
+
+def test_a_follower_whose_log_diverges_gets_the_watermark_again(stage: Stage, follower: Follower) -> None:
+    """It truncates its log, and looks at nothing else in that answer."""
+
+    async def story() -> None:
+        append(stage, 1)
+        await follower.fetch(*range(COUNT), wait_ms=0)
+        # All have the record: the watermark moves.
+        assert await follower.fetch(1, wait_ms=0) == {1: 1}
+        follower.last_epoch = 3
+        assert 1 in await follower.fetch(1, wait_ms=0)
+        follower.last_epoch = 0
+        assert await follower.fetch(1, wait_ms=0) == {1: 1}
 
     stage.run(story())
 
