@@ -66,6 +66,30 @@ def test_a_broker_that_loses_its_session_while_it_starts_registers_again(
     run_cluster(tmp_path, story)
 
 
+@pytest.mark.parametrize("step", ["_load_logs", "_open_partitions"])
+def test_a_session_that_is_lost_during_the_start_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    original = getattr(Broker, step)
+
+    def lose_session(broker: Broker) -> None:
+        original(broker)
+        if broker.id == 2:
+            session: Any = broker.metadata._session
+            stores[0].sessions.end(session)
+
+    stores: list[Any] = []
+    monkeypatch.setattr(Broker, step, lose_session)
+
+    async def story(cluster: SmallCluster) -> None:
+        stores.append(cluster.store)
+        await cluster.start(1, 2)
+        assert cluster.brokers[2].life.sessions_lost == 1
+        assert await cluster.brokers[2].producer_ids.next() >= 0
+
+    run_cluster(tmp_path, story)
+
+
 def test_a_controller_that_loses_its_session_is_registered_by_the_next_one(tmp_path: Path) -> None:
     async def story(cluster: SmallCluster) -> None:
         await cluster.start(1, 2)
