@@ -4,6 +4,7 @@ Inside, code raises KafkaError; one edge (a handler's per-item guard, the client
 translates it to and from the number on the wire."""
 
 from enum import IntEnum
+from typing import Self
 
 
 class ErrorCode(IntEnum):
@@ -250,6 +251,11 @@ class KafkaError(Exception):
         self.code = code
         self.message = shortened(message) if message is not None else code.text
         super().__init__(f"{code.name}: {self.message}")
+
+    def as_result(self) -> Self:
+        """The error without its traceback, to be kept among other results. With it, the results and the error
+        would be a cycle, which only the garbage collector can free."""
+        return self.with_traceback(None)
 
     @property
     def retriable(self) -> bool:

@@ -156,8 +156,7 @@ def _decide(
             values = new_values(resource, content)
             _check_values(resource, values, rules)
         except KafkaError as error:
-            # Without its traceback, which would keep all results in memory, in a cycle.
-            results.append(error.with_traceback(None))
+            results.append(error.as_result())
             continue
         results.append(None)
         changes = _records(resource, image.config(*resource), values)

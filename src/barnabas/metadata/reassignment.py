@@ -49,7 +49,7 @@ def reassign_partitions(
             else:
                 target, election = _moved(partition, tuple(move)), Election.ONLINE
         except KafkaError as error:
-            results[name, index] = error
+            results[name, index] = error.as_result()
             continue
         # The only replica of a partition may be in the ISR while its broker starts (settling.py).
         target = replace(target, isr=tuple(member for member in target.isr if member in active))

@@ -109,7 +109,7 @@ def create_topics(
             _check_name(image, topic.name, taken)
             created, new_records = _create_topic(image, topic, rules)
         except KafkaError as error:
-            results[topic.name] = error
+            results[topic.name] = error.as_result()
             continue
         results[topic.name] = created
         records.extend(new_records)
@@ -271,7 +271,7 @@ def create_partitions(
             _check_request_size(total)
             records.extend(_add_partitions(image, request, rules))
         except KafkaError as error:
-            results[request.name] = error
+            results[request.name] = error.as_result()
         else:
             results[request.name] = request.count
     return Decision(tuple(records), results)

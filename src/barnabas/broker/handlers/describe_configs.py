@@ -65,8 +65,7 @@ def _find_guarded(call: Call, request: DescribeConfigsRequest, kind: int, name: 
             return _loggers(call, name)
         return _converted(_entries(call, kind, name), request)
     except KafkaError as error:
-        # Its traceback would keep this whole request in memory, in a cycle.
-        return error.with_traceback(None)
+        return error.as_result()
 
 
 def _result(resource: DescribeConfigsResource, configs: Configs | KafkaError) -> DescribeConfigsResult:
