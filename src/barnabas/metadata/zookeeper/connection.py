@@ -57,6 +57,8 @@ class Connection:
     def __init__(self, settings: ZooKeeperSettings) -> None:
         self.settings = settings
         self.generation = 0
+        # That of the last connection. It stays while the connection is lost: the session may still live.
+        self.session_id: int | None = None
         self.disconnects = 0
         self._loop = asyncio.get_running_loop()
         self._connected = asyncio.Event()
@@ -72,7 +74,7 @@ class Connection:
 
     async def open(self) -> None:
         """Connect; StoreUnavailable if ZooKeeper cannot be reached in time."""
-        self._client.add_listener(lambda state: self.post(self._take_state, state))
+        self._client.add_listener(lambda state: self.post(self._take_state, state, self._client.client_id))
         self._client.start_async()
         try:
             async with asyncio.timeout(self.settings.connection_timeout_seconds):
@@ -100,11 +102,6 @@ class Connection:
     @property
     def is_closed(self) -> bool:
         return self._closed
-
-    @property
-    def session_id(self) -> int | None:
-        identity = self._client.client_id
-        return None if identity is None else identity[0]
 
     def when_session_lost(self, callback: Callable[[], None]) -> None:
         self._lost_callbacks.append(callback)
@@ -215,7 +212,7 @@ class Connection:
         if self._closed:
             raise StoreUnavailable("the metadata store is closed")
 
-    def _take_state(self, state: str) -> None:
+    def _take_state(self, state: str, identity: tuple[int, bytes] | None) -> None:
         if self._closed:
             return
         servers = self.settings.servers
@@ -223,6 +220,8 @@ class Connection:
             away = 0.0 if self._away_since is None else time.time() - self._away_since
             logger.info("connected to ZooKeeper at %s after %.1f s", servers, away)
             self._away_since = None
+            if identity is not None:
+                self.session_id = identity[0]
             self._connected.set()
             return
         self.disconnects += self._connected.is_set()

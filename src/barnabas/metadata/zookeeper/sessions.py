@@ -164,9 +164,11 @@ class Sessions:
             raise BrokerIdTaken(_who_has(node)) from None
 
     async def watch(self, watcher: SessionWatcher, within_seconds: float) -> Cancel:
-        self._last_sent = await self._connection.until_answered(self._living, within_seconds)
+        living = await self._connection.until_answered(self._living, within_seconds)
+        # This read may be the first to see a change, which the other watchers must get, too.
+        self._send(living)
         self._watchers.append(watcher)
-        watcher(self._last_sent)
+        watcher(living)
         if self._task is None:
             self._task = self._tasks.start(self._run())
         return lambda: self._watchers.remove(watcher) if watcher in self._watchers else None

@@ -10,7 +10,7 @@ from tests.support.zookeeper import zookeeper
 
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.records import ConfigRecord, FeatureRecord, MetadataRecord
-from barnabas.metadata.store import RecordBatch, Snapshot, StoreError
+from barnabas.metadata.store import BrokerRegistration, RecordBatch, Snapshot, StoreError
 from barnabas.metadata.zookeeper import trimming
 from barnabas.metadata.zookeeper.connection import Connection
 from barnabas.metadata.zookeeper.documents import (
@@ -286,3 +286,19 @@ def test_nodes_that_somebody_deleted_are_a_sentence() -> None:
             await store.read(0)
 
     run(story, settings)
+
+
+def test_a_change_that_a_new_watcher_sees_first_reaches_the_older_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story(store: ZooKeeperStore) -> None:
+        older: list[set[int]] = []
+        # The events of ZooKeeper come late.
+        monkeypatch.setattr(store._sessions, "_watch", lambda _: None)
+        await store.watch_sessions(lambda living: older.append(set(living)))
+        await store.register_broker(BrokerRegistration(1, b"1" * 16, ()))
+        newer: list[set[int]] = []
+        await store.watch_sessions(lambda living: newer.append(set(living)))
+        assert (older, newer) == ([set(), {1}], [{1}])
+
+    run(story, new_settings())
