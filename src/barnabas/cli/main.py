@@ -47,6 +47,9 @@ COMMANDS: dict[str, Row] = {
         "reassign_partitions", "move partitions between brokers", "kafka-reassign-partitions"
     ),
     "leader-election": Row("leader_election", "elect leaders of partitions", "kafka-leader-election"),
+    "replica-verification": Row(
+        "replica_verification", "compare the replicas of partitions", "kafka-replica-verification"
+    ),
     "run-class": Row("run_class", "run a command by the name of Kafka's Java class", "kafka-run-class"),
     "dump-log": Row("dump_log", "print the contents of log files", "kafka-dump-log"),
     "producer-perf-test": Row(

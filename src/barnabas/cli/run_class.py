@@ -28,6 +28,7 @@ CLASSES = {
     "GetOffsetShell": "get-offsets",
     "Kafka": "start",
     "LeaderElectionCommand": "leader-election",
+    "ReplicaVerificationTool": "replica-verification",
     "LogDirsCommand": "log-dirs",
     "PreferredReplicaLeaderElectionCommand": "leader-election",
     "ProducerPerformance": "producer-perf-test",

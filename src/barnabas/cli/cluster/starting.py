@@ -34,6 +34,8 @@ def start(options: argparse.Namespace) -> int:
     overrides = {"broker.rack": socket.gethostname(), **key_values(options.override, "--override")}
     if options.brokers < 1:
         raise ToolError(f"--brokers {options.brokers}: a cluster needs at least one broker.")
+    # A shell starts background jobs with SIGINT ignored.
+    signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGTERM, _interrupt)
     options.data_dir.mkdir(parents=True, exist_ok=True)
     with ExitStack() as ending:

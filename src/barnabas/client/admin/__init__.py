@@ -16,6 +16,7 @@ from barnabas.client.admin.log_dirs import LogDirAdmin
 from barnabas.client.admin.offsets import OffsetAdmin
 from barnabas.client.admin.producers import ProducerAdmin
 from barnabas.client.admin.reassignments import ReassignmentAdmin
+from barnabas.client.admin.replicas import ReplicaAdmin
 from barnabas.client.admin.topics import TopicAdmin
 from barnabas.client.admin.transactions import TransactionAdmin
 from barnabas.client.admin.types import (
@@ -90,6 +91,7 @@ class Admin(
     OffsetAdmin,
     ProducerAdmin,
     ReassignmentAdmin,
+    ReplicaAdmin,
     TransactionAdmin,
 ):
     """The settings are Kafka's: keyword arguments with underscores, or a dict with dots."""

@@ -92,6 +92,7 @@ class AsyncAdmin:
     alter_partition_reassignments = _awaited(Admin.alter_partition_reassignments)
     elect_leaders = _awaited(Admin.elect_leaders)
     alter_replica_log_dirs = _awaited(Admin.alter_replica_log_dirs)
+    read_replicas = _awaited(Admin.read_replicas)
 
     list_consumer_groups = _awaited(Admin.list_consumer_groups)
     describe_consumer_groups = _awaited(Admin.describe_consumer_groups)
