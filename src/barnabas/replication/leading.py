@@ -106,6 +106,9 @@ class Leading:
             if broker_id != me:
                 known = self.followers.get(broker_id)
                 in_sync = broker_id in partition.isr
+                if known is not None and broker_id in self.maximal_isr and not in_sync:
+                    # It was taken out, perhaps because its disk failed: do not wait for it to join again.
+                    known.caught_up_at = NEVER
                 followers[broker_id] = known or FollowerState(now if in_sync else NEVER)
         self.followers = followers
         self.proposal = None

@@ -130,7 +130,11 @@ class Replicas:
         """Take replicas whose log directory has failed out of their ISR, and so out of leadership. Called
         periodically, until the metadata show that they have left; the last in an ISR has to stay."""
         for partition in self._partitions.values():
-            if partition.log.offline and self._broker_id in partition.isr and len(partition.isr) > 1:
+            if not partition.log.offline:
+                continue
+            # A fetch tells the leader that the replica has everything before it.
+            self._followers.let_go(partition)
+            if self._broker_id in partition.isr and len(partition.isr) > 1:
                 rest = tuple(
                     (member, NO_BROKER_EPOCH) for member in partition.isr if member != self._broker_id
                 )

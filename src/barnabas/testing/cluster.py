@@ -35,8 +35,9 @@ CLUSTER_TEST_DEFAULTS = {
 
 
 class Cluster:
-    """Brokers 1 to `brokers`. `overrides` are Kafka's config keys for all of them; `racks` has a broker.rack
-    for each. Topics have three replicas by default, and two must be in sync (with fewer brokers: fewer).
+    """Brokers 1 to `brokers`. `overrides` are Kafka's config keys for all of them, `broker_overrides` those
+    of single brokers; `racks` has a broker.rack for each. Topics have three replicas by default, and two must
+    be in sync (with fewer brokers: fewer).
 
     `data_dir` is where the data stays when the `with` block ends."""
 
@@ -45,6 +46,7 @@ class Cluster:
         brokers: int = 3,
         overrides: Mapping[str, str] | None = None,
         *,
+        broker_overrides: Mapping[int, Mapping[str, str]] | None = None,
         racks: Sequence[str] | None = None,
         data_dir: Path | None = None,
     ) -> None:
@@ -53,12 +55,15 @@ class Cluster:
         self._own_dir = Path(tempfile.mkdtemp(prefix="barnabas-cluster-")) if data_dir is None else None
         directory = data_dir or self._own_dir or Path()
         self._links: Links | None = None
+        of_brokers = {id_: {"broker.rack": rack} for id_, rack in enumerate(racks or (), start=1)}
+        for id_, own in (broker_overrides or {}).items():
+            of_brokers[id_] = {**of_brokers.get(id_, {}), **own}
         self._local = LocalCluster(
             brokers,
             directory,
             ZooKeeper(data_dir=directory / "zookeeper", port=free_ports(1)[0]),
             overrides={**CLUSTER_TEST_DEFAULTS, **(overrides or {})},
-            broker_overrides={id_: {"broker.rack": rack} for id_, rack in enumerate(racks or (), start=1)},
+            broker_overrides=of_brokers,
         )
 
     @property

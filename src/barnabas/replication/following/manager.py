@@ -43,9 +43,9 @@ class FollowerManager:
 
     def follow(self, partition: Partition) -> None:
         """See Followers.follow."""
-        if self._is_stopped:
-            return
         self._drop(partition.topic_partition)
+        if self._is_stopped or partition.log.offline:
+            return
         followed = Followed(partition, self.settings.backoff_seconds_max)
         self._followed[partition.topic_partition] = followed
         self._fetcher_of(followed).add(followed)

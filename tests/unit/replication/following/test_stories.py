@@ -433,3 +433,40 @@ def test_a_partition_that_is_added_does_not_wait_for_the_end_of_a_fetch(tmp_path
         assert (b.values(0), b.values(1)) == ([b"zero"], [b"one"])
 
     story(cluster, tell, partitions=2)
+
+
+def test_a_replica_whose_directory_failed_is_not_fetched(tmp_path: Path) -> None:
+    """A fetch would tell the leader that the replica has everything, and it would join the ISR again."""
+    cluster = SmallCluster(tmp_path)
+    b = cluster.nodes[B]
+
+    async def tell() -> None:
+        await cluster.fetch(2)
+        b.log.go_offline()
+        b.replicas.leave_offline()
+        await cluster.fetch(2)
+        assert cluster.exchanges == []
+        await cluster.elect(A, isr=(A,))
+        assert cluster.exchanges == []
+
+    story(cluster, tell)
+
+
+def test_records_are_committed_without_a_replica_that_was_taken_out_of_the_isr(tmp_path: Path) -> None:
+    """Its last fetch is not old, so it would count as one that is about to join again."""
+    cluster = SmallCluster(tmp_path, brokers=3)
+    a = cluster.nodes[A]
+
+    async def tell() -> None:
+        await cluster.fetch(2)
+        cluster.nodes[C].log.go_offline()
+        cluster.nodes[C].replicas.leave_offline()
+        cluster.exchanges = [each for each in cluster.exchanges if each.follower != C]
+        a.append(b"m")
+        await cluster.fetch(2)
+        assert a.state == (0, 1)
+        topic = cluster.image.topics[TOPIC]
+        cluster.apply(PartitionRecord(topic.id, 0, (A, B, C), (A, B), A, 0, 1))
+        assert a.state == (1, 1)
+
+    story(cluster, tell)
