@@ -201,7 +201,7 @@ class Connection(asyncio.Protocol):
         self._output.append(replies)
         if self._send_output() and is_last and (self._end > self._start or self._paused):
             # In a later turn: this one belongs to somebody else's request.
-            self._loop.call_soon(self._take_more)
+            self._loop.call_soon(self._go_on)
 
     def close(self) -> None:
         self._shut()
@@ -289,8 +289,12 @@ class Connection(asyncio.Protocol):
             self._loop.add_reader(self._socket.fileno(), self._readable)
 
     def _take_more(self) -> None:
+        """The turn that was waited for has come."""
         self._in_hand = False
-        if not (self._output or self.is_closed or self._taking):
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if not (self._in_hand or self._output or self.is_closed or self._taking):
             self._take_frames()
 
     def _make_room(self, needed: int) -> None:

@@ -316,6 +316,25 @@ def test_a_full_buffer_behind_deferred_replies_is_read_on_afterwards() -> None:
     asyncio.run(story())
 
 
+def test_a_frame_that_arrives_with_the_last_deferred_reply_is_still_the_only_one_in_hand() -> None:
+    async def story() -> None:
+        owner = Deferring()
+        owner.answer = lambda _: None
+        async with serving(owner) as (_, writer):
+            writer.write(framed(b"!first one"))
+            await until(lambda: len(owner.deferred) == 1)
+            writer.write(framed(b"an ordinary one") + framed(b"another one"))
+            await asyncio.sleep(0.01)
+            owner.release(is_last=True)
+            # More bytes arrive before the loop goes on with what is in the buffer.
+            owner.connections[0]._take_frames()
+            assert owner.frames == [b"an ordinary one"]
+            await asyncio.sleep(0.01)
+            assert owner.frames == [b"an ordinary one"], "it has no reply yet"
+
+    asyncio.run(story())
+
+
 def test_deferred_replies_are_given_up_with_the_connection() -> None:
     async def story() -> None:
         owner = Deferring()
