@@ -228,6 +228,9 @@ class Leading:
 
     def shrink(self) -> None:
         """Propose to remove the replicas that have not caught up for too long; called periodically."""
+        if self._partition.log.offline:
+            # Followers are not slow: they cannot be served. This replica has to leave, not they.
+            return
         now = self._surroundings.clock.monotonic()
         if self.proposal is None:
             slow = self._out_of_sync(now)

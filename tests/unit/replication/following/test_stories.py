@@ -470,3 +470,19 @@ def test_records_are_committed_without_a_replica_that_was_taken_out_of_the_isr(t
         assert a.state == (1, 1)
 
     story(cluster, tell)
+
+
+def test_a_leader_whose_directory_failed_does_not_take_its_followers_out_of_the_isr(tmp_path: Path) -> None:
+    cluster = SmallCluster(tmp_path)
+    leader = cluster.nodes[A]
+
+    async def tell() -> None:
+        await cluster.fetch(2)
+        leader.append(b"m")
+        leader.log.go_offline()
+        cluster.clock.advance(60_000)
+        leader.partition().check_in_sync()
+        leading = leader.partition().leading
+        assert leading is not None and leading.proposal is None
+
+    story(cluster, tell)
