@@ -58,9 +58,6 @@ class FetchPartition:
         return (self.topic if self.topic_id == ZERO_UUID else self.topic_id, self.index)
 
     def update(self, newer: "FetchPartition") -> None:
-        if newer.current_leader_epoch != self.current_leader_epoch:
-            # A follower may have ignored answers that came while it learned of the new epoch.
-            self.last_sent_high_watermark = self.last_sent_log_start = -1
         self.fetch_offset = newer.fetch_offset
         self.partition_bytes_max = newer.partition_bytes_max
         self.current_leader_epoch = newer.current_leader_epoch
@@ -161,8 +158,11 @@ class FetchSessions:
             known = session.partitions.get(key)
             if known is None:
                 session.partitions[key] = partition
-            else:
-                known.update(partition)
+                continue
+            if session.asker.is_replica and known.current_leader_epoch != partition.current_leader_epoch:
+                # A follower may have ignored answers that came while it learned of the new epoch.
+                known.last_sent_high_watermark = known.last_sent_log_start = -1
+            known.update(partition)
         for key in forgotten:
             gone = session.partitions.pop(key, None)
             if gone is not None and session.news is not None:
