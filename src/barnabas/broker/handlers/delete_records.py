@@ -31,8 +31,14 @@ class _Pending(NamedTuple):
     """A partition whose followers have not moved their log starts up to `offset` yet."""
 
     result: DeleteRecordsPartitionResult
+    partition: Partition
     leading: Leading
     offset: int
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the leadership has ended since, or all followers have moved. Nobody would end the wait."""
+        return self.partition.leading is not self.leading or self.leading.low_watermark >= self.offset
 
 
 def delete_records(call: Call, request: DeleteRecordsRequest) -> Work[Any]:
@@ -64,7 +70,7 @@ def _delete_guarded(
     leading = partition.leading
     result.low_watermark = start if leading is None else leading.low_watermark
     if leading is not None and result.low_watermark < start:
-        pending.append(_Pending(result, leading, start))
+        pending.append(_Pending(result, partition, leading, start))
     return result
 
 
@@ -77,14 +83,16 @@ def _partition(call: Call, topic: str, requested: DeleteRecordsPartition) -> Par
 async def _wait_for_followers(
     request: DeleteRecordsRequest, response: DeleteRecordsResponse, pending: list[_Pending]
 ) -> DeleteRecordsResponse:
-    places = [(each.leading.deleted, each.offset) for each in pending]
-    outcomes = await all_reached(places, request.timeout_ms / 1000)
-    for each, is_reached in zip(pending, outcomes, strict=True):
-        if is_reached:
-            each.result.low_watermark = each.leading.low_watermark
-        else:
-            each.result.low_watermark = NO_LOW_WATERMARK
-            each.result.error_code = (
-                ErrorCode.REQUEST_TIMED_OUT if is_reached is None else ErrorCode.NOT_LEADER_OR_FOLLOWER
-            )
+    places = [(each.leading.deleted, each.offset) for each in pending if not each.is_over]
+    await all_reached(places, request.timeout_ms / 1000)
+    for each in pending:
+        each.result.low_watermark = each.leading.low_watermark
+        if each.partition.leading is not each.leading:
+            _fail(each.result, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        elif each.result.low_watermark < each.offset:
+            _fail(each.result, ErrorCode.REQUEST_TIMED_OUT)
     return response
+
+
+def _fail(result: DeleteRecordsPartitionResult, code: ErrorCode) -> None:
+    result.error_code, result.low_watermark = code, NO_LOW_WATERMARK
