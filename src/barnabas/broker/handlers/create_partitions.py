@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from barnabas.broker.call import Call
 from barnabas.broker.deadline import within
+from barnabas.broker.portions import drained, drained_items
 from barnabas.broker.turns import Work
 from barnabas.errors import KafkaError
 from barnabas.metadata.topics import NewPartitions, PartitionsResults, absent_topic, repeated_topic
@@ -37,12 +38,12 @@ def _wanted(
     topics that do not exist get none here."""
     topics = call.broker.image.topics
     by_name: dict[str, CreatePartitionsTopic | None] = {}
-    for topic in request.topics:
+    for topic in drained(request.topics):
         # None where a name is repeated.
         by_name[topic.name] = None if topic.name in by_name else topic
         yield
     wanted = []
-    for name, once in by_name.items():
+    for name, once in drained_items(by_name):
         names.append(name)
         if once is None:
             results[name] = repeated_topic(name)
