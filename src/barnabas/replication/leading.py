@@ -178,16 +178,11 @@ class Leading:
 
     # ---- the high watermark
 
-    @property
-    def min_isr(self) -> int:
-        """min.insync.replicas, but not more than there are replicas."""
-        return min(self._partition.log.config.min_insync_replicas, len(self.followers) + 1)
-
     def update_high_watermark(self, now: float) -> None:
         """The least end of the maximal ISR, and of replicas that are about to join it: otherwise they could
         never reach the high watermark of a busy partition. It does not move while the ISR is too small."""
         partition = self._partition
-        is_large_enough = len(partition.isr) >= self.min_isr
+        is_large_enough = len(partition.isr) >= partition.min_isr
         end: int = partition.log.log_end_offset
         least = end
         is_alone = is_large_enough and len(self.maximal_isr) == 1

@@ -206,20 +206,25 @@ class Partition(PartitionEnd):
 
     # ---- rules that the gate applies
 
+    @property
+    def min_isr(self) -> int:
+        """min.insync.replicas, but not more than there are replicas."""
+        return min(self.log.config.min_insync_replicas, len(self.replicas))
+
     def check_enough_in_sync(self) -> None:
         """acks=all is refused before anything is written when too few replicas are in sync."""
-        if len(self.isr) < self.log.config.min_insync_replicas:
+        if len(self.isr) < self.min_isr:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{len(self.isr)} replica(s) of {self.topic_partition} are in sync; "
-                f"min.insync.replicas is {self.log.config.min_insync_replicas}",
+                f"min.insync.replicas is {self.min_isr}",
             )
 
     @property
     def has_lost_in_sync(self) -> bool:
         """Whether so few replicas are in sync now that nothing is committed."""
         leading = self.leading
-        return leading is not None and len(leading.maximal_isr) < leading.min_isr
+        return leading is not None and len(leading.maximal_isr) < self.min_isr
 
     def check_epoch(self, client_epoch: int) -> None:
         """Fence a client whose metadata is older, and send back one whose metadata is newer."""

@@ -54,8 +54,11 @@ def test_too_few_in_sync_refuse_acks_all_only(held: Held) -> None:
     held.create("topic")
     partition = held.partition()
     partition.update_config(dataclasses.replace(partition.log.config, min_insync_replicas=2))
+    partition.replicas = (ME, OTHER)
     assert held.gate.to_write(ASKER, "topic", 0, ACKS_LEADER)
     assert code_of(lambda: held.gate.to_write(ASKER, "topic", 0, ACKS_ALL)) == ErrorCode.NOT_ENOUGH_REPLICAS
+    partition.replicas = (ME,)
+    assert held.gate.to_write(ASKER, "topic", 0, ACKS_ALL), "there is only one replica"
 
 
 def test_a_log_that_is_offline_is_neither_read_nor_written(held: Held) -> None:

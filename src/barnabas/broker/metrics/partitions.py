@@ -58,7 +58,7 @@ class Health:
     def add(self, partition: Partition) -> None:
         self.offline += partition.log.offline
         if partition.is_leader:
-            in_sync, required = len(partition.isr), partition.log.config.min_insync_replicas
+            in_sync, required = len(partition.isr), partition.min_isr
             self.leaders += 1
             self.under_replicated += in_sync < len(partition.replicas)
             self.under_min_isr += in_sync < required
