@@ -123,6 +123,7 @@ def test_a_batch_above_the_limit_of_the_topic_is_refused_whole(stage: Any) -> No
 def test_too_few_replicas_in_sync_mean_that_the_coordinator_is_not_available(stage: Any) -> None:
     stage.create(TOPIC, min_insync_replicas="2")
     partition = stage.replicas.leader(TOPIC, 0)
+    partition.replicas = (1, 2)
     assert refusal(PartitionJournal(partition, stage.clock)) == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert partition.log.log_end_offset == 0
 
