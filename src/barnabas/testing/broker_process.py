@@ -47,6 +47,11 @@ class BrokerProcess:
         return self._process is not None and self._process.poll() is None
 
     @property
+    def is_answering(self) -> bool:
+        """Whether it runs and is not paused."""
+        return self.is_running and not self._is_paused
+
+    @property
     def exit_code(self) -> int | None:
         """The exit code of a process that ended by itself; a negative number is a signal."""
         return None if self._process is None else self._process.poll()

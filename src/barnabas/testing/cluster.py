@@ -172,7 +172,8 @@ class Cluster:
         brokers = self._local.brokers
         if broker_id is not None:
             return Admin(bootstrap_servers=brokers[broker_id].address)
-        running = [broker.address for broker in brokers.values() if broker.is_running]
+        # A client that begins with a paused broker waits for its answer.
+        running = [broker.address for broker in brokers.values() if broker.is_answering]
         return Admin(bootstrap_servers=",".join(running or [self.bootstrap]))
 
     def _described(self, topic: str, seen_by: int | None = None) -> TopicDescription:
