@@ -1,5 +1,6 @@
 """barnabas.testing.Cluster: what it starts, what it ends, and what it shows when a test fails."""
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,19 @@ def test_a_broker_is_stopped_killed_paused_and_restarted_with_its_port_and_data(
         last_pid = broker.pid
     assert not is_alive(last_pid)
     assert not directory.exists()
+
+
+def test_waiting_for_replicas_of_a_topic_that_the_broker_does_not_know_yet() -> None:
+    def create() -> None:
+        with cluster.admin() as admin:
+            admin.create_topics([NewTopic("orders", 1)])
+
+    with Cluster(brokers=1) as cluster:
+        creating = threading.Timer(0.5, create)
+        creating.start()
+        cluster.wait_until_in_sync("orders")
+        assert cluster.leader_of(("orders", 0)) == 1
+        creating.join()
 
 
 def test_data_in_a_given_directory_stays_and_the_brokers_are_shut_down_cleanly(tmp_path: Path) -> None:

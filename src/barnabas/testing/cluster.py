@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from barnabas.client import Admin
+from barnabas.client.errors import ErrorCode, KafkaError
 from barnabas.client.types import TopicDescription
 from barnabas.testing.broker import TEST_DEFAULTS
 from barnabas.testing.broker_process import BrokerProcess
@@ -150,7 +151,13 @@ class Cluster:
         """Return when all replicas of the topic are in sync and each partition has a leader."""
 
         def is_in_sync() -> bool:
-            partitions = self._described(topic).partitions
+            try:
+                partitions = self._described(topic).partitions
+            except KafkaError as error:
+                if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    raise
+                # The topic is new, and the broker that answered does not know it yet.
+                return False
             return all(
                 partition.leader is not None and len(partition.in_sync_replicas) == len(partition.replicas)
                 for partition in partitions
