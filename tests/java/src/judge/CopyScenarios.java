@@ -131,7 +131,7 @@ final class CopyScenarios {
         return false;
     }
 
-    private static void rewind(KafkaConsumer<byte[], byte[]> consumer) {
+    static void rewind(KafkaConsumer<byte[], byte[]> consumer) {
         for (Map.Entry<TopicPartition, OffsetAndMetadata> each : consumer.committed(consumer.assignment()).entrySet()) {
             if (each.getValue() == null) {
                 consumer.seekToBeginning(List.of(each.getKey()));
