@@ -276,10 +276,7 @@ class Reading:
         news.looked_at(self._partitions)
         news.wake = woken
         self._call.connection.when_abandoned = end
-        if any(
-            requested.permit is None or requested.permit.partition is None for requested in self._partitions
-        ):
-            # Something has changed since the partition was read.
+        if news.has_missed_append or any(map(_has_changed, self._partitions)):
             woken()
         return later
 
@@ -357,6 +354,14 @@ class Reading:
                 counts.failed_fetches += 1
             elif read.records is not None:
                 counts.bytes_out += read.records.size
+
+
+def _has_changed(requested: FetchPartition) -> bool:
+    """Whether something has changed since the partition was read for a replica. The pass itself can cause it:
+    it may commit a record, for which a coordinator appends others."""
+    permit = requested.permit
+    partition: Partition | None = None if permit is None else permit.partition
+    return partition is None or partition.log.log_end_offset > requested.seen_end
 
 
 def _divergence(partition: Partition, requested: FetchPartition) -> EpochEntry | None:

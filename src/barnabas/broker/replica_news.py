@@ -26,6 +26,9 @@ class ReplicaNews:
         self._changed: dict[PartitionKey, FetchPartition] = {}
         self._full_pass_at = float("-inf")
         self.is_full_pass = False
+        # Whether there was an append since `take`, while no fetch waited. The pass that follows `take` can
+        # cause it: it may commit a record, for which a coordinator appends others.
+        self.has_missed_append = False
         # The fetch that waits for news.
         self.wake: Callable[[], None] | None = None
 
@@ -43,6 +46,7 @@ class ReplicaNews:
             self._changed.update(requested)
         changed = list(self._changed.values())
         self._changed.clear()
+        self.has_missed_append = False
         return changed
 
     def looked_at(self, partitions: Iterable[FetchPartition]) -> None:
@@ -70,5 +74,7 @@ class ReplicaNews:
     def _appended(self, requested: FetchPartition, _: bool) -> None:
         requested.waiter = None
         self._changed[requested.key] = requested
-        if self.wake is not None:
+        if self.wake is None:
+            self.has_missed_append = True
+        else:
             self.wake()

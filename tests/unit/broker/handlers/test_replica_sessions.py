@@ -170,6 +170,25 @@ def test_an_append_answers_the_fetch_that_waits(stage: Stage, follower: Follower
     stage.run(story())
 
 
+@pytest.mark.parametrize("before", [range(COUNT), (0, 2, 4)], ids=["known", "new in the session"])
+def test_a_fetch_that_commits_a_record_sends_what_is_appended_because_of_it(
+    stage: Stage, follower: Follower, before: tuple[int, ...]
+) -> None:
+    """When the end of a transaction is committed, its coordinator appends markers in the same turn."""
+
+    async def story() -> None:
+        await follower.fetch(*before, wait_ms=0)
+        await follower.fetch(wait_ms=0)
+        append(stage, 3)
+        follower.ends[3] = 1
+        led(stage, 3).committed.when(1, lambda _: append(stage, 1))
+        new = [index for index in (1, 3) if index not in before]
+        assert 1 in await follower.fetch(*(new or [3]))
+        assert follower.ends[1] == 1
+
+    stage.run(story())
+
+
 def test_quiet_partitions_are_looked_at_twice_per_second(
     stage: Stage, follower: Follower, looked_at: list[int]
 ) -> None:
