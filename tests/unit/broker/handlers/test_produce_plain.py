@@ -157,6 +157,8 @@ def test_answers_wait_for_more_replicas_in_sync(stage: Stage):
 
 def test_the_ordinary_way_refuses_too_few_replicas_in_sync(stage: Stage):
     stage.create("topic", min_insync_replicas="2")
+    placed = stage.image.topics["topic"].partitions[0]
+    stage.replicas.leader("topic", 0).follow(dataclasses.replace(placed, replicas=(1, 2), partition_epoch=9))
     assert short_way(stage, request_of(stage, "topic", a_batch(stage)), 9) is None
 
 
@@ -217,7 +219,7 @@ def test_the_metadata_is_read_again_when_it_changes(stage: Stage):
     assert short_way(stage, request_of(stage, "topic", a_batch(stage)), 9) is not None
     stage.run(stage.controller.delete_topics([TopicReference("topic")]))
     assert short_way(stage, request_of(stage, "topic", a_batch(stage)), 9) is None
-    stage.create("topic", min_insync_replicas="2")
+    stage.create("topic", max_message_bytes="50")
     assert short_way(stage, request_of(stage, "topic", a_batch(stage)), 9) is None
 
 
