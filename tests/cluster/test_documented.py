@@ -15,7 +15,7 @@ from barnabas.testing import Cluster
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "cluster.md").read_text()
 (COMMANDS,) = re.findall(r"<!-- run -->\n```sh\n(.*?)```", PAGE, re.DOTALL)
-(EXAMPLE,) = re.findall(r"<!-- example: cluster -->\n```python\n(.*?)```", PAGE, re.DOTALL)
+EXAMPLES = dict(re.findall(r"<!-- example: (\w+) -->\n```python\n(.*?)```", PAGE, re.DOTALL))
 (PROPERTIES,) = re.findall(r"<!-- properties -->\n```properties\n(.*?)```", PAGE, re.DOTALL)
 LINES = [line for line in COMMANDS.splitlines() if line and not line.startswith("#")]
 
@@ -39,8 +39,9 @@ def test_every_command_runs(cluster: Cluster, tmp_path: Path) -> None:
     assert consumed == "one coffee\n"
 
 
-def test_the_example_of_a_test_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    exec(compile(EXAMPLE, "cluster", "exec"), {})
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_example_of_a_test_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(EXAMPLES[name], name, "exec"), {})
     assert re.fullmatch(r"\d\n", capsys.readouterr().out)
 
 

@@ -19,7 +19,7 @@ def test_a_broker_is_stopped_killed_paused_and_restarted_with_its_port_and_data(
     with Cluster(brokers=1) as cluster:
         broker = cluster.brokers[1]
         first_pid, port, directory = broker.pid, broker.port, broker.data_dir
-        assert cluster.bootstrap == f"127.0.0.1:{port}"
+        assert cluster.bootstrap == cluster.bootstrap_of(1)
         assert cluster.controller() == 1
         with cluster.admin() as admin:
             admin.create_topics([NewTopic("orders", 1)])
@@ -49,6 +49,30 @@ def test_waiting_for_replicas_of_a_topic_that_the_broker_does_not_know_yet() -> 
         cluster.wait_until_in_sync("orders")
         assert cluster.leader_of(("orders", 0)) == 1
         creating.join()
+
+
+def test_a_broker_is_added_and_removed_again() -> None:
+    with Cluster(brokers=1) as cluster:
+        assert cluster.add_broker() == 2
+        assert cluster.bootstrap == f"{cluster.bootstrap_of(1)},{cluster.bootstrap_of(2)}"
+        with cluster.admin() as admin:
+            admin.create_topics([NewTopic("orders", assignments={0: [2]})])
+            assert {node.id for node in admin.describe_cluster().nodes} == {1, 2}
+            admin.delete_topics(["orders"])
+        pid = cluster.brokers[2].pid
+        cluster.remove_broker(2)
+        assert not is_alive(pid)
+        assert cluster.bootstrap == cluster.bootstrap_of(1)
+        with cluster.admin() as admin:
+            assert {node.id for node in admin.describe_cluster(include_fenced_brokers=True).nodes} == {1}
+
+
+def test_a_broker_gets_environment_variables_at_its_next_start() -> None:
+    with Cluster(brokers=1) as cluster:
+        cluster.environments[1]["BARNABAS_TEST_MARK"] = "seen"
+        assert b"BARNABAS_TEST_MARK" not in Path(f"/proc/{cluster.brokers[1].pid}/environ").read_bytes()
+        cluster.restart(1)
+        assert b"BARNABAS_TEST_MARK=seen" in Path(f"/proc/{cluster.brokers[1].pid}/environ").read_bytes()
 
 
 def test_data_in_a_given_directory_stays_and_the_brokers_are_shut_down_cleanly(tmp_path: Path) -> None:

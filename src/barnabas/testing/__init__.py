@@ -6,8 +6,9 @@ from barnabas.testing.broker import Broker
 
 if TYPE_CHECKING:
     from barnabas.testing.cluster import Cluster
+    from barnabas.testing.relay import Quality
 
-__all__ = ["Broker", "Cluster"]
+__all__ = ["Broker", "Cluster", "Quality"]
 
 
 def __getattr__(name: str) -> Any:
@@ -16,4 +17,8 @@ def __getattr__(name: str) -> Any:
         from barnabas.testing.cluster import Cluster
 
         return Cluster
+    if name == "Quality":
+        from barnabas.testing.relay import Quality
+
+        return Quality
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

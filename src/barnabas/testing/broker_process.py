@@ -18,14 +18,22 @@ OUTPUT_TAIL_CHARACTERS = 8000
 
 
 class BrokerProcess:
-    """`output_file` gets everything that the process prints, of all its starts."""
+    """`output_file` gets everything that the process prints, of all its starts. `environment` has variables
+    that the process gets at its next start, in addition to those of this process."""
 
     def __init__(
-        self, broker_id: int, data_dir: Path, overrides: Mapping[str, str], output_file: Path, port: int = 0
+        self,
+        broker_id: int,
+        data_dir: Path,
+        overrides: Mapping[str, str],
+        output_file: Path,
+        port: int = 0,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.id = broker_id
         self.data_dir = data_dir
         self.port = port
+        self.environment = {} if environment is None else environment
         self._overrides = dict(overrides)
         self._output_file = output_file
         self._ready_file = data_dir / ".ready"
@@ -75,7 +83,12 @@ class BrokerProcess:
         with self._output_file.open("ab") as output:
             # A process group of its own: Ctrl-C on the terminal must not stop all brokers at once.
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, process_group=0
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                process_group=0,
+                env={**os.environ, **self.environment},
             )
         self._is_paused = False
 

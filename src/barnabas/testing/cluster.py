@@ -19,8 +19,10 @@ from barnabas.client.errors import ErrorCode, KafkaError
 from barnabas.client.types import TopicDescription
 from barnabas.testing.broker import TEST_DEFAULTS
 from barnabas.testing.broker_process import BrokerProcess
-from barnabas.testing.links import ZOOKEEPER, Links, free_ports
+from barnabas.testing.ensemble import ZooKeeperEnsemble
+from barnabas.testing.links import CLIENT, ZOOKEEPER, LinkFault, Links, Member, Way, free_ports
 from barnabas.testing.local_cluster import LocalCluster
+from barnabas.testing.relay import Quality
 from barnabas.testing.zookeeper import ZooKeeper
 
 WAIT_SECONDS_MAX = 60.0
@@ -38,7 +40,7 @@ CLUSTER_TEST_DEFAULTS = {
 class Cluster:
     """Brokers 1 to `brokers`. `overrides` are Kafka's config keys for all of them, `broker_overrides` those
     of single brokers; `racks` has a broker.rack for each. Topics have three replicas by default, and two must
-    be in sync (with fewer brokers: fewer).
+    be in sync (with fewer brokers: fewer). `zookeepers` is the number of ZooKeeper servers.
 
     `data_dir` is where the data stays when the `with` block ends."""
 
@@ -50,42 +52,70 @@ class Cluster:
         broker_overrides: Mapping[int, Mapping[str, str]] | None = None,
         racks: Sequence[str] | None = None,
         data_dir: Path | None = None,
+        zookeepers: int = 1,
     ) -> None:
         if racks is not None and len(racks) != brokers:
             raise ValueError(f"racks must have a rack for each of the {brokers} brokers, not {len(racks)}")
         self._own_dir = Path(tempfile.mkdtemp(prefix="barnabas-cluster-")) if data_dir is None else None
         directory = data_dir or self._own_dir or Path()
         self._links: Links | None = None
+        self._client_ports: dict[int, int] = {}
+        self._ensemble = ZooKeeperEnsemble(zookeepers, data_dir=directory / "zookeeper")
         of_brokers = {id_: {"broker.rack": rack} for id_, rack in enumerate(racks or (), start=1)}
         for id_, own in (broker_overrides or {}).items():
             of_brokers[id_] = {**of_brokers.get(id_, {}), **own}
+        self._broker_overrides = of_brokers
         self._local = LocalCluster(
             brokers,
             directory,
-            ZooKeeper(data_dir=directory / "zookeeper", port=free_ports(1)[0]),
+            self._ensemble.connect,
             overrides={**CLUSTER_TEST_DEFAULTS, **(overrides or {})},
-            broker_overrides=of_brokers,
         )
 
     @property
     def bootstrap(self) -> str:
         """The addresses of all brokers, for `bootstrap.servers`."""
-        return self._local.bootstrap
+        return ",".join(map(self.bootstrap_of, self._client_ports))
+
+    def bootstrap_of(self, broker_id: int) -> str:
+        """The address of one broker, for `bootstrap.servers`."""
+        return f"127.0.0.1:{self._client_ports[broker_id]}"
 
     @property
     def zookeeper_connect(self) -> str:
-        return self._local.zookeeper_connect
+        return self._ensemble.connect
 
     @property
     def zookeeper(self) -> ZooKeeper:
-        """The ZooKeeper, which can be paused, killed and restarted."""
-        assert self._local.zookeeper is not None
-        return self._local.zookeeper
+        """The (first) ZooKeeper, which can be paused, killed and restarted."""
+        return self._ensemble.servers[1]
+
+    @property
+    def zookeepers(self) -> ZooKeeperEnsemble:
+        """All ZooKeeper servers."""
+        return self._ensemble
 
     @property
     def brokers(self) -> Mapping[int, BrokerProcess]:
-        """The brokers by id: their addresses, process ids, data directories and what they printed."""
+        """The brokers by id: their process ids, data directories and what they printed. Their addresses here
+        are reached also by clients for which a link was cut."""
         return self._local.brokers
+
+    @property
+    def environments(self) -> dict[int, dict[str, str]]:
+        """Environment variables that single brokers get at their next start."""
+        return self._local.environments
+
+    def data_dir_of(self, broker_id: int) -> Path:
+        """Where a broker keeps its data, or will."""
+        return self._local.data_dir_of(broker_id)
+
+    @property
+    def links(self) -> Links:
+        """The network between the processes."""
+        if self._links is None:
+            raise RuntimeError("the cluster is not running")
+        return self._links
 
     # ---- one broker
 
@@ -105,32 +135,61 @@ class Cluster:
         """Let a paused broker go on."""
         self._local.brokers[broker_id].resume()
 
-    def restart(self, broker_id: int) -> None:
-        """Start a broker again with its port and data; stops a running one cleanly first. Returns when it and
-        the others know each other."""
-        broker = self._local.brokers[broker_id]
-        if broker.is_running:
-            broker.stop()
-        broker.start()
-        broker.wait_until_ready()
-        self._local.wait_until_joined(broker)
+    def restart(self, *broker_ids: int) -> None:
+        """Start brokers again with their ports and data; stops running ones cleanly first. Returns when they
+        and the others know each other."""
+        brokers = [self._local.brokers[broker_id] for broker_id in broker_ids]
+        for broker in brokers:
+            if broker.is_running:
+                broker.stop()
+        self._local.start_brokers(brokers)
+
+    def add_broker(self, broker_id: int | None = None) -> int:
+        """Start one more broker, by default with the next id; returns its id."""
+        broker_id = max(self._local.brokers) + 1 if broker_id is None else broker_id
+        self._link(self.links, broker_id)
+        self._local.add_broker(broker_id)
+        return broker_id
+
+    def remove_broker(self, broker_id: int) -> None:
+        """Shut a broker down for ever. Move its partitions to others first."""
+        del self._client_ports[broker_id]
+        self._local.remove_broker(broker_id)
+        with self.admin() as admin:
+            admin.unregister_broker(broker_id)
 
     # ---- the network
 
-    def cut(self, one: int | str, other: int | str) -> None:
-        """Cut the network between two brokers, or between a broker and "zookeeper", until heal(). Nothing
-        passes, but connections stay, as in a network that drops packets. Clients still reach both."""
-        for member in (one, other):
-            if member not in (ZOOKEEPER, *self._local.brokers):
-                raise ValueError(f"{member!r} is neither a broker of this cluster nor {ZOOKEEPER!r}")
-        if self._links is None:
-            raise RuntimeError("the cluster is not running")
-        self._links.cut(one, other)
+    def cut(self, one: int | str, other: int | str, *, one_way: bool = False) -> LinkFault:
+        """Cut the network between two brokers, or between a broker and "client" or "zookeeper" (or one of its
+        servers, such as "zookeeper-2"), until heal() of the result or of the cluster. Nothing passes, but
+        connections stay, as in a network that drops packets. With `one_way`, only bytes from `one` to `other`
+        do not pass."""
+        return self.links.cut(self._ways(one, other, one_way))
+
+    def degrade(
+        self, one: int | str, other: int | str, quality: Quality, *, one_way: bool = False
+    ) -> LinkFault:
+        """Make the network between two members slow or lossy: see `Quality`, and cut() for the members."""
+        return self.links.degrade(self._ways(one, other, one_way), quality)
 
     def heal(self) -> None:
-        """Repair all links that were cut."""
+        """Repair all links."""
         if self._links is not None:
             self._links.heal()
+
+    def _ways(self, one: int | str, other: int | str, one_way: bool) -> list[Way]:
+        ways = [(source, target) for source in self._members(one) for target in self._members(other)]
+        return ways if one_way else ways + [(target, source) for source, target in ways]
+
+    def _members(self, name: int | str) -> list[Member]:
+        servers = {f"{ZOOKEEPER}-{number}": number for number in self._ensemble.servers}
+        if name == ZOOKEEPER:
+            return list(servers)
+        if name not in (CLIENT, *servers, *self._local.brokers):
+            known = ", ".join(map(repr, (*self._local.brokers, CLIENT, ZOOKEEPER, *servers)))
+            raise ValueError(f"{name!r} is not a member of this cluster; its members are {known}")
+        return [name]
 
     # ---- what the cluster says about itself
 
@@ -141,9 +200,10 @@ class Cluster:
         leader = self._described(topic, seen_by).partitions[index].leader
         return -1 if leader is None else leader.id
 
-    def controller(self) -> int:
-        """The id of the broker that is the controller; -1 if there is none."""
-        with self.admin() as admin:
+    def controller(self, *, seen_by: int | None = None) -> int:
+        """The id of the broker that is the controller; -1 if there is none. With `seen_by`, what this broker
+        knows."""
+        with self.admin(seen_by) as admin:
             controller = admin.describe_cluster().controller
         return -1 if controller is None else controller.id
 
@@ -191,39 +251,53 @@ class Cluster:
 
     def start(self) -> Self:
         """Return when every broker knows all others."""
-        links = self._links = Links(
-            lambda: {id_: each.pid for id_, each in self._local.brokers.items() if each.is_running}
-        )
-        own = self._local.broker_overrides
+        links = self._links = self.make_links()
         for broker_id in self._local.broker_ids:
-            own[broker_id] = {**self._link(links, broker_id), **own.get(broker_id, {})}
+            self._link(links, broker_id)
+        self._ensemble.start()
         self._local.start()
         return self
 
-    def _link(self, links: Links, broker_id: int) -> dict[str, str]:
-        """Settings with which a broker reaches ZooKeeper, and the others reach it, through links."""
-        port, brokers_port = free_ports(2)
-        for_clients = f"PLAINTEXT://127.0.0.1:{port}"
-        return {
-            "zookeeper.connect": f"127.0.0.1:{links.add(ZOOKEEPER, self.zookeeper.port, broker_id)}",
-            "listeners": f"{for_clients},BROKERS://127.0.0.1:{brokers_port}",
-            "advertised.listeners": f"{for_clients},BROKERS://127.0.0.1:{links.add(broker_id, brokers_port)}",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BROKERS:PLAINTEXT",
+    def make_links(self) -> Links:
+        """The network between the processes."""
+        return Links(self.pids)
+
+    def pids(self) -> dict[int, int]:
+        """The process id of each running broker."""
+        return {id_: broker.pid for id_, broker in self._local.brokers.items() if broker.is_running}
+
+    def _link(self, links: Links, broker_id: int) -> None:
+        """Settings with which a broker reaches ZooKeeper, and others and clients reach it, through links. Its
+        first listener has no link: it is for the cluster's own questions, which no fault may delay."""
+        port, clients_port, brokers_port = free_ports(3)
+        servers = [
+            f"127.0.0.1:{links.add(f'{ZOOKEEPER}-{number}', server.port, broker_id)}"
+            for number, server in self._ensemble.servers.items()
+        ]
+        self._client_ports[broker_id] = links.add(broker_id, clients_port, CLIENT)
+        names = ("PLAINTEXT", "CLIENTS", "BROKERS")
+        advertised = (port, self._client_ports[broker_id], links.add(broker_id, brokers_port))
+        self._local.broker_overrides[broker_id] = {
+            "zookeeper.connect": ",".join(servers),
+            "listeners": _listeners(names, (port, clients_port, brokers_port)),
+            "advertised.listeners": _listeners(names, advertised),
+            "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in names),
             "inter.broker.listener.name": "BROKERS",
+            **self._broker_overrides.get(broker_id, {}),
         }
 
     def close(self) -> None:
         """End all processes. With a data_dir they are shut down cleanly; without, the data is removed."""
         with ExitStack() as steps:
+            # The last step runs first, and a failure of one does not skip the others.
             if self._links is not None:
                 self._links.heal()
                 steps.callback(self._links.close)
                 self._links = None
             if self._own_dir is not None:
                 steps.callback(self._local.remove_data)
-                steps.callback(self._local.kill_all)
-            else:
-                steps.callback(self._local.stop)
+            steps.callback(self._ensemble.stop)
+            steps.callback(self._local.kill_all if self._own_dir is not None else self._local.stop)
 
     def outputs(self) -> dict[str, str]:
         """The end of what each process printed, by its name."""
@@ -246,3 +320,7 @@ class Cluster:
             for name, output in self.outputs().items():
                 print(f"---- {name}\n{output}", file=sys.stderr)
         self.close()
+
+
+def _listeners(names: Sequence[str], ports: Sequence[int]) -> str:
+    return ",".join(f"{name}://127.0.0.1:{port}" for name, port in zip(names, ports, strict=True))

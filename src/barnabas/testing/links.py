@@ -1,31 +1,41 @@
-"""Connections between the processes of a test's cluster that can be cut, as a broken network would cut them.
+"""Connections between the processes of a test's cluster that a test can cut or degrade, as a network would.
 
-Each broker advertises a port of this process to the others; it passes the bytes on. Each broker reaches
-ZooKeeper through such a port, too. While a link is cut, its bytes stay where they are: connections do not
-break, nothing is answered, and after `heal` everything goes on, as with TCP over a network that was away."""
+Each broker advertises ports of this process to the others and to clients; they pass the bytes on. Each broker
+reaches ZooKeeper through such ports, too. While a link is cut, its bytes stay where they are: connections do
+not break, nothing is answered, and after `heal` everything goes on, as with TCP over a network that was
+away."""
 
 import asyncio
 import contextlib
 import socket
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
+
+from barnabas.testing.relay import Direction, OpenTap, Quality, Tap, relay
 
 ZOOKEEPER = "zookeeper"
+CLIENT = "client"
 Member = int | str
+Way = tuple[Member, Member]
 _T = TypeVar("_T")
-CHUNK_BYTES = 1 << 16
 
 
 class Links:
-    """`pids` returns the process id of each running broker: it tells which broker has opened a connection."""
+    """`pids` returns the process id of each running broker: it tells which broker has opened a connection.
+    `reach` returns the port through which a port is reached: the same, or one of another network."""
 
-    def __init__(self, pids: Callable[[], Mapping[int, int]]) -> None:
+    def __init__(
+        self, pids: Callable[[], Mapping[int, int]], reach: Callable[[int], int] = lambda port: port
+    ) -> None:
         self._pids = pids
+        self._reach = reach
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="links", daemon=True)
-        self._open: dict[frozenset[Member], asyncio.Event] = {}
+        self._directions: dict[Way, Direction] = {}
+        self._taps: dict[Way, Callable[[], Tap]] = {}
+        self._faults: set[LinkFault] = set()
         self._servers: list[asyncio.Server] = []
         self._thread.start()
 
@@ -36,57 +46,79 @@ class Links:
     def add(self, target: Member, target_port: int, source: Member | None = None) -> int:
         """A new port that leads to `target`. Without `source`, a connection belongs to the broker whose
         process has opened it."""
-        return self._call(self._listen(target, target_port, source))
+        return self._call(self._listen(target, self._reach(target_port), source))
 
-    def cut(self, one: Member, other: Member) -> None:
-        self._call(self._set(one, other, is_open=False))
+    def tap(self, source: Member, target: Member, make: Callable[[], Tap]) -> None:
+        """`make` a tap for each new connection that `source` opens to `target`."""
+        self._taps[source, target] = make
+
+    def cut(self, ways: Collection[Way]) -> "LinkFault":
+        """No byte passes these ways, each from one member to another, until heal()."""
+        return LinkFault(self, ways, None)
+
+    def degrade(self, ways: Collection[Way], quality: Quality) -> "LinkFault":
+        """Bytes pass these ways with this quality, in addition to what other faults do to them."""
+        return LinkFault(self, ways, quality)
 
     def heal(self) -> None:
-        """Join all links again."""
-        self._call(self._open_all())
+        """End all faults."""
+        for fault in list(self._faults):
+            fault.heal()
 
     def close(self) -> None:
         if self._thread.is_alive():
+            self.heal()
             self._call(self._end())
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()
+
+    def begin(self, fault: "LinkFault") -> None:
+        self._faults.add(fault)
+        self._call(self._set(fault, begins=True))
+
+    def end(self, fault: "LinkFault") -> None:
+        if fault in self._faults:
+            self._faults.remove(fault)
+            self._call(self._set(fault, begins=False))
 
     def _call(self, work: Coroutine[Any, Any, _T]) -> _T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
 
     # ---- in the loop
 
-    def _link(self, one: Member, other: Member) -> asyncio.Event:
-        """Set while bytes may pass between the two."""
-        pair = frozenset((one, other))
-        if pair not in self._open:
-            self._open[pair] = asyncio.Event()
-            self._open[pair].set()
-        return self._open[pair]
+    async def _set(self, fault: "LinkFault", *, begins: bool) -> None:
+        for way in fault.ways:
+            direction = self._direction(*way)
+            if fault.quality is None:
+                direction.cuts += 1 if begins else -1
+            elif begins:
+                direction.qualities.append(fault.quality)
+            else:
+                direction.qualities.remove(fault.quality)
+            direction.changed()
 
-    async def _set(self, one: Member, other: Member, *, is_open: bool) -> None:
-        link = self._link(one, other)
-        if is_open:
-            link.set()
-        else:
-            link.clear()
-
-    async def _open_all(self) -> None:
-        for link in self._open.values():
-            link.set()
+    def _direction(self, source: Member, target: Member) -> Direction:
+        return self._directions.setdefault((source, target), Direction())
 
     async def _listen(self, target: Member, target_port: int, source: Member | None) -> int:
         async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             port: int = writer.get_extra_info("peername")[1]
-            owner = source if source is not None else self._owner_of(port)
             # A connection that no broker has opened, such as a test's own, cannot be cut.
-            link = self._link(target, "unknown" if owner is None else owner)
-            with contextlib.closing(writer), contextlib.suppress(OSError):
-                await link.wait()
-                other_reader, other_writer = await asyncio.open_connection("127.0.0.1", target_port)
-                with contextlib.closing(other_writer):
-                    await _pump_both((reader, writer), (other_reader, other_writer), link)
+            owner: Member | None = self._owner_of(port) if source is None else source
+            owner = "unknown" if owner is None else owner
+            there, back = self._direction(owner, target), self._direction(target, owner)
+            tap = self._taps.get((owner, target), OpenTap)()
+            with contextlib.closing(writer):
+                await there.passed()
+                try:
+                    far = await asyncio.open_connection("127.0.0.1", target_port)
+                except OSError:
+                    # That nobody listens there must come through as well.
+                    await back.passed()
+                    return
+                with contextlib.closing(far[1]):
+                    await relay((reader, writer), far, there, back, tap)
 
         server = await asyncio.start_server(accepted, "127.0.0.1", 0)
         self._servers.append(server)
@@ -110,30 +142,24 @@ class Links:
         return None
 
 
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+class LinkFault:
+    """Links that are cut or degraded until heal(), or until the end of a `with` block. Other faults of the
+    same links stay."""
 
+    def __init__(self, links: Links, ways: Collection[Way], quality: Quality | None) -> None:
+        self._links = links
+        self.ways = tuple(ways)
+        self.quality = quality
+        links.begin(self)
 
-async def _pump_both(one: Streams, other: Streams, link: asyncio.Event) -> None:
-    """Pass bytes on in both directions until one side closes."""
-    pumps = [
-        asyncio.ensure_future(_pump(one[0], other[1], link)),
-        asyncio.ensure_future(_pump(other[0], one[1], link)),
-    ]
-    try:
-        await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for pump in pumps:
-            pump.cancel()
-        await asyncio.gather(*pumps, return_exceptions=True)
+    def heal(self) -> None:
+        self._links.end(self)
 
+    def __enter__(self) -> Self:
+        return self
 
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, link: asyncio.Event) -> None:
-    while data := await reader.read(CHUNK_BYTES):
-        await link.wait()
-        writer.write(data)
-        await writer.drain()
-    # The end of a connection does not pass a cut link either.
-    await link.wait()
+    def __exit__(self, *_: object) -> None:
+        self.heal()
 
 
 def free_ports(count: int) -> list[int]:

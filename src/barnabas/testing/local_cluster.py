@@ -2,7 +2,7 @@
 
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -31,8 +31,9 @@ def replication_settings(brokers: int) -> dict[str, str]:
 
 class LocalCluster:
     """Brokers 1 to `brokers` below `data_dir`. With a `port`, they take it and the ports after it; with 0,
-    free ports. `broker_overrides` has settings that only one broker has. A `ZooKeeper` is started and stopped
-    with the brokers; a text is the address of one that runs already."""
+    free ports. `broker_overrides` has settings that only one broker has, `environments` its environment
+    variables. A `ZooKeeper` is started and stopped with the brokers; a text is the address of one that runs
+    already."""
 
     def __init__(
         self,
@@ -51,6 +52,7 @@ class LocalCluster:
         self._overrides = {**replication_settings(brokers), **(overrides or {})}
         self.broker_overrides = dict(broker_overrides or {})
         self._ports = {id_: port and port + id_ - 1 for id_ in range(1, brokers + 1)}
+        self.environments: dict[int, dict[str, str]] = {id_: {} for id_ in self._ports}
         self.brokers: dict[int, BrokerProcess] = {}
 
     @property
@@ -81,20 +83,39 @@ class LocalCluster:
                 self.zookeeper.start()
             for id_, port in self._ports.items():
                 self.brokers[id_] = self._broker_process(id_, port)
-            # Side by side: start all of them before waiting for any.
-            for broker in self.brokers.values():
-                broker.start()
-            for broker in self.brokers.values():
-                broker.wait_until_ready()
-            for broker in self.brokers.values():
-                self.wait_until_joined(broker)
+            self.start_brokers(self.brokers.values())
             undo.pop_all()
+
+    def start_brokers(self, brokers: Collection[BrokerProcess]) -> None:
+        """Start processes, and return when they and the others know each other."""
+        # Side by side: start all of them before waiting for any.
+        for broker in brokers:
+            broker.start()
+        for broker in brokers:
+            broker.wait_until_ready()
+        for broker in brokers:
+            self.wait_until_joined(broker)
+
+    def add_broker(self, broker_id: int) -> None:
+        """Start one more broker."""
+        self._ports[broker_id] = 0
+        self.brokers[broker_id] = self._broker_process(broker_id, 0)
+        self.start_brokers([self.brokers[broker_id]])
+
+    def remove_broker(self, broker_id: int) -> None:
+        """Shut a broker down, and forget it; its data stays."""
+        self.brokers.pop(broker_id).stop()
+        del self._ports[broker_id]
 
     def _broker_process(self, id_: int, port: int) -> BrokerProcess:
         own = self.broker_overrides.get(id_, {})
         settings = {"zookeeper.connect": self.zookeeper_connect, **self._overrides, **own}
-        data_dir = self.data_dir / f"broker-{id_}"
-        return BrokerProcess(id_, data_dir, settings, self._output_file(id_), port)
+        data_dir = self.data_dir_of(id_)
+        environment = self.environments.setdefault(id_, {})
+        return BrokerProcess(id_, data_dir, settings, self._output_file(id_), port, environment)
+
+    def data_dir_of(self, broker_id: int) -> Path:
+        return self.data_dir / f"broker-{broker_id}"
 
     def _output_file(self, broker_id: int) -> Path:
         return self.data_dir / f"broker-{broker_id}.log"

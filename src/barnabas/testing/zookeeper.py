@@ -60,16 +60,25 @@ class ZooKeeper:
     def pid(self) -> int:
         return self._running().pid
 
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> Self:
-        port = self.port or free_port()
-        settings = ServerSettings(port, self.data_dir, tick_ms=self._tick_ms, sync_writes=self._sync_writes)
-        command = server_command(settings, self._jars)
+        self.launch()
+        self.wait_until_ready()
+        return self
+
+    def launch(self) -> None:
+        """Start the process without waiting for it."""
+        self.port = self.port or free_port()
+        command = server_command(self._settings(), self._jars)
         with self.output_file.open("ab") as output:
             # A process group of its own: Ctrl-C on a terminal stops brokers first, then ZooKeeper.
             self._process = subprocess.Popen(command, stdout=output, stderr=output, process_group=0)
-        self.port = port
-        self._wait_until_ready(self._process)
-        return self
+
+    def _settings(self) -> ServerSettings:
+        return ServerSettings(self.port, self.data_dir, tick_ms=self._tick_ms, sync_writes=self._sync_writes)
 
     def stop(self) -> None:
         """Stop the process, also a paused one; the data stays until the `with` block ends."""
@@ -133,7 +142,9 @@ class ZooKeeper:
             raise RuntimeError("this ZooKeeper is not running")
         return self._process
 
-    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
+    def wait_until_ready(self) -> None:
+        """Return when the server answers and accepts sessions."""
+        process = self._running()
         deadline = time.monotonic() + START_SECONDS_MAX
         while not is_serving("127.0.0.1", self.port):
             if process.poll() is not None or time.monotonic() > deadline:

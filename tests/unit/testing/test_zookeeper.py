@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
+from barnabas.testing.ensemble import ZooKeeperEnsemble
 from barnabas.testing.zookeeper import ZooKeeper, is_serving
 from barnabas.testing.zookeeper_server import ServerSettings, ZooKeeperUnavailable, server_command
 
@@ -82,3 +83,18 @@ def test_wrong_options_of_the_command_are_sentences(tmp_path: Path, words: list[
     done = subprocess.run([*command, *words], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert sentence in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_an_ensemble_serves_while_one_of_its_servers_is_away() -> None:
+    with ZooKeeperEnsemble(3) as ensemble:
+        ensemble.servers[3].kill()
+        client = KazooClient(hosts=ensemble.connect, timeout=5.0)
+        client.start(timeout=30)
+        client.create("/kept", b"value")
+        ensemble.start()
+        assert all(is_serving("127.0.0.1", server.port) for server in ensemble.servers.values())
+        assert client.get("/kept")[0] == b"value"
+        client.stop()
+        client.close()
+        ports = [server.port for server in ensemble.servers.values()]
+    assert not any(is_serving("127.0.0.1", port) for port in ports)
