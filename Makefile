@@ -5,7 +5,7 @@ STAMP := .venv/.ready
 # Brokers started by tests and benchmarks are to start from bytecode, as they do for users.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup run test check test-java test-kafka test-spark-kafka test-long bench bench-spark bench-check docs clean
+.PHONY: setup run test check test-java test-kafka test-spark-kafka test-long test-faults soak bench bench-spark bench-check docs clean
 
 setup: $(STAMP)
 
@@ -21,7 +21,7 @@ run: setup            ## a broker, a day of orders, a pipeline on Spark, and the
 # Spark has a process of its own: its gateway to Java uses select(), which cannot see descriptors above 1023, and
 # brokers inside the first process hold thousands.
 test: setup           ## every test that needs nothing but PyPI, and the linters
-	$(PYTHON) -m pytest -m "not java and not spark_kafka and not slow" --ignore=tests/spark
+	$(PYTHON) -m pytest -m "not java and not spark_kafka and not slow and not faults" --ignore=tests/spark
 	$(PYTHON) -m pytest -m "not slow" tests/spark
 
 check: setup          ## ruff, mypy --strict, import-linter
@@ -39,6 +39,16 @@ test-spark-kafka: setup  ## Spark's own Kafka connector on our broker; needs Mav
 test-long: setup      ## the long suite: more rounds, bigger files
 	$(PYTHON) -m pytest -m slow tests --ignore=tests/spark
 	$(PYTHON) -m pytest -m slow tests/spark
+
+# The histories of rounds that fail stay in build/jepsen/. ROUNDS=3 is quicker; PEER=kafka runs those that a cluster of
+# Apache Kafka can run; TESTS="t04 t08" runs some.
+ALL_FAULTS := $(if $(PEER),t01 t02 t03 t04 t05 t06 t08 t15 t25 t26 t28 t33,t)
+test-faults: setup    ## T01 to T37 of docs/reliability.md, 20 rounds each: some hours
+	ROUNDS=$(or $(ROUNDS),20) $(if $(PEER),PEER=$(PEER)) $(PYTHON) -m pytest -p no:randomly -v \
+		$(foreach test,$(or $(TESTS),$(ALL_FAULTS)),$(wildcard tests/jepsen/test_$(test)[0-9_]*.py))
+
+soak: setup           ## T38: random faults for HOURS (8), from SEED
+	$(PYTHON) -m tests.jepsen.soak --hours $(or $(HOURS),8) $(if $(SEED),--seed $(SEED))
 
 bench: setup          ## one broker and the Python clients; PEER=kafka beside Apache Kafka, ROWS=p16k,e2e some rows, FULL=1 longer
 	$(PYTHON) -m tests.bench $(if $(PEER),--peer $(PEER)) $(if $(ROWS),--rows $(ROWS)) $(if $(FULL),--full)

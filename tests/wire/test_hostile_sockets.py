@@ -8,14 +8,24 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import cramjam
 import pytest
+from tests.support.hostile_frames import (
+    BAD_SIZES,
+    GARBAGE,
+    MB,
+    METADATA,
+    SERVED,
+    damaged_frame,
+    framed,
+    head,
+    shortened,
+    varint,
+)
 from tests.support.raw_calls import PRODUCE, batch_of, new_topic, produce_batch, produce_request
 from tests.support.raw_client import RawClient
 
-from barnabas.broker.apis import ROWS
 from barnabas.broker.server import API_KEYS_MAX
 from barnabas.errors import ErrorCode
 from barnabas.records.batch import read_header
@@ -26,15 +36,9 @@ from barnabas.wire.apis import api_of
 from barnabas.wire.codec import encode_message
 from barnabas.wire.message import Message
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
-from barnabas.wire.messages.leave_group import MemberIdentity
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from barnabas.wire.messages.offset_fetch import OffsetFetchRequestGroup
 
-API_VERSIONS, METADATA, FETCH = 18, 3, 1
-MB = 1024 * 1024
-SERVED = [
-    (key, version) for key, row in ROWS.items() for version in range(row.versions[0], row.versions[1] + 1)
-]
+API_VERSIONS, FETCH = 18, 1
 Sample = Callable[[type[Message], int, str], Message]
 
 
@@ -87,14 +91,6 @@ def forget_peak(broker: Broker) -> None:
     Path(f"/proc/{broker.pid}/clear_refs").write_text("5")
 
 
-def head(key: int, version: int) -> bytes:
-    return struct.pack(">hhih", key, version, 1, -1)
-
-
-def framed(data: bytes) -> bytes:
-    return struct.pack(">i", len(data)) + data
-
-
 def is_flexible(key: int, version: int) -> bool:
     api = api_of(key)
     assert api is not None
@@ -104,7 +100,7 @@ def is_flexible(key: int, version: int) -> bool:
 # ---- item 1: the size of a frame
 
 
-@pytest.mark.parametrize("size", [-1, -(2**31), 0, 1, 7, 100 * MB + 1, 2**31 - 1])
+@pytest.mark.parametrize("size", BAD_SIZES)
 def test_a_size_out_of_bounds_closes_at_once(client: RawClient, size: int) -> None:
     client.send_bytes(struct.pack(">i", size))
     assert client.is_closed_by_peer()
@@ -125,17 +121,7 @@ def test_announcing_a_large_frame_costs_no_memory(broker: Broker, connect: Calla
     assert memory_of(broker) - before < 20 * MB
 
 
-@pytest.mark.parametrize(
-    "garbage",
-    [
-        b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
-        bytes.fromhex("16030100f1010000ed0303") + bytes(230),
-        b"SSH-2.0-OpenSSH_9.6\r\n",
-        b"\xff" * 1000,
-        b"\n" * 1000,
-    ],
-    ids=["http", "tls", "ssh", "ones", "lines"],
-)
+@pytest.mark.parametrize("garbage", GARBAGE.values(), ids=list(GARBAGE))
 def test_garbage_closes_the_connection(client: RawClient, garbage: bytes) -> None:
     client.send_bytes(garbage)
     assert client.is_closed_by_peer()
@@ -224,15 +210,6 @@ def test_a_thousand_unknown_tags_are_skipped(client: RawClient) -> None:
 def test_tags_in_disorder_or_beyond_the_frame_are_refused(client: RawClient, tags: bytes) -> None:
     client.send_bytes(framed(head(METADATA, 9) + tags))
     assert client.is_closed_by_peer()
-
-
-def varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 # ---- item 4: null where it is not allowed
@@ -350,38 +327,12 @@ def test_requests_with_strange_values_are_answered_or_refused(
         finish(client, key)
 
 
-def shortened(request: Any, version: int) -> Any:
-    """The old forms of some requests have room for only one element."""
-    if isinstance(request, MetadataRequest) and request.topics:
-        request.topics = [MetadataRequestTopic(name=topic.name) for topic in request.topics]
-    key = api_key_of(request)
-    if key == 10 and version < 4:
-        request.coordinator_keys = ["one"]
-    if key == 9 and version < 8:
-        request.groups = [OffsetFetchRequestGroup(group_id="one")]
-    if key == 13 and version < 3:
-        request.members = [MemberIdentity(member_id="one")]
-    return request
-
-
-def api_key_of(request: Message) -> int:
-    return next(key for key in ROWS if (api := api_of(key)) is not None and isinstance(request, api.request))
-
-
-def test_random_damage_over_the_socket(connect: Callable[[], RawClient], sample: Sample) -> None:
+def test_random_damage_over_the_socket(connect: Callable[[], RawClient]) -> None:
     chance = random.Random(20260117)
     for _ in range(1500):
-        key, version = chance.choice(SERVED)
-        api = api_of(key)
-        assert api is not None
-        message = shortened(sample(api.request, version, chance.choice(("full", "empty"))), version)
+        key, frame = damaged_frame(chance)
         client = connect()
-        frame = bytearray(client.encode(key, version, message)[4:])
-        for _ in range(chance.randint(1, 3)):
-            frame[chance.randrange(4, len(frame))] = chance.choice((0, 1, 2, 0x7F, 0x80, 0xFE, 0xFF))
-        if chance.random() < 0.3:
-            del frame[chance.randrange(8, len(frame)) :]
-        client.send_bytes(framed(bytes(frame)))
+        client.send_bytes(frame)
         if chance.random() < 0.2:
             finish(client, key)
         client.close()

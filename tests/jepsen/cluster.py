@@ -1,0 +1,73 @@
+"""A cluster of real processes to which any fault can happen."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from tests.jepsen.network import Frames
+from tests.jepsen.packets import PacketNetwork
+from tests.jepsen.shim import Shim
+
+from barnabas.testing import Cluster
+from barnabas.testing.links import Links
+
+
+class FaultyCluster(Cluster):
+    """`shims` has the disk and the clock of each broker, `frames` the requests of all clients.
+
+    With `tracks_syncs`, power failures are possible. With `packets`, all connections pass a network of
+    packets, which is slower. `how` has the other arguments of Cluster."""
+
+    def __init__(
+        self,
+        brokers: int = 3,
+        overrides: Mapping[str, str] | None = None,
+        *,
+        tracks_syncs: bool = False,
+        packets: bool = False,
+        **how: Any,
+    ) -> None:
+        super().__init__(brokers, overrides, **how)
+        self.shims: dict[int, Shim] = {}
+        self._tracks_syncs = tracks_syncs
+        self._frames: Frames | None = None
+        self._packets = PacketNetwork() if packets else None
+
+    @property
+    def frames(self) -> Frames:
+        assert self._frames is not None, "the cluster is not running"
+        return self._frames
+
+    @property
+    def packets(self) -> PacketNetwork:
+        assert self._packets is not None, "this needs FaultyCluster(packets=True)"
+        return self._packets
+
+    def start(self) -> Self:
+        for broker_id in self.environments:
+            self._equip(broker_id)
+        return super().start()
+
+    def make_links(self) -> Links:
+        links = Links(self.pids) if self._packets is None else Links(self.pids, self._packets.port_to)
+        self._frames = Frames(links, list(self.environments))
+        return links
+
+    def add_broker(self, broker_id: int | None = None) -> int:
+        broker_id = max(self.brokers) + 1 if broker_id is None else broker_id
+        self._equip(broker_id)
+        self.frames.watch(self.links, broker_id)
+        return super().add_broker(broker_id)
+
+    def _equip(self, broker_id: int) -> None:
+        directory = self.data_dir_of(broker_id)
+        shim = self.shims[broker_id] = Shim(directory.with_name(f"shim-{broker_id}"))
+        if self._tracks_syncs:
+            shim.track_syncs(directory)
+        self.environments.setdefault(broker_id, {}).update(shim.environment)
+
+    def close(self) -> None:
+        try:
+            super().close()
+        finally:
+            if self._packets is not None:
+                self._packets.close()

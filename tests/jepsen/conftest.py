@@ -1,0 +1,118 @@
+"""One cluster for each module of tests of faults; after each test it is whole again. And runs on it, each
+with a seed."""
+
+import re
+import uuid
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.jepsen.cluster import FaultyCluster
+from tests.jepsen.plans import Load
+from tests.jepsen.results import seeds
+from tests.jepsen.stage import Settings, Stage
+from tests.jepsen.systems import TestedSystem, tested_system
+
+from barnabas.client.admin import NewTopic
+
+MakeTopic = Callable[..., str]
+Run = Callable[..., Stage]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test with a seed runs ROUNDS times, each time with another one."""
+    if "seed" in metafunc.fixturenames:
+        metafunc.parametrize("seed", seeds())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """When a broker stops, the libraries leave sockets to the garbage collector; that is not tested here."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+
+
+@pytest.fixture(scope="module")
+def shape() -> dict[str, Any]:
+    """Arguments of the module's cluster; a module may define its own."""
+    return {}
+
+
+class SharedSystem:
+    """The cluster of a module; a new one after it was discarded."""
+
+    def __init__(self, shape: dict[str, Any]) -> None:
+        self._shape = shape
+        self._system: TestedSystem | None = None
+
+    def get(self) -> TestedSystem:
+        if self._system is None:
+            self._system = tested_system(**self._shape)
+            self._system.__enter__()
+        return self._system
+
+    def discard(self) -> None:
+        if self._system is not None:
+            system, self._system = self._system, None
+            system.close()
+
+
+@pytest.fixture(scope="module")
+def shared_system(shape: dict[str, Any]) -> Iterator[SharedSystem]:
+    shared = SharedSystem(shape)
+    yield shared
+    shared.discard()
+
+
+HAS_FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.when == "call":
+        item.stash[HAS_FAILED] = report.failed
+    return report
+
+
+@pytest.fixture
+def system(shared_system: SharedSystem, request: pytest.FixtureRequest) -> Iterator[FaultyCluster]:
+    """The module's cluster; it is whole when a test begins, and another one if the last test has failed."""
+    yield shared_system.get()  # type: ignore[misc]  # Apache Kafka has what the tests that run on it need
+    is_whole = False
+    try:
+        if not request.node.stash.get(HAS_FAILED, True):
+            shared_system.get().make_whole()
+            is_whole = True
+    finally:
+        if not is_whole:
+            shared_system.discard()
+
+
+@pytest.fixture
+def make_topic(system: FaultyCluster, request: pytest.FixtureRequest) -> MakeTopic:
+    """make_topic(partitions=1, replicas=3, configs={...}) creates a topic, and returns its name."""
+
+    def make(partitions: int = 1, replicas: int = 3, configs: dict[str, str] | None = None) -> str:
+        readable = re.sub(r"[^a-zA-Z0-9-]+", "-", request.node.name)[:80].strip("-")
+        name = f"{readable}-{uuid.uuid4().hex[:6]}"
+        with system.admin() as admin:
+            admin.create_topics([NewTopic(name, partitions, replicas, configs or {})])
+        system.wait_until_in_sync(name)
+        return name
+
+    return make
+
+
+@pytest.fixture
+def run(system: FaultyCluster, seed: int, request: pytest.FixtureRequest) -> Run:
+    """run(load, settings) is a Stage with the name of the test's module, and with its seed."""
+    test = request.node.path.stem.removeprefix("test_")
+
+    def make(load: Load | None = None, settings: Settings | None = None) -> Stage:
+        return Stage(system, test, seed, load, settings)  # type: ignore[arg-type]
+
+    return make

@@ -1,0 +1,47 @@
+"""Short questions to a cluster, for tests of faults: one record, one request, one state of a process."""
+
+from pathlib import Path
+
+from tests.cluster.reading import values_of
+from tests.jepsen.cluster import FaultyCluster
+from tests.support.raw_client import RawClient
+
+import barnabas
+from barnabas.client.types import RecordMetadata
+from barnabas.wire.messages.api_versions import ApiVersionsRequest
+
+API_VERSIONS = 18
+PATIENCE_SECONDS = 30.0
+
+
+def write(system: FaultyCluster, topic: str, value: bytes = b"value") -> RecordMetadata:
+    """One record to partition 0, acknowledged by all replicas that are in sync."""
+    with barnabas.Producer(bootstrap_servers=system.bootstrap) as producer:
+        written: RecordMetadata = producer.send(topic, value=value, partition=0).result(PATIENCE_SECONDS)
+    return written
+
+
+def values_at(system: FaultyCluster, topic: str, broker_id: int | None = None) -> list[bytes]:
+    """All records of partition 0. Links do not concern this reader."""
+    broker = system.brokers[broker_id or system.leader_of((topic, 0))]
+    return values_of("barnabas", broker.address, topic, 0)
+
+
+def client_of(system: FaultyCluster, broker_id: int) -> RawClient:
+    """A client that reaches one broker as all clients do: through its link."""
+    host, _, port = system.bootstrap_of(broker_id).partition(":")
+    return RawClient(host, int(port), timeout_seconds=PATIENCE_SECONDS)
+
+
+def is_answered(client: RawClient) -> bool:
+    return int(client.call(API_VERSIONS, 0, ApiVersionsRequest()).error_code) == 0
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process is stopped by a signal."""
+    return "T" in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def in_sync(system: FaultyCluster, topic: str) -> set[int]:
+    with system.admin() as admin:
+        return {node.id for node in admin.describe_topics([topic])[topic].partitions[0].in_sync_replicas}
