@@ -96,6 +96,12 @@ class Network:
             raise KafkaTimeoutError(text) from None
         return None if reply is None else decode_response(api_key, api.last, reply[4:])[1]
 
+    async def exchange_frame(self, sender: int, receiver: int, frame: bytes) -> bytes:
+        """One request that is a frame with its size, and the frame of its answer, without its size."""
+        reply = await self._exchange(sender, receiver, frame[4:])
+        assert reply is not None
+        return reply[4:]
+
     async def _exchange(self, sender: int, receiver: int, frame: bytes) -> bytes | None:
         await self._travel(sender, receiver)
         process = self._world.process(receiver)

@@ -280,6 +280,12 @@ class StoreClient:
         self._leadership = SimulatedLeadership(self._shared.epoch, self)
         return self._leadership
 
+    async def depose(self, epoch: int) -> None:
+        await self._reach()
+        holder = self._shared.controller
+        if holder is not None and holder._leadership is not None and self._shared.epoch == epoch:
+            holder.resign(holder._leadership)
+
     def resign(self, leadership: SimulatedLeadership) -> None:
         if self._leadership is leadership:
             self._leadership = None

@@ -22,6 +22,8 @@ from barnabas.errors import DisconnectedError
 from barnabas.ids import Uuid
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.opening import OpenedStore
+from barnabas.replication.following.ports import WhenAnswered
+from barnabas.wire.apis import api_of
 from barnabas.wire.message import Message
 
 BROKER_IDS = (1, 2, 3)
@@ -84,6 +86,26 @@ class SimulatedConnection(NamedTuple):
             self.broker_id, api_key, message, purpose=self.purpose, within_seconds=within
         )
 
+    # ---- for the short way of followers
+
+    client_id = "simulation"
+
+    def supports(self, api_key: int) -> bool:
+        return api_of(api_key) is not None
+
+    def version_of(self, api_key: int) -> int:
+        api = api_of(api_key)
+        assert api is not None
+        return api.last
+
+    def exchange(
+        self, api_key: int, write: Callable[[int], bytes | bytearray], when_answered: WhenAnswered
+    ) -> None:
+        self.peers.exchange(self, bytes(write(7)), when_answered)
+
+    def close(self, reason: str) -> None:
+        self.peers.close_connection(self)
+
 
 class SimulatedPeers:
     """The place of `Peers`: requests travel over the simulated network."""
@@ -92,6 +114,7 @@ class SimulatedPeers:
         self._network = network
         self._broker_id = broker_id
         self._connections: dict[tuple[int, str], asyncio.Lock] = {}
+        self._exchanges: dict[tuple[int, str], set[asyncio.Task[None]]] = {}
 
     async def send(
         self, broker_id: int, api_key: int, message: Message, *, purpose: str, within_seconds: float
@@ -102,6 +125,29 @@ class SimulatedPeers:
 
     async def connection(self, broker_id: int, purpose: str) -> SimulatedConnection:
         return SimulatedConnection(self, broker_id, purpose)
+
+    def existing(self, broker_id: int, purpose: str) -> SimulatedConnection:
+        return SimulatedConnection(self, broker_id, purpose)
+
+    def exchange(self, connection: SimulatedConnection, frame: bytes, when_answered: WhenAnswered) -> None:
+        place = (connection.broker_id, connection.purpose)
+        task = asyncio.get_running_loop().create_task(self._exchange(place, frame, when_answered))
+        tasks = self._exchanges.setdefault(place, set())
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    async def _exchange(self, place: tuple[int, str], frame: bytes, when_answered: WhenAnswered) -> None:
+        answer: bytes | DisconnectedError
+        try:
+            async with self._connections.setdefault(place, asyncio.Lock()):
+                answer = await self._network.exchange_frame(self._broker_id, place[0], frame)
+        except (DisconnectedError, asyncio.CancelledError) as error:
+            answer = DisconnectedError(str(error))
+        when_answered(answer)
+
+    def close_connection(self, connection: SimulatedConnection) -> None:
+        for task in self._exchanges.get((connection.broker_id, connection.purpose), ()):
+            task.cancel()
 
     def follow(self, image: MetadataImage) -> None: ...
 

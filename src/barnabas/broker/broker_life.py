@@ -38,6 +38,9 @@ RETRY_SECONDS = 0.1
 RETRY_SECONDS_MAX = 2.0
 # A stop does not wait longer than this for others to take over the leaderships.
 SHUTDOWN_SECONDS_MAX = 30.0
+# A controlled shutdown gives up some leaderships with each heartbeat. In between, the followers of these
+# partitions have to find their new leaders.
+PORTION_SECONDS = 0.03
 
 
 class BrokerLife:
@@ -95,7 +98,7 @@ class BrokerLife:
             async with asyncio.timeout(SHUTDOWN_SECONDS_MAX):
                 answer = await self._heartbeat(want_shut_down=True)
                 while not answer.should_shut_down:
-                    await asyncio.sleep(RETRY_SECONDS)
+                    await asyncio.sleep(PORTION_SECONDS)
                     answer = await self._heartbeat(want_shut_down=True)
         except (TimeoutError, KafkaError) as error:
             logger.warning("stopping without a controlled shutdown: %s", error or "it took too long")

@@ -7,8 +7,9 @@ the image names: APIs between brokers over the control connection of that peer, 
 (forwarding.py) over a connection of their own. An attempt is repeated when there is no controller, when it is
 not the controller any more, and when the connection breaks. The change may have been made in that case, so
 callers must accept the answer to a repeated request (TOPIC_ALREADY_EXISTS). An attempt also ends when the
-image names a new controller, so that a controller that hangs delays nobody longer than its session. Only for
-the event loop."""
+image names a new controller, so that a controller that hangs delays nobody longer than its session. If the
+controller cannot be reached, other brokers are asked to relay the request (controller_relay.py). Only for the
+event loop."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ import socket
 from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.broker.call import Call
-from barnabas.broker.forwarding import FORWARDED, OFFSET, SENDER, has_error
+from barnabas.broker.controller_relay import ControllerId, ControllerRelay, send_while_reachable
+from barnabas.broker.forwarding import FORWARD_SECONDS_MAX, FORWARDED, OFFSET, SENDER, has_error
 from barnabas.broker.peers import CONTROL
 from barnabas.broker.portions import copied
 from barnabas.broker.turns import completed
@@ -63,6 +65,7 @@ class ControllerChannel:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._backoff = Backoff(RETRY_SECONDS, RETRY_SECONDS_MAX)
+        self._relay = ControllerRelay(broker)
 
     async def send(self, api_key: int, message: Message, *, within_seconds: float) -> Any:
         """The controller's answer. REQUEST_TIMED_OUT (a KafkaTimeoutError that says why) if there is none in
@@ -85,7 +88,7 @@ class ControllerChannel:
         deadline = loop.time() + within_seconds
         request = EnvelopeRequest(
             request_data=cast(bytes, frame),
-            request_principal=SENDER.pack(self._broker.id, self._broker.metadata.broker_epoch),
+            request_principal=SENDER.pack(self._broker.id, self._broker.metadata.broker_epoch, False),
             client_host_address=_address_bytes(client_host),
         )
         answer: EnvelopeResponse = await self._ask(envelope.API_KEY, request, FORWARDING, within_seconds)
@@ -99,6 +102,30 @@ class ControllerChannel:
                 await self._broker.replicas.settled_after(reached)
         return memoryview(answer.response_data)[OFFSET.size :]
 
+    async def relay(self, request: EnvelopeRequest) -> EnvelopeResponse:
+        """The answer to the envelope of a broker that cannot reach the controller itself."""
+        controller = self._controller(self._broker.image)
+        if controller.broker_id in (NO_CONTROLLER, self._broker.id):
+            return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+        sender_id, sender_epoch, _ = SENDER.unpack(request.request_principal or b"")
+        relayed = EnvelopeRequest(
+            request_data=request.request_data,
+            request_principal=SENDER.pack(sender_id, sender_epoch, True),
+            client_host_address=request.client_host_address,
+        )
+        try:
+            answer: EnvelopeResponse = await send_while_reachable(
+                self._broker,
+                controller.broker_id,
+                envelope.API_KEY,
+                relayed,
+                purpose=FORWARDING,
+                within_seconds=FORWARD_SECONDS_MAX,
+            )
+            return answer
+        except KafkaError:
+            return EnvelopeResponse(error_code=ErrorCode.BROKER_NOT_AVAILABLE)
+
     async def _ask(self, api_key: int, message: Message, purpose: str, within_seconds: float) -> Any:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + within_seconds
@@ -110,7 +137,7 @@ class ControllerChannel:
                 answer = await self._attempt(api_key, message, purpose, left)
                 if not has_error(answer, ErrorCode.NOT_CONTROLLER):
                     return answer
-                reason = f"broker {asked_controller[0]} is not the controller any more"
+                reason = f"broker {asked_controller.broker_id} is not the controller any more"
             except KafkaError as error:
                 if error.code not in _RETRIED:
                     raise
@@ -125,14 +152,38 @@ class ControllerChannel:
         if self._broker.controller.active:
             return await self._answer_here(api_key, message)
         asked_controller = self._controller(self._broker.image)
-        if asked_controller[0] in (NO_CONTROLLER, self._broker.id):
+        if asked_controller.broker_id in (NO_CONTROLLER, self._broker.id):
             raise DisconnectedError("there is no controller")
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        try:
+            answer = await self._send(asked_controller, api_key, message, purpose, seconds)
+        except KafkaError as error:
+            if error.code not in _RETRIED:
+                raise
+            # This is not given up for a new controller: the broker that relays may have found it already.
+            answer = await self._relay.ask(asked_controller, api_key, message, deadline - loop.time())
+            if answer is None:
+                raise
+        else:
+            self._relay.reached()
+        return answer
+
+    async def _send(
+        self, controller: ControllerId, api_key: int, message: Message, purpose: str, seconds: float
+    ) -> Any:
+        """The answer of this controller; _ControllerChanged if there is another one before."""
         sending = asyncio.ensure_future(
-            self._broker.peers.send(
-                asked_controller[0], api_key, message, purpose=purpose, within_seconds=seconds
+            send_while_reachable(
+                self._broker,
+                controller.broker_id,
+                api_key,
+                message,
+                purpose=purpose,
+                within_seconds=seconds,
             )
         )
-        changed = asyncio.ensure_future(self._changed(asked_controller))
+        changed = asyncio.ensure_future(self._changed(controller))
         try:
             await asyncio.wait((sending, changed), return_when=asyncio.FIRST_COMPLETED)
             if not sending.done():
@@ -150,17 +201,17 @@ class ControllerChannel:
         # The message may be needed again, for the next controller.
         return await completed(row.handler(call, copied(message)))
 
-    async def _pause(self, seconds: float, asked_controller: tuple[int, int]) -> None:
+    async def _pause(self, seconds: float, asked_controller: ControllerId) -> None:
         """Wait a little, or until the image names another controller."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(seconds, 0.0)):
                 await self._changed(asked_controller)
 
-    async def _changed(self, asked_controller: tuple[int, int]) -> None:
+    async def _changed(self, asked_controller: ControllerId) -> None:
         await self._broker.metadata.follower.until(lambda image: self._controller(image) != asked_controller)
 
-    def _controller(self, image: MetadataImage) -> tuple[int, int]:
-        return image.controller_id, image.controller_epoch
+    def _controller(self, image: MetadataImage) -> ControllerId:
+        return ControllerId(image.controller_id, image.controller_epoch)
 
     @property
     def _client_id(self) -> str:

@@ -7,9 +7,12 @@ broker has the metadata that it refers to: a Metadata request right after Create
 If there is no controller for a while, the request waits. When the time is over, the local handler answers:
 the controller of this broker refuses each change with NOT_CONTROLLER, and clients try again.
 
+A broker that cannot reach the controller sends the Envelope to another broker, which relays it
+(controller_relay.py).
+
 Two fields of the Envelope have a form of our own. `request_principal` has the id and the epoch of the broker
-that forwards. `response_data` begins with the offset of the metadata up to which the client's broker has to
-catch up."""
+that forwards, and whether another one relays it. `response_data` begins with the offset of the metadata up to
+which the client's broker has to catch up."""
 
 from __future__ import annotations
 
@@ -36,6 +39,9 @@ FORWARDED_WHOLE = frozenset({19, 20, 37, 43, 45, 46, 64})
 # and forwards what is left.
 FORWARDED_IN_PART = frozenset({33, 44})
 FORWARDED = FORWARDED_WHOLE | FORWARDED_IN_PART
+# Requests of brokers themselves, which come in an envelope only if they are relayed: AlterPartition,
+# BrokerHeartbeat, AllocateProducerIds.
+RELAYED = frozenset({56, 63, 67})
 
 # Clients wait 30 seconds for an answer. They must get one before they give up the connection.
 FORWARD_SECONDS_MAX = 25.0
@@ -43,7 +49,7 @@ FORWARD_SECONDS_MAX = 25.0
 # connection for long. Clients of larger requests are sent to the controller (NOT_CONTROLLER).
 FORWARDED_BYTES_MAX = 16 * 1024 * 1024
 
-SENDER = struct.Struct(">iq")
+SENDER = struct.Struct(">iq?")
 OFFSET = struct.Struct(">q")
 _SIZE = struct.Struct(">i")
 

@@ -75,10 +75,8 @@ class Peers:
     ) -> Any:
         """Send a request and return its answer; connecting and answering share the time. A request that is
         not answered in time closes the connection (KafkaTimeoutError)."""
-        peer = self._peer(broker_id)
-        opened = peer.connections.existing(Address(peer.place.host, peer.place.port, purpose))
+        opened = self.existing(broker_id, purpose)
         if opened is not None:
-            # Most requests: followers send thousands in a second.
             return await opened.send(api_key, message, within=within_seconds)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + within_seconds
@@ -91,6 +89,11 @@ class Peers:
             text = f"cannot connect to broker {broker_id} within {within_seconds:g} s"
             raise KafkaTimeoutError(text) from None
         return await connection.send(api_key, message, within=max(deadline - loop.time(), 0.0))
+
+    def existing(self, broker_id: int, purpose: str) -> BrokerConnection | None:
+        """The connection for this purpose, if it is open."""
+        peer = self._peer(broker_id)
+        return peer.connections.existing(Address(peer.place.host, peer.place.port, purpose))
 
     def follow(self, image: MetadataImage) -> None:
         """Close the connections to brokers that left, moved or registered again."""

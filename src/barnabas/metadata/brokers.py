@@ -31,7 +31,7 @@ from barnabas.metadata.records import (
     PartitionChangeRecord,
     RemoveBrokerRecord,
 )
-from barnabas.metadata.settling import PARTITIONS_PER_CHANGE, removals, settle
+from barnabas.metadata.settling import PARTITIONS_PER_CHANGE, relieve, removals, settle
 from barnabas.metadata.store import BrokerRegistration
 
 
@@ -110,14 +110,14 @@ def heartbeat(
 ) -> Decision[HeartbeatAnswer]:
     """Unfence, fence or shut down a broker as it asks. The partitions follow, at least a first portion.
 
-    A broker in controlled shutdown gives up its leaderships first. It is told to stop by the heartbeat
-    after that, so that the other brokers can learn who leads now."""
+    A broker in controlled shutdown gives up its leaderships first, some with each heartbeat. It is told to
+    stop by the heartbeat after that, so that the other brokers can learn who leads now."""
     check_broker_epoch(image, beat.broker_id, beat.broker_epoch)
     broker = image.brokers[beat.broker_id]
     is_caught_up = beat.metadata_offset >= broker.epoch
     new = replace(broker, offline_directories=beat.offline_directories)
     should_shut_down = False
-    if beat.wants_shutdown and (broker.fenced or beat.wants_fence or not _leads(image, broker.id)):
+    if beat.wants_shutdown and (broker.fenced or beat.wants_fence or not _is_needed(image, broker.id)):
         new = replace(new, fenced=True)
         should_shut_down = True
     elif beat.wants_shutdown:
@@ -127,9 +127,12 @@ def heartbeat(
     elif broker.fenced and is_caught_up:
         new = replace(new, fenced=False, in_controlled_shutdown=False)
     answer = HeartbeatAnswer(is_caught_up, new.fenced, should_shut_down)
-    if new == broker:
+    records = () if new == broker else (_as_record(new),)
+    if new.in_controlled_shutdown and not new.fenced:
+        return Decision((*records, *relieve(image.apply(records), broker.id, rules)), answer)
+    if not records:
         return Decision((), answer)
-    return Decision(_and_settled(image, (_as_record(new),), rules, with_session), answer)
+    return Decision(_and_settled(image, records, rules, with_session), answer)
 
 
 def fence_brokers(
@@ -199,9 +202,12 @@ def _registered(image: MetadataImage, broker_id: int) -> BrokerImage:
     return broker
 
 
-def _leads(image: MetadataImage, broker_id: int) -> bool:
+def _is_needed(image: MetadataImage, broker_id: int) -> bool:
+    """Whether a broker leads a partition, or is one of several in an ISR."""
     return any(
-        partition.leader == broker_id for topic in image.topics.values() for partition in topic.partitions
+        partition.leader == broker_id or (broker_id in partition.isr and len(partition.isr) > 1)
+        for topic in image.topics.values()
+        for partition in topic.partitions
     )
 
 

@@ -35,7 +35,7 @@ from barnabas.metadata.partition_changes import Election
 from barnabas.metadata.parts import ConfigResource, TopicImage
 from barnabas.metadata.producer_ids import ProducerIdBlock, allocate_producer_ids
 from barnabas.metadata.records import RECOVERING, ConfigRecord, MetadataRecord, PartitionChangeRecord
-from barnabas.metadata.settling import PARTITIONS_PER_CHANGE, settle
+from barnabas.metadata.settling import settle
 from barnabas.metadata.store import (
     BrokerRegistration,
     ControllerFenced,
@@ -214,7 +214,7 @@ class Controller:
                 image, beat, self._leader_rules, self._brokers_with_session(image)
             )
         )
-        if len(decision.records) > PARTITIONS_PER_CHANGE:
+        if decision.records and not beat.wants_shutdown:
             await self._settle()
         return decision.result
 

@@ -140,6 +140,9 @@ class EmbeddedStore:
     async def campaign(self, broker_id: int) -> LocalLeadership:
         return await self.election.campaign(broker_id)
 
+    async def depose(self, epoch: int) -> None:
+        self.election.depose(epoch)
+
     async def close(self) -> None:
         self._watchers.clear()
         self.election.end_leadership()

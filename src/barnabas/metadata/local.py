@@ -89,6 +89,10 @@ class LocalElection:
         self._holder = LocalLeadership(broker_id, self.epoch, self.release)
         return self._holder
 
+    def depose(self, epoch: int) -> None:
+        if self._holder is not None and self._holder.epoch == epoch:
+            self.release(self._holder)
+
     def release(self, leadership: LocalLeadership) -> None:
         """End a leadership, because its holder resigned or lost it."""
         if self._holder is leadership:

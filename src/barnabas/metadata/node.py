@@ -167,6 +167,10 @@ class MetadataNode:
             waiting.cancel()
             lost.cancel()
 
+    async def depose_controller(self, epoch: int) -> None:
+        """End the leadership of a controller that cannot do its work."""
+        await self._store.depose(epoch)
+
     async def leave(self) -> None:
         """Leave the cluster; the store stays open."""
         # Stop the candidacy before the session ends: otherwise this broker, if it is the controller, would

@@ -194,13 +194,13 @@ def _elect(
 
 
 def _last_known_leader(old: PartitionImage, leader: int, isr: BrokerIds) -> BrokerIds:
+    """Who led at last, and may lead again when nobody else is eligible. If the others in the ISR could not
+    take over, because they were shutting down, each of them has all that was committed."""
     if leader != NO_LEADER:
         return ()
-    if not isr and old.has_leader:
-        return (old.leader,)
-    if not isr and len(old.isr) == 1:
-        return old.isr
-    return old.last_known_elr
+    if isr or not (old.has_leader or old.isr):
+        return old.last_known_elr
+    return (old.leader,) if old.has_leader else old.isr
 
 
 def without(brokers: BrokerIds, removed: BrokerIds) -> BrokerIds:

@@ -183,6 +183,11 @@ class MetadataStore(Protocol):
         """Wait to become the controller. There is one at a time. Cancelling the call ends the wait."""
         ...
 
+    async def depose(self, epoch: int) -> None:
+        """End the leadership with this epoch, which another broker may have; the next candidate gets one.
+        Nothing happens if it has ended already."""
+        ...
+
     async def close(self) -> None:
         """Give up sessions and leadership, and free all resources. May be called twice."""
         ...

@@ -8,9 +8,11 @@ from typing import Any, cast
 import pytest
 from tests.support.scripted_peer import CLOSE, SILENCE, Answer, ScriptedPeer, versions
 
+from barnabas.broker import controller_relay
 from barnabas.broker.broker import Broker
 from barnabas.broker.call import Api, Call
 from barnabas.broker.controller_channel import ControllerChannel
+from barnabas.broker.forwarding import OFFSET
 from barnabas.broker.peers import Peers
 from barnabas.config.values import BrokerConfig
 from barnabas.errors import ErrorCode, KafkaTimeoutError
@@ -18,14 +20,16 @@ from barnabas.ids import ZERO_UUID
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.records import BrokerRecord, ControllerRecord, Listener, MetadataRecord
 from barnabas.net.broker_connection import ConnectionSettings
-from barnabas.wire.codec import Request
-from barnabas.wire.messages import allocate_producer_ids
+from barnabas.wire.codec import Request, encode_response
+from barnabas.wire.messages import allocate_producer_ids, envelope
 from barnabas.wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
+from barnabas.wire.messages.envelope import EnvelopeResponse
 
 KEY = allocate_producer_ids.API_KEY
+ENVELOPE = envelope.API_KEY
 
 
 class FakeMetadata:
@@ -34,6 +38,9 @@ class FakeMetadata:
     def __init__(self) -> None:
         self.image = MetadataImage()
         self.follower = self
+        self.broker_epoch = 7
+        # The epochs of deposed controllers.
+        self.deposed: list[int] = []
         self._waiting: list[tuple[Callable[[MetadataImage], bool], asyncio.Future[None]]] = []
 
     def take(self, *records: MetadataRecord) -> None:
@@ -41,6 +48,9 @@ class FakeMetadata:
         for predicate, waiter in self._waiting:
             if predicate(self.image) and not waiter.done():
                 waiter.set_result(None)
+
+    async def depose_controller(self, epoch: int) -> None:
+        self.deposed.append(epoch)
 
     async def until(self, predicate: Callable[[MetadataImage], bool]) -> None:
         if not predicate(self.image):
@@ -56,13 +66,13 @@ class FakeBroker:
         self.id = 1
         self.metadata = FakeMetadata()
         self.controller = SimpleNamespace(active=False)
-        self.config = BrokerConfig({})
+        self.config = BrokerConfig({"zookeeper.session.timeout.ms": "1000"})
         self.peers = Peers(lambda: self.image, "PLAINTEXT", ConnectionSettings())
         self.answered_here = 0
         self.rows = {KEY: Api(KEY, "AllocateProducerIds", (0, 0), self._allocate)}
         for number, peer in enumerate(peers, 2):
             listeners = (Listener("PLAINTEXT", "127.0.0.1", peer.port),)
-            self.metadata.take(BrokerRecord(number, number, ZERO_UUID, listeners))
+            self.metadata.take(BrokerRecord(number, number, ZERO_UUID, listeners, fenced=False))
 
     @property
     def image(self) -> MetadataImage:
@@ -202,3 +212,83 @@ def test_other_errors_are_left_to_the_caller() -> None:
     stale = AllocateProducerIdsResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
     with ScriptedPeer(serving(stale)) as peer:
         run(story, peer)
+
+
+# ---- a controller that cannot be reached: broker 2; broker 3 may reach it
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller_relay, "PING_AFTER_SECONDS", 0.05)
+    monkeypatch.setattr(controller_relay, "PING_SECONDS_MAX", 0.2)
+
+
+def silent(request: Request) -> Answer:
+    """The network to this broker is cut after the connection was made."""
+    return versions({KEY: (0, 0), ENVELOPE: (0, 0)}) if request.header.correlation_id == 1 else SILENCE
+
+
+def relaying(answer: EnvelopeResponse) -> Callable[[Request], Answer]:
+    def serve(request: Request) -> Answer:
+        return answer if request.header.api_key == ENVELOPE else versions({KEY: (0, 0), ENVELOPE: (0, 0)})
+
+    return serve
+
+
+def in_envelope(message: AllocateProducerIdsResponse) -> EnvelopeResponse:
+    chunks: list[Any] = encode_response(KEY, 0, 0, message)
+    return EnvelopeResponse(response_data=OFFSET.pack(5) + b"".join(chunks)[4:])
+
+
+NOT_REACHED_EITHER = EnvelopeResponse(error_code=ErrorCode.BROKER_NOT_AVAILABLE)
+
+
+def test_another_broker_relays_to_a_controller_that_cannot_be_reached(impatient: None) -> None:
+    async def story(broker: FakeBroker) -> None:
+        broker.names_controller(2, 5)
+        assert (await broker.allocate()).producer_id_start == 3000
+        assert not broker.metadata.deposed
+
+    with ScriptedPeer(silent) as controller, ScriptedPeer(relaying(in_envelope(block(3000)))) as relay:
+        run(story, controller, relay)
+
+
+def test_a_controller_that_takes_long_but_can_be_reached_is_waited_for(impatient: None) -> None:
+    async def story(broker: FakeBroker) -> None:
+        broker.names_controller(2, 5)
+        asking = asyncio.ensure_future(broker.allocate())
+        await asyncio.to_thread(controller.wait_until, lambda: controller.connections == 2)
+        await asyncio.sleep(0.5)
+        assert not asking.done()
+        assert ENVELOPE not in [header.api_key for header in other.requests]
+        asking.cancel()
+
+    with (
+        ScriptedPeer(serving(SILENCE)) as controller,
+        ScriptedPeer(relaying(in_envelope(block(3000)))) as other,
+    ):
+        run(story, controller, other)
+
+
+def test_a_controller_that_no_broker_reaches_is_deposed(impatient: None) -> None:
+    async def story(broker: FakeBroker) -> None:
+        broker.names_controller(2, 5)
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(KafkaTimeoutError):
+            await broker.allocate(within_seconds=4)
+        assert set(broker.metadata.deposed) == {5}
+        assert asyncio.get_running_loop().time() - began >= 1
+
+    with ScriptedPeer(silent) as controller, ScriptedPeer(relaying(NOT_REACHED_EITHER)) as other:
+        run(story, controller, other)
+
+
+def test_a_broker_that_reaches_nobody_deposes_nobody(impatient: None) -> None:
+    async def story(broker: FakeBroker) -> None:
+        broker.names_controller(2, 5)
+        with pytest.raises(KafkaTimeoutError, match="got no answer from the controller within 3 s"):
+            await broker.allocate(within_seconds=3)
+        assert not broker.metadata.deposed
+
+    with ScriptedPeer(silent) as controller, ScriptedPeer(silent) as other:
+        run(story, controller, other)

@@ -2,13 +2,16 @@
 
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from tests.support.small_cluster import SmallCluster, eventually, run_cluster
 
 from barnabas.broker import forwarding
 from barnabas.broker.call import SHORT_ELEMENTS_MAX
-from barnabas.broker.forwarding import FORWARDED, SENDER, has_error
+from barnabas.broker.controller_channel import ControllerChannel
+from barnabas.broker.controller_relay import ControllerId
+from barnabas.broker.forwarding import FORWARDED, FORWARDED_BYTES_MAX, SENDER, has_error
 from barnabas.errors import ErrorCode
 from barnabas.ids import random_uuid
 from barnabas.metadata.parts import BROKER_RESOURCE
@@ -36,7 +39,7 @@ async def sent_in_envelope(
     cluster: SmallCluster, to: int, frame: bytes, sender: bytes | None = None
 ) -> envelope.EnvelopeResponse:
     if sender is None:
-        sender = SENDER.pack(2, cluster.brokers[2].metadata.broker_epoch)
+        sender = SENDER.pack(2, cluster.brokers[2].metadata.broker_epoch, True)
     request = envelope.EnvelopeRequest(request_data=frame, request_principal=sender)
     answer: envelope.EnvelopeResponse = await cluster.ask(to, ENVELOPE, request)
     return answer
@@ -131,17 +134,35 @@ def test_an_envelope_needs_a_registered_broker_the_controller_and_a_forwarded_ap
         await cluster.start(1, 2)
         frame = frame_of(CREATE_TOPICS, 7, creation("enveloped"))
         epoch = cluster.brokers[2].metadata.broker_epoch
-        for sender in (b"", SENDER.pack(2, epoch + 1), SENDER.pack(9, epoch), random_uuid()):
+        wrong = (SENDER.pack(2, epoch + 1, False), SENDER.pack(9, epoch, False))
+        for sender in (b"", *wrong, random_uuid()):
             refused = await sent_in_envelope(cluster, 1, frame, sender)
             assert refused.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         assert (await sent_in_envelope(cluster, 2, frame)).error_code == ErrorCode.NOT_CONTROLLER
         everything = metadata_messages.MetadataRequest(topics=None)
-        for wrong in (frame_of(METADATA, 12, everything), frame[:20], b"\0" * 9):
-            answer = await sent_in_envelope(cluster, 1, wrong)
+        too_long = frame + bytes(FORWARDED_BYTES_MAX)
+        for data in (frame_of(METADATA, 12, everything), frame[:20], b"\0" * 9, too_long):
+            answer = await sent_in_envelope(cluster, 1, data)
             assert answer.error_code == ErrorCode.INVALID_REQUEST
         assert "enveloped" not in cluster.brokers[1].image.topics
         assert (await sent_in_envelope(cluster, 1, frame)).error_code == ErrorCode.NONE
         assert "enveloped" in cluster.brokers[1].image.topics
+
+    run_cluster(tmp_path, story)
+
+
+def test_an_envelope_is_relayed_once(tmp_path: Path) -> None:
+    async def story(cluster: SmallCluster) -> None:
+        await cluster.start(1, 2, 3)
+        sender = SENDER.pack(3, cluster.brokers[3].metadata.broker_epoch, False)
+        frame = frame_of(CREATE_TOPICS, 7, creation("relayed"))
+        assert (await sent_in_envelope(cluster, 2, frame, sender)).error_code == ErrorCode.NONE
+        assert "relayed" in cluster.brokers[1].image.topics
+        # Broker 2 believes that broker 3 is the controller. Broker 3 does not send it back.
+        controller = ControllerId(3, 99)
+        with mock.patch.object(ControllerChannel, "_controller", lambda *_: controller):
+            again = await sent_in_envelope(cluster, 2, frame, sender)
+        assert again.error_code == ErrorCode.NOT_CONTROLLER
 
     run_cluster(tmp_path, story)
 

@@ -9,7 +9,7 @@ from barnabas.metadata import brokers, settling
 from barnabas.metadata.brokers import HeartbeatAnswer
 from barnabas.metadata.elections import balance_leaders
 from barnabas.metadata.partition_changes import Election
-from barnabas.metadata.records import NO_LEADER, RECOVERED, RECOVERING, ConfigRecord
+from barnabas.metadata.records import NO_LEADER, RECOVERED, RECOVERING, BrokerRecord, ConfigRecord
 from barnabas.metadata.settling import settle
 from barnabas.metadata.store import BrokerRegistration
 
@@ -179,11 +179,49 @@ def test_a_controlled_shutdown_moves_leaderships_before_the_broker_may_stop() ->
     assert world.image.active(1)
 
 
-def test_a_broker_that_leads_nothing_may_stop_at_once() -> None:
+def test_a_broker_that_is_not_needed_may_stop_at_once() -> None:
+    world = World(1, 2)
+    world.topic((1,))
+    assert world.beat(2, wants_shutdown=True).should_shut_down
+
+
+def test_a_broker_leaves_the_isrs_before_it_may_stop() -> None:
+    """Otherwise nothing is committed from its stop until the leaders find that it is gone."""
     world = World(1, 2)
     world.topic((1, 2))
-    assert world.beat(2, wants_shutdown=True).should_shut_down
+    assert not world.beat(2, wants_shutdown=True).should_shut_down
     assert world.leads() == (1, (1,), 0)
+    assert world.beat(2, wants_shutdown=True).should_shut_down
+
+
+def test_a_controlled_shutdown_gives_up_some_leaderships_with_each_heartbeat(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(settling, "LEADERSHIPS_PER_CHANGE", 2)
+    world = World(1, 2)
+    world.topic(*[(1, 2)] * 5, (2, 1))
+    led = []
+    while not world.beat(1, wants_shutdown=True).should_shut_down:
+        led.append(sum(world.leads(index)[0] == 1 for index in range(5)))
+        # What another event settles meanwhile does not include the broker that shuts down.
+        assert not settle(world.image, RULES).records
+    assert led == [3, 1, 0]
+    assert [world.leads(index) for index in range(5)] == [(2, (2,), 1)] * 5
+    assert world.leads(5) == (2, (2,), 0)
+
+
+def test_partitions_without_a_leader_are_settled_first() -> None:
+    world = World(1, 2)
+    world.topic((2, 1), (2, 1), (1, 2), (1, 2))
+    world.image = world.image.apply(brokers.fence_brokers(world.image, {1}, RULES).records[:1])
+    first = settle(world.image, RULES)
+    world.decide(first)
+    assert first.result
+    assert [world.leads(index) for index in range(4)] == [(2, (2, 1), 0)] * 2 + [(2, (2,), 1)] * 2
+    second = settle(world.image, RULES)
+    world.decide(second)
+    assert not second.result
+    assert [world.leads(index) for index in range(2)] == [(2, (2,), 0)] * 2
 
 
 def test_a_broker_shuts_down_although_it_has_a_partition_alone() -> None:
@@ -201,6 +239,27 @@ def test_the_last_in_sync_may_shut_down_and_stays_eligible() -> None:
     assert not world.beat(1, wants_shutdown=True).should_shut_down
     assert (world.leads(), world.partition().elr) == ((NO_LEADER, (), 1), (1,))
     assert world.beat(1, wants_shutdown=True).should_shut_down
+
+
+def test_a_partition_whose_in_sync_replicas_end_while_they_shut_down_gets_a_leader_again() -> None:
+    world = World(1, 2, 3)
+    world.topic((1, 2, 3))
+    # Both are about to shut down when the leader is lost: neither may take over.
+    for broker_id in (2, 3):
+        world.image = world.image.apply((shutting_down(world, broker_id),))
+    world.stop(1)
+    assert world.leads() == (NO_LEADER, (2, 3), 1)
+    world.stop(2, 3)
+    for broker_id in (2, 3, 1):
+        world.start(broker_id, clean=False)
+    assert world.leads()[0] in (2, 3)
+
+
+def shutting_down(world: World, broker_id: int) -> BrokerRecord:
+    """The record of a broker that has asked for a controlled shutdown."""
+    broker = world.image.brokers[broker_id]
+    place = (broker.id, broker.epoch, broker.incarnation, broker.listeners)
+    return BrokerRecord(*place, fenced=False, in_controlled_shutdown=True)
 
 
 def test_a_broker_that_restarts_quickly_leaves_leadership_first_but_keeps_what_it_has_alone() -> None:

@@ -472,6 +472,22 @@ class TestLeadership:
             with_store(harness, step)
         assert epochs == sorted(set(epochs))
 
+    def test_a_controller_can_be_deposed_by_its_epoch(self, harness: StoreHarness) -> None:
+        async def story(store: MetadataStore) -> None:
+            first = await store.campaign(1)
+            second = asyncio.ensure_future(store.campaign(2))
+            await store.depose(first.epoch - 1)
+            assert not first.lost.is_set()
+            await store.depose(first.epoch)
+            successor = await asyncio.wait_for(second, 10)
+            with pytest.raises(ControllerFenced):
+                await store.append(features(1), 0, first.epoch)
+            # Late, and without an effect.
+            await store.depose(first.epoch)
+            await store.append(features(1), 0, successor.epoch)
+
+        with_store(harness, story)
+
     def test_closing_ends_leadership_and_sessions(self, harness: StoreHarness) -> None:
         async def run() -> None:
             store = await harness.open()

@@ -1,9 +1,11 @@
 """Envelope, key 58, version 0: a client's request that another broker forwards to the controller.
 
 Behaviour: only registered brokers may send it, with their current epoch (CLUSTER_AUTHORIZATION_FAILED), and
-only requests of the APIs in forwarding.py (INVALID_REQUEST). NOT_CONTROLLER if this broker is not the
-controller, or stopped being it before all of the request was done: the sender asks the next controller. An
-envelope is never forwarded again. forwarding.py describes the fields."""
+only requests of the APIs in forwarding.py, with at most the size that is given there (INVALID_REQUEST). A
+broker that is not the controller relays the envelope to it, once; BROKER_NOT_AVAILABLE if it cannot reach the
+controller either. NOT_CONTROLLER if this broker stopped being the controller before all of the request was
+done, or got an envelope that was relayed already: the sender asks the next controller. forwarding.py
+describes the fields."""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ import struct
 from typing import Any
 
 from barnabas.broker.call import ELEMENTS_MAX, SHORT_ELEMENTS_MAX, Call
-from barnabas.broker.forwarding import FORWARDED, OFFSET, SENDER, has_error
+from barnabas.broker.forwarding import (
+    FORWARDED,
+    FORWARDED_BYTES_MAX,
+    OFFSET,
+    RELAYED,
+    SENDER,
+    has_error,
+)
 from barnabas.broker.turns import Work, completed
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.metadata.brokers import check_broker_epoch
@@ -29,19 +38,24 @@ from barnabas.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 
 def envelope(call: Call, request: EnvelopeRequest) -> Work[EnvelopeResponse]:
     try:
-        _check_sender(call, request.request_principal)
+        is_relayed = _check_sender(call, request.request_principal)
         if not call.broker.controller.active:
-            raise KafkaError(ErrorCode.NOT_CONTROLLER)
+            if is_relayed:
+                raise KafkaError(ErrorCode.NOT_CONTROLLER)
+            answer: EnvelopeResponse = yield call.broker.controller_channel.relay(request)
+            return answer
         header = _checked_header(call, request.request_data)
         return (yield from _answered(call, header, request.request_data))
     except KafkaError as error:
         return EnvelopeResponse(error_code=error.code)
 
 
-def _check_sender(call: Call, sender: bytes | None) -> None:
+def _check_sender(call: Call, sender: bytes | None) -> bool:
+    """Whether another broker has relayed the envelope."""
     try:
-        broker_id, broker_epoch = SENDER.unpack(sender or b"")
+        broker_id, broker_epoch, is_relayed = SENDER.unpack(sender or b"")
         check_broker_epoch(call.broker.image, broker_id, broker_epoch)
+        return bool(is_relayed)
     except (struct.error, KafkaError) as error:
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED) from error
 
@@ -52,7 +66,7 @@ def _checked_header(call: Call, data: bytes) -> RequestHeader:
     except WireError as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST) from error
     row = call.broker.rows.get(header.api_key)
-    if row is None or header.api_key not in FORWARDED:
+    if row is None or header.api_key not in FORWARDED | RELAYED or len(data) > FORWARDED_BYTES_MAX:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     low, high = row.versions
     if not low <= header.api_version <= high:
@@ -97,7 +111,8 @@ def _handled(call: Call, header: RequestHeader, message: Any) -> Work[EnvelopeRe
         header.api_key, header.api_version, header.correlation_id, response
     )
     # Without the size that a frame begins with: the sender writes it again.
-    return EnvelopeResponse(response_data=offset + b"".join(chunks)[4:])
+    chunks[0] = memoryview(chunks[0])[4:]
+    return EnvelopeResponse(response_data=b"".join((offset, *chunks)))
 
 
 def _has_error(response: Message, code: ErrorCode) -> Work[bool]:

@@ -71,6 +71,17 @@ class Election:
                 self._tasks.start(self._withdraw(token))
             raise
 
+    async def depose(self, epoch: int, within_seconds: float) -> None:
+        await self._connection.until_answered(lambda: self._depose(epoch), within_seconds)
+
+    async def _depose(self, epoch: int) -> None:
+        """Remove the first candidate. Nothing happens if the epoch is over. If the candidate is only about to
+        get the next epoch, it becomes a candidate again."""
+        names = await self._candidates()
+        if names:
+            is_current = ("check", self._paths.epoch, epoch - self._epoch_base)
+            await self._connection.transaction([is_current, ("delete", self._paths.candidate(names[0]))])
+
     def end_all(self) -> None:
         for leadership in list(self._leaderships.values()):
             self._end(leadership)

@@ -136,6 +136,9 @@ class ZooKeeperStore:
         self._tasks.start(self._clean(leadership))
         return leadership
 
+    async def depose(self, epoch: int) -> None:
+        await self._election.depose(epoch, self._within_seconds)
+
     async def _clean(self, leadership: ZooKeeperLeadership) -> None:
         """Remove what an earlier controller staged and did not commit."""
         async with self._snapshot_turn:
