@@ -110,17 +110,21 @@ class FetchAnswers:
     def respond(self, result: ReadResult, partition_count: int) -> FetchResponse | Encoded:
         if partition_count == 1 and self._is_plain(result):
             return self._plain_response(result.reads[0])
-        draft = _Draft(FetchResponse(session_id=self._session_id))
+        draft = _Draft(FetchResponse(session_id=self.session_id))
         self._add_to(draft, result, 0, len(result.reads))
         return self._completed(draft, result)
 
     def respond_in_turns(self, result: ReadResult) -> Work[FetchResponse | Encoded]:
-        draft = _Draft(FetchResponse(session_id=self._session_id))
+        draft = _Draft(FetchResponse(session_id=self.session_id))
         yield from in_slices(partial(self._add_to, draft, result), len(result.reads))
         return self._completed(draft, result)
 
     @property
-    def _session_id(self) -> int:
+    def has_session(self) -> bool:
+        return self._session is not None
+
+    @property
+    def session_id(self) -> int:
         return NO_SESSION if self._session is None else self._session.id
 
     def _add_to(self, draft: _Draft, result: ReadResult, start: int, end: int) -> None:
@@ -186,7 +190,7 @@ class FetchAnswers:
         head = write_fetched(
             version,
             self._call.header.correlation_id,
-            self._session_id,
+            self.session_id,
             requested.topic.encode() if version < TOPIC_ID_VERSION_MIN else requested.topic_id,
             requested.index,
             read.high_watermark,

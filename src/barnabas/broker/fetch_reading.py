@@ -15,7 +15,7 @@ from barnabas.broker.fetch_answers import FetchAnswers, PartitionRead, ReadResul
 from barnabas.broker.fetch_sessions import EPOCH_FINAL, EPOCH_INITIAL, FetchPartition, FetchSession
 from barnabas.broker.later import Later
 from barnabas.broker.nearest_replica import nearest_replica
-from barnabas.broker.replica_news import ReplicaNews
+from barnabas.broker.replica_news import wait_for_news
 from barnabas.broker.turns import SLICE, Work, in_slices, run_in_turns
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.kernels.log_end import Permit
@@ -48,49 +48,54 @@ class Reading:
         request: FetchRequest,
         session: FetchSession | None,
         partitions: list[FetchPartition],
+        *,
+        is_recorded: bool = False,
     ) -> None:
         self._call = call
+        self.connection = call.connection
         self._gate = call.broker.gate
         self._asker = asker
         self._request = request
-        self._partitions = partitions
+        self.partitions = partitions
         self._is_full = request.session_epoch in (EPOCH_INITIAL, EPOCH_FINAL)
         self._committed_only = request.isolation_level == READ_COMMITTED and not asker.is_replica
         # In the session of a replica: finds the partitions that have something to send.
         self._news = None if session is None or self._is_full else session.news
         # A request of a replica says once, in the first pass, how far the replica has come.
-        self._is_first_pass = True
+        self._is_first_pass = not is_recorded
         self._answers = FetchAnswers(
             call, session, is_full=self._is_full, committed_only=self._committed_only
         )
         self._bytes_max = min(request.max_bytes, call.broker.config["fetch.max.bytes"])
         self._waiters: list[Waiter] = []
         self.is_short = len(partitions) <= SLICE
+        # The number of the request in the session of a replica.
+        self.number = 0 if self._news is None else self._news.requests
 
     def answer(self) -> FetchResponse | Encoded | Later:
         """Read, and answer now or wait; for few partitions."""
-        result = self._read_all()
+        result = self.read_all()
         self._is_first_pass = False
         if self.is_enough(result):
             return self.respond(result)
-        return self._wait() if self._news is None else self._wait_for_news(self._news)
+        return self._wait() if self._news is None else wait_for_news(self, self._news)
 
     def answer_in_turns(self) -> Work[Any]:
         """The same for many partitions."""
         result = ReadResult()
-        yield from in_slices(partial(self.read, result), len(self._partitions))
+        yield from in_slices(partial(self.read, result), len(self.partitions))
         self._is_first_pass = False
         if self.is_enough(result):
             return (yield from self.respond_in_turns(result))
         if self._news is not None:
-            return self._wait_for_news(self._news)
-        return self._wait_for_many() if len(self._partitions) > MANY_PARTITIONS else self._wait()
+            return wait_for_news(self, self._news)
+        return self._wait_for_many() if len(self.partitions) > MANY_PARTITIONS else self._wait()
 
     # ---- reading
 
     def read(self, result: ReadResult, start: int, end: int) -> None:
         """Read the partitions from `start` to `end`."""
-        for requested in self._partitions[start:end]:
+        for requested in self.partitions[start:end]:
             if self._is_full or not self._is_quiet(requested):
                 result.reads.append(self._read_guarded(requested, result))
 
@@ -166,7 +171,7 @@ class Reading:
         result.bytes_read += records.size
         if leading is not None:
             leading.sent(records.size)
-            _read_ahead(records)
+            read_ahead(records)
         if self._committed_only:
             read.aborted = [
                 AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
@@ -216,7 +221,10 @@ class Reading:
             result.is_urgent
             or result.bytes_read >= self._request.min_bytes
             or self._request.max_wait_ms <= 0
-            or not (self._partitions or self._news)
+            or not (self.partitions or self._news)
+            # A replica learns the id of its new session at once. While it waited, it could neither add
+            # partitions to the session nor end it.
+            or (self._is_full and self._asker.is_replica and self._answers.has_session)
         )
 
     def _wait(self) -> Later:
@@ -229,70 +237,41 @@ class Reading:
 
         def timed_out() -> None:
             self._unpark()
-            later.resolve(self.respond(self._read_all()))
+            later.resolve(self.respond(self.read_all()))
 
         def woken(_: bool) -> None:
             self._unpark()
-            result = self._read_all()
+            result = self.read_all()
             if self.is_enough(result):
                 # The client first: it is waiting.
                 later.resolve(self.respond(result))
                 timer.cancel()
             else:
-                self._park(woken, 0, len(self._partitions))
+                self._park(woken, 0, len(self.partitions))
 
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(self._request.max_wait_ms / 1000, timed_out)
-        self._park(woken, 0, len(self._partitions))
-        self._call.connection.when_abandoned = end
+        timer = loop.call_later(self.wait_seconds, timed_out)
+        self._park(woken, 0, len(self.partitions))
+        self.connection.when_abandoned = end
         return later
 
-    def _wait_for_news(self, news: ReplicaNews) -> Later:
-        """The same for the session of a replica, whatever the number of its partitions."""
-        later = Later()
-
-        def end() -> None:
-            timer.cancel()
-            if news.wake is woken:
-                news.wake = None
-
-        def timed_out() -> None:
-            # If another request waits meanwhile, the connection of this one is dead.
-            self._partitions = news.take() if news.wake is woken else []
-            end()
-            later.resolve(self.respond(self._read_all()))
-
-        def woken() -> None:
-            self._partitions = news.take()
-            result = self._read_all()
-            if self.is_enough(result):
-                news.wake = None
-                later.resolve(self.respond(result))
-                timer.cancel()
-            else:
-                news.looked_at(self._partitions)
-
-        timer = asyncio.get_running_loop().call_later(self._request.max_wait_ms / 1000, timed_out)
-        news.looked_at(self._partitions)
-        news.wake = woken
-        self._call.connection.when_abandoned = end
-        if news.has_missed_append or any(map(_has_changed, self._partitions)):
-            woken()
-        return later
-
-    def _read_all(self) -> ReadResult:
+    def read_all(self) -> ReadResult:
         result = ReadResult()
-        self.read(result, 0, len(self._partitions))
+        self.read(result, 0, len(self.partitions))
         return result
+
+    @property
+    def wait_seconds(self) -> float:
+        return self._request.max_wait_ms / 1000
 
     async def _wait_for_many(self) -> FetchResponse | Encoded:
         """The same for very many partitions: every pass over them gives the loop back in between."""
         loop = asyncio.get_running_loop()
         task = asyncio.current_task()
         assert task is not None
-        self._call.connection.when_abandoned = task.cancel
-        end = loop.time() + self._request.max_wait_ms / 1000
-        count = len(self._partitions)
+        self.connection.when_abandoned = task.cancel
+        end = loop.time() + self.wait_seconds
+        count = len(self.partitions)
         try:
             while True:
                 woken = asyncio.Event()
@@ -308,7 +287,7 @@ class Reading:
 
     def _park(self, woken: Callback, start: int, end: int) -> None:
         """Have `woken` called as soon as one of these partitions has more than the last pass has seen."""
-        for requested in self._partitions[start:end]:
+        for requested in self.partitions[start:end]:
             permit = requested.permit
             partition: Partition | None = None if permit is None else permit.partition
             beyond = max(requested.fetch_offset, requested.seen_end) + 1
@@ -328,18 +307,21 @@ class Reading:
 
     # ---- answering
 
+    def respond_with_nothing(self) -> FetchResponse:
+        return FetchResponse(session_id=self._answers.session_id)
+
     def respond(self, result: ReadResult) -> FetchResponse | Encoded:
         self._count(result)
-        answer = self._answers.respond(result, len(self._partitions))
+        answer = self._answers.respond(result, len(self.partitions))
         if self._news is not None:
-            self._news.looked_at(self._partitions)
+            self._news.looked_at(self.partitions)
         return answer
 
     def respond_in_turns(self, result: ReadResult) -> Work[FetchResponse | Encoded]:
         self._count(result)
         answer = yield from self._answers.respond_in_turns(result)
         if self._news is not None:
-            self._news.looked_at(self._partitions)
+            self._news.looked_at(self.partitions)
         return answer
 
     def _count(self, result: ReadResult) -> None:
@@ -356,14 +338,6 @@ class Reading:
                 counts.bytes_out += read.records.size
 
 
-def _has_changed(requested: FetchPartition) -> bool:
-    """Whether something has changed since the partition was read for a replica. The pass itself can cause it:
-    it may commit a record, for which a coordinator appends others."""
-    permit = requested.permit
-    partition: Partition | None = None if permit is None else permit.partition
-    return partition is None or partition.log.log_end_offset > requested.seen_end
-
-
 def _divergence(partition: Partition, requested: FetchPartition) -> EpochEntry | None:
     """Where the client's history ends in ours, if it has read records, under an older epoch, that this log
     does not have."""
@@ -375,7 +349,7 @@ def _divergence(partition: Partition, requested: FetchPartition) -> EpochEntry |
     return last
 
 
-def _read_ahead(records: LogSlice) -> None:
+def read_ahead(records: LogSlice) -> None:
     """A follower that is far behind fetches one large piece after the other. The system is told to read the
     next one from the disk while this one is sent, so that sending it will not wait for the disk."""
     if CAN_READ_AHEAD and records.size >= READ_AHEAD_BYTES_MIN and records.file is not None:

@@ -74,6 +74,7 @@ class FetchSession:
         self.id = session_id
         self.epoch = 1
         self.asker = asker
+        self.client_id = (asker.client_id or "").encode()
         self.uses_topic_ids = False
         self.partitions = dict(partitions)
         self.created = self.last_used = now
@@ -83,6 +84,7 @@ class FetchSession:
     def release(self) -> None:
         """The session has ended."""
         if self.news is not None:
+            self.news.supersede_waiting()
             for partition in self.partitions.values():
                 self.news.forget(partition)
 
@@ -134,16 +136,24 @@ class FetchSessions:
             raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != uses_topic_ids:
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
         if session.asker != asker:
             # Somebody else, or another version: the gate has to be asked again.
             session.asker = asker
+            session.client_id = (asker.client_id or "").encode()
             for partition in session.partitions.values():
                 partition.permit = None
+        self.move_on(session)
+        return session
+
+    def get(self, session_id: int) -> FetchSession | None:
+        return self._sessions.get(session_id)
+
+    def move_on(self, session: FetchSession) -> None:
+        """The session is used for a request with its epoch; the next request has the next one."""
+        session.epoch = 1 if session.epoch == EPOCH_MAX else session.epoch + 1
         session.last_used = self._clock.monotonic()
         del self._sessions[session.id]
         self._sessions[session.id] = session
-        return session
 
     def update(
         self,

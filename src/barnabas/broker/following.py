@@ -3,11 +3,14 @@ to the brokers that lead."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from barnabas.errors import ErrorCode, KafkaError, error_of
+from barnabas.kernels.replica_frames import PLAIN_VERSION_MAX, PLAIN_VERSION_MIN
+from barnabas.net.broker_connection import BrokerConnection
 from barnabas.replication.following.manager import FollowerManager
-from barnabas.replication.following.ports import FollowingSettings, LogBounds
+from barnabas.replication.following.ports import FollowingSettings, LogBounds, PlainChannel, WhenAnswered
 from barnabas.replication.healing import Healer
 from barnabas.replication.throttling import RateLimit
 from barnabas.wire.messages import fetch, list_offsets
@@ -28,6 +31,26 @@ if TYPE_CHECKING:
 LATEST, EARLIEST = -1, -2
 
 
+class _PeerChannel:
+    """The port PlainChannel over a connection to another broker."""
+
+    def __init__(self, connection: BrokerConnection, timeout_seconds: float) -> None:
+        self._connection = connection
+        self.fetch_version = connection.version_of(fetch.API_KEY)
+        self.client_id = (connection.client_id or "").encode()
+        self.timeout_seconds = timeout_seconds
+
+    def exchange(self, write: Callable[[int], bytes | bytearray], when_answered: WhenAnswered) -> None:
+        self._connection.exchange(fetch.API_KEY, write, when_answered)
+
+    def close(self, reason: str) -> None:
+        self._connection.close(reason)
+
+
+def _is_plain(connection: BrokerConnection) -> bool:
+    return PLAIN_VERSION_MIN <= connection.version_of(fetch.API_KEY) <= PLAIN_VERSION_MAX
+
+
 class PeerTransport:
     """The ports LeaderTransport and ReplicaReader over the connections to other brokers; each fetcher has its
     own connection."""
@@ -44,6 +67,16 @@ class PeerTransport:
             leader_id, fetch.API_KEY, request, purpose=connection, within_seconds=self._timeout_seconds
         )
         return cast(FetchResponse, answer)
+
+    def plain_channel(self, leader_id: int, connection: str) -> PlainChannel | None:
+        try:
+            opened = self._broker.peers.existing(leader_id, connection)
+        except KafkaError:
+            # The broker is gone; the ordinary way says so.
+            return None
+        if opened is None or not opened.supports(fetch.API_KEY):
+            return None
+        return _PeerChannel(opened, self._timeout_seconds) if _is_plain(opened) else None
 
     async def read(self, broker_id: int, partition: Partition, offset: int, bytes_max: int) -> bytes:
         """The port ReplicaReader: fetches as a client, which followers serve, too."""

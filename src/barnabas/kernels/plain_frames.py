@@ -12,16 +12,17 @@ if cython.compiled:
     from cython.cimports.barnabas.kernels.batches import CheckedBatch, check_plain
     from cython.cimports.barnabas.kernels.log_end import AppendResult, LogEnd, PartitionEnd, Permit
     from cython.cimports.barnabas.kernels.shared import (
+        copy_bytes,
         read_number,
         read_unsigned_varint,
         write_number,
         write_unsigned_varint,
     )
-    from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
 else:
     from barnabas.kernels.batches import CheckedBatch, check_plain
     from barnabas.kernels.log_end import AppendResult, LogEnd, PartitionEnd, Permit
     from barnabas.kernels.shared import (
+        copy_bytes,
         read_number,
         read_unsigned_varint,
         write_number,
@@ -50,14 +51,6 @@ PERMITS_MAX = cython.declare(cython.int, 1000)
 
 # After the records of a flexible answer to a Fetch: no tags of the partition, the topic and the answer.
 FETCHED_TAIL = b"\0\0\0"
-
-
-@cython.cfunc
-@cython.inline
-def _copy(data: Input, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> bytes:
-    if cython.compiled:
-        return PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, data + start), end - start)
-    return bytes(data[start:end])
 
 
 @cython.cclass
@@ -90,7 +83,7 @@ class ProduceFrame:
         position: cython.Py_ssize_t = 10 + (cython.cast(cython.Py_ssize_t, length) if length > 0 else 0)
         if length < -1 or position > end - 25:
             return False
-        self.client_id = _copy(frame, 10, position) if length >= 0 else None
+        self.client_id = copy_bytes(frame, 10, position) if length >= 0 else None
         if self.version < PRODUCE_FLEXIBLE_FROM:
             return self._read_old(buffer, position)
         # No tags of the header, and no transactional id.
@@ -117,7 +110,7 @@ class ProduceFrame:
         if length < 1 or length > end - name - 12:
             return False
         position = name + cython.cast(cython.Py_ssize_t, length)
-        self.topic = _copy(frame, name, position)
+        self.topic = copy_bytes(frame, name, position)
         self.partition = read_number(frame, position + 4, 4)
         self.start = position + 12
         self.size = read_number(frame, position + 8, 4)
@@ -146,7 +139,7 @@ class ProduceFrame:
         position = name + cython.cast(cython.Py_ssize_t, length)
         if frame[position] != 2:
             return False
-        self.topic = _copy(frame, name, position)
+        self.topic = copy_bytes(frame, name, position)
         self.partition = read_number(frame, position + 1, 4)
         length, position = read_unsigned_varint(frame, position + 5, end)
         self.start = position

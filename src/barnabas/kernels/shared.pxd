@@ -47,6 +47,7 @@ cdef class RecordHeader:
     cdef Py_ssize_t value_start
     cdef Py_ssize_t value_length
 
+cdef bytes copy_bytes(const unsigned char* data, Py_ssize_t start, Py_ssize_t end)
 cdef long long read_number(const unsigned char* data, Py_ssize_t position, int width) noexcept nogil
 cdef Py_ssize_t write_number(
     unsigned char* out, Py_ssize_t position, int width, long long value

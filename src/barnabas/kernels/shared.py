@@ -16,6 +16,7 @@ if cython.compiled:
         PyByteArray_FromStringAndSize,
         PyByteArray_Resize,
     )
+    from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
 
 Input = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 Output = cython.typedef(cython.pointer[cython.uchar])
@@ -147,6 +148,14 @@ def _read_long_varint(
             return cython.cast(cython.longlong, raw >> 1), position
         shift += 7
     return 0, -1
+
+
+@cython.cfunc
+def copy_bytes(data: Input, start: Size, end: Size) -> bytes:
+    """The bytes from `start` to `end`, which the caller has checked."""
+    if cython.compiled:
+        return PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, data + start), end - start)
+    return bytes(data[start:end])
 
 
 @cython.cfunc

@@ -107,9 +107,9 @@ def _slice(log: LogState, offset: int, upper: int, bytes_max: int, at_least_one:
 
 def _start_of(log: LogState, segment: Segment, offset: int) -> tuple[int, int] | None:
     """(position, size or 0 if not known) of the batch that holds `offset`, or of the first batch after it."""
-    hint = segment.hint
-    if hint[0] == offset and hint[1] < segment.size:
-        return hint[1], 0
+    for known_offset, position in segment.hints:
+        if known_offset == offset and position < segment.size:
+            return position, 0
     batch = locate(log, segment, offset)
     return None if batch is None else batch[:2]
 
@@ -118,13 +118,14 @@ def _end_position(log: LogState, segment: Segment, upper: int) -> int:
     """Where the slice has to end so that every offset in it is below `upper`; the segment remembers it for
     the next fetch."""
     if upper >= segment.next_offset:
-        segment.hint = (segment.next_offset, segment.size)
+        segment.remember(segment.next_offset, segment.size)
         return segment.size
-    if segment.hint[0] == upper:
-        return segment.hint[1]
+    for known_offset, position in segment.hints:
+        if known_offset == upper:
+            return position
     batch = locate(log, segment, upper)
     position = segment.size if batch is None else batch[0]
-    segment.hint = (upper, position)
+    segment.remember(upper, position)
     return position
 
 

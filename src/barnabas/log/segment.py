@@ -199,7 +199,7 @@ class Segment(StoredSegment):
             self._disk.truncate(file.fd, size)
         self.size, self.next_offset, self.bad = size, next_offset, bad
         self.trusted_from = 0
-        self.hint = (self.base_offset, 0)
+        self.forget_hints()
         self._bytes_since_index = 0
 
     def adopt_timestamps(self, first: int | None, highest: int, highest_offset: int) -> None:
@@ -238,7 +238,7 @@ class Segment(StoredSegment):
         self.bad = [corrupt for corrupt in self.bad if corrupt.end <= position]
         self._cut_indexes(next_offset - self.base_offset)
         self.txn_index.truncate(next_offset)
-        self.hint = (self.base_offset, 0)
+        self.forget_hints()
         self._bytes_since_index = 0
         if position == 0:
             self.first_timestamp, self.timestamp_limit = None, LONG_MAX

@@ -7,6 +7,7 @@ used right after file(): using another segment in between may close it."""
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
@@ -28,6 +29,9 @@ INACTIVE_DESCRIPTORS = 3
 
 _ENDS_AT = struct.Struct(">q15xi")
 
+# An offset and the position of its batch.
+Hint: TypeAlias = tuple[int, int]
+
 
 class StoredSegment(SegmentEnd):
     index: OffsetIndex
@@ -39,7 +43,7 @@ class StoredSegment(SegmentEnd):
         "_file",
         "_size_seen",
         "bad",
-        "hint",
+        "hints",
         "readers",
         "touched",
         "trusted",
@@ -64,8 +68,8 @@ class StoredSegment(SegmentEnd):
         # Whether the files were used since the last call of was_used(), and the size at that time.
         self.touched = False
         self._size_seen = 0
-        # A batch boundary where the next fetch is likely to begin: (offset, position).
-        self.hint = (base_offset, 0)
+        # Batch boundaries where the next fetch is likely to begin.
+        self.hints: tuple[Hint, Hint] = ((base_offset, 0), (base_offset, 0))
         # Bytes whose headers are known to be in order: everything from `trusted_from` on, which this process
         # wrote or examined, and the range `trusted`.
         self.trusted_from = LONG_MAX
@@ -131,6 +135,15 @@ class StoredSegment(SegmentEnd):
         self.active = False
         self._let_go()
         self.txn_index.release()
+
+    def remember(self, offset: int, position: int) -> None:
+        """The batch with this first offset begins, or will begin, at this position. Two are remembered:
+        where the records of the last fetch began, for other readers of them, and where they ended."""
+        if self.hints[0][0] != offset:
+            self.hints = ((offset, position), self.hints[0])
+
+    def forget_hints(self) -> None:
+        self.hints = ((self.base_offset, 0), (self.base_offset, 0))
 
     # -- contents
 

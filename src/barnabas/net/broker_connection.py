@@ -12,7 +12,7 @@ import struct
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from barnabas.errors import (
     DisconnectedError,
@@ -32,6 +32,7 @@ SOFTWARE_NAME = "barnabas-python"
 SOFTWARE_VERSION = "0.1.0"
 CORRELATION_ID_MAX = 2**31 - 1
 
+_CORRELATION_ID = struct.Struct(">i")
 _ERROR_AFTER_CORRELATION_ID = struct.Struct(">xxxxh")
 
 
@@ -52,11 +53,18 @@ class ConnectionSettings:
     receive_buffer_bytes: int = -1
 
 
+# Takes the frame of an answer, without its size, or the error that came instead.
+WhenAnswered: TypeAlias = Callable[[bytes | bytearray | DisconnectedError], None]
+
+
 class _Pending(NamedTuple):
+    """A request without an answer: the answer goes to the future as a message, or to `sink` as it is."""
+
     correlation_id: int
     api_key: int
     version: int
-    future: asyncio.Future[Any]
+    future: asyncio.Future[Any] | None
+    sink: WhenAnswered | None = None
 
 
 class VersionRange(NamedTuple):
@@ -73,7 +81,7 @@ class BrokerConnection(FrameReader):
         self.port = port
         self._settings = settings
         self._loop = asyncio.get_running_loop()
-        self._client_id = settings.client_id
+        self.client_id = settings.client_id
         self._request_seconds = settings.request_seconds
         self._idle_seconds = settings.idle_seconds
         self._pending: deque[_Pending] = deque()
@@ -149,6 +157,18 @@ class BrokerConnection(FrameReader):
         self._pending.append(_Pending(correlation_id, api_key, version, future))
         return future
 
+    def exchange(
+        self, api_key: int, write: Callable[[int], bytes | bytearray], when_answered: WhenAnswered
+    ) -> None:
+        """Send the frame that `write` returns for a correlation id. `when_answered` is called as soon as the
+        answer is here, without a turn of the loop in between. The caller sets a timeout."""
+        if self.is_closed or self._transport is None:
+            raise DisconnectedError(f"the connection to {self.host}:{self.port} is closed")
+        correlation_id = self._next_correlation_id()
+        self._transport.write(write(correlation_id))
+        self.last_active = self._loop.time()
+        self._pending.append(_Pending(correlation_id, api_key, 0, None, when_answered))
+
     def send_no_reply(self, api_key: int, message: Message, *, version_max: int | None = None) -> None:
         """Write a request that the broker does not answer (Produce with acks=0)."""
         self._write(api_key, self.version_of(api_key, version_max=version_max), message)
@@ -186,7 +206,9 @@ class BrokerConnection(FrameReader):
         error_text = f"the connection to {self.host}:{self.port} was closed: {reason}"
         pending, self._pending = self._pending, deque()
         for entry in pending:
-            if not entry.future.done():
+            if entry.sink is not None:
+                entry.sink(DisconnectedError(error_text))
+            elif entry.future is not None and not entry.future.done():
                 entry.future.set_exception(DisconnectedError(error_text))
         if self.when_closed is not None:
             self.when_closed(self)
@@ -218,6 +240,10 @@ class BrokerConnection(FrameReader):
             return
         entry = self._pending.popleft()
         try:
+            if entry.sink is not None:
+                _check_correlation_id(entry, _CORRELATION_ID.unpack_from(frame)[0])
+                entry.sink(frame)
+                return
             message = _decode(entry, frame)
         except (WireError, UnicodeDecodeError) as error:
             # Put back, so that close() sets its error like that of the others.
@@ -225,7 +251,7 @@ class BrokerConnection(FrameReader):
             self.close(f"the answer to API {entry.api_key} cannot be decoded: {error}")
             return
         # The caller may have been cancelled.
-        if not entry.future.done():
+        if entry.future is not None and not entry.future.done():
             entry.future.set_result(message)
 
     def framing_broken(self, reason: str) -> None:
@@ -236,8 +262,8 @@ class BrokerConnection(FrameReader):
     def _write(self, api_key: int, version: int, message: Message) -> int:
         if self.is_closed or self._transport is None:
             raise DisconnectedError(f"the connection to {self.host}:{self.port} is closed")
-        self._correlation_id = correlation_id = (self._correlation_id + 1) & CORRELATION_ID_MAX
-        header = RequestHeader(api_key, version, correlation_id, self._client_id)
+        correlation_id = self._next_correlation_id()
+        header = RequestHeader(api_key, version, correlation_id, self.client_id)
         try:
             chunks = encode_request(header, message)
         except WireError as error:
@@ -247,6 +273,10 @@ class BrokerConnection(FrameReader):
         self._transport.write(memoryview(b"".join(cast(list[bytes], chunks))))
         self.last_active = self._loop.time()
         return correlation_id
+
+    def _next_correlation_id(self) -> int:
+        self._correlation_id = (self._correlation_id + 1) & CORRELATION_ID_MAX
+        return self._correlation_id
 
     async def _agree_on_versions(self) -> None:
         api = api_of(API_VERSIONS_KEY)
@@ -285,9 +315,13 @@ def _decode(entry: _Pending, frame: bytes | bytearray) -> Any:
         (error_code,) = _ERROR_AFTER_CORRELATION_ID.unpack_from(frame)
         version = 0 if error_code == ErrorCode.UNSUPPORTED_VERSION else version
     correlation_id, message = decode_response(entry.api_key, version, frame)
+    _check_correlation_id(entry, correlation_id)
+    return message
+
+
+def _check_correlation_id(entry: _Pending, correlation_id: int) -> None:
     if correlation_id != entry.correlation_id:
         raise WireError(f"expected the answer to request {entry.correlation_id}, got {correlation_id}")
-    return message
 
 
 def _check_versions_error(number: int) -> None:

@@ -67,6 +67,7 @@ def _fetch_in_turns(call: Call, request: FetchRequest) -> Work[Any]:
         reading = _open(call, request, requested)
     except KafkaError as error:
         return FetchResponse(error_code=error.code)
+    del requested
     return (yield from reading.answer_in_turns())
 
 
@@ -108,7 +109,7 @@ def _open(call: Call, request: FetchRequest, requested: Requested) -> Reading:
     if not session.partitions:
         sessions.end(session.id)
         return Reading(call, asker, request, None, [])
-    if session.news is not None and not session.news.is_full_pass_due():
+    if session.news is not None and not session.news.begin():
         named = {key: session.partitions[key] for key in requested if key in session.partitions}
         return Reading(call, asker, request, session, session.news.take(named))
     return Reading(call, asker, request, session, list(session.partitions.values()))

@@ -7,6 +7,7 @@ import logging
 from enum import Enum, auto
 from typing import TypeAlias
 
+from barnabas.clock import Clock
 from barnabas.errors import ErrorCode, KafkaError, error_of
 from barnabas.ids import Uuid
 from barnabas.log.errors import UnexpectedOffsetError
@@ -23,6 +24,8 @@ PartitionKey: TypeAlias = tuple[Uuid, int]
 UNKNOWN_LAG = -1
 NEVER = float("inf")
 FIRST_PAUSE_SECONDS = 0.02
+# So many failures in a row are logged. After elections there are some on many partitions, and they end soon.
+LOGGED_FAILURES = 5
 
 
 class Outcome(Enum):
@@ -72,14 +75,28 @@ class Followed:
         """Take the leader's answer. Whatever fails concerns this partition only: it is set aside."""
         try:
             outcome = self._take(answer, now)
-        except (KafkaError, UnexpectedOffsetError) as error:
-            return self.set_aside(str(error), now)
         except Exception as error:
-            logger.exception("%s could not take an answer of its leader", self)
-            return self.set_aside(repr(error), now)
+            return self._failed(error, now)
         if outcome is not Outcome.SET_ASIDE:
             self.failures, self.problem = 0, None
         return outcome
+
+    def take_records(
+        self, records: memoryview, high_watermark: int, log_start_offset: int, clock: Clock
+    ) -> Outcome:
+        """Take an answer that has nothing but these, without the message around them."""
+        try:
+            outcome = self._append(records, high_watermark, log_start_offset)
+        except Exception as error:
+            return self._failed(error, clock.monotonic())
+        self.failures, self.problem = 0, None
+        return outcome
+
+    def _failed(self, error: Exception, now: float) -> Outcome:
+        if isinstance(error, KafkaError | UnexpectedOffsetError):
+            return self.set_aside(str(error), now)
+        logger.exception("%s could not take an answer of its leader", self)
+        return self.set_aside(repr(error), now)
 
     def _take(self, answer: PartitionData, now: float) -> Outcome:
         code = answer.error_code
@@ -94,7 +111,10 @@ class Followed:
             return self.set_aside(f"the leader answered {error_of(code).name}", now)
         if answer.diverging_epoch.epoch >= 0:
             return self._truncate(answer.diverging_epoch, now)
-        return self._append(answer, now)
+        records = answer.records or b""
+        if not isinstance(records, bytes | bytearray | memoryview):
+            raise TypeError("the records of a leader must be bytes")
+        return self._append(memoryview(records), answer.high_watermark, answer.log_start_offset)
 
     def _truncate(self, diverging: EpochEndOffset, now: float) -> Outcome:
         log = self.partition.log
@@ -117,19 +137,16 @@ class Followed:
             return self.set_aside("the leader's epochs contradict this log, but nothing can be cut off", now)
         return Outcome.MOVED
 
-    def _append(self, answer: PartitionData, now: float) -> Outcome:
+    def _append(self, records: memoryview, high_watermark: int, log_start_offset: int) -> Outcome:
         log = self.partition.log
         old_start, old_end = log.log_start_offset, log.log_end_offset
-        records = answer.records
-        if records is not None and not isinstance(records, bytes | bytearray | memoryview):
-            raise TypeError("the records of a leader must be bytes")
         if records:
-            log.append_from_start(memoryview(records), self.leader_epoch)
-        self.partition.raise_high_watermark(answer.high_watermark)
-        if answer.log_start_offset > log.log_start_offset:
-            log.delete_records_before(min(answer.log_start_offset, log.high_watermark))
-        self.lag = max(0, answer.high_watermark - log.log_end_offset)
-        has_moved = (old_start, old_end) != (log.log_start_offset, log.log_end_offset)
+            log.append_from_start(records, self.leader_epoch)
+        self.partition.raise_high_watermark(high_watermark)
+        if log_start_offset > log.log_start_offset:
+            log.delete_records_before(min(log_start_offset, log.high_watermark))
+        self.lag = max(0, high_watermark - log.log_end_offset)
+        has_moved = old_end != log.log_end_offset or old_start != log.log_start_offset
         return Outcome.MOVED if has_moved else Outcome.UNCHANGED
 
     def take_bounds(self, bounds: LogBounds, now: float) -> Outcome:
@@ -162,10 +179,10 @@ class Followed:
 
     def set_aside(self, problem: str, now: float) -> Outcome:
         """Fetch this partition again after a pause, which grows from failure to failure."""
-        if problem != self.problem:
-            logger.info("%s: fetching pauses: %s", self.partition.topic_partition, problem)
         self.problem = problem
         pause = min(FIRST_PAUSE_SECONDS * 2 ** min(self.failures, 20), self._backoff_seconds_max)
         self.failures += 1
+        if self.failures == LOGGED_FAILURES:
+            logger.warning("%s: cannot be fetched: %s", self.partition.topic_partition, problem)
         self.retry_at = NEVER if self.partition.log.offline else now + pause
         return Outcome.SET_ASIDE

@@ -1,7 +1,8 @@
 """What followers need from the broker around them. A test or a simulation passes its own."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from barnabas.ids import TopicPartition
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
@@ -12,6 +13,26 @@ class LogBounds(NamedTuple):
 
     start_offset: int
     end_offset: int
+
+
+# Takes the frame of an answer, without its size, or the error that came instead.
+WhenAnswered: TypeAlias = Callable[[bytes | bytearray | Exception], None]
+
+
+class PlainChannel(Protocol):
+    """A connection to a leader over which frames go that a fetcher writes and reads by itself."""
+
+    fetch_version: int
+    client_id: bytes
+    # How long an answer may take.
+    timeout_seconds: float
+
+    def exchange(self, write: Callable[[int], bytes | bytearray], when_answered: WhenAnswered) -> None:
+        """Send the frame that `write` returns for a correlation id. Raises DisconnectedError if the
+        connection is closed. `when_answered` is called once, as soon as the answer or an error is there."""
+        ...
+
+    def close(self, reason: str) -> None: ...
 
 
 class LeaderTransport(Protocol):
@@ -26,8 +47,11 @@ class LeaderTransport(Protocol):
         ...
 
     async def fetch(self, leader_id: int, connection: str, request: FetchRequest) -> FetchResponse:
-        """Send it over the connection to the leader with this name; may take as long as the request waits.
-        If it is cancelled, the connection can be used again as soon as the answer has come."""
+        """Send it over the connection to the leader with this name; may take as long as the request waits."""
+        ...
+
+    def plain_channel(self, leader_id: int, connection: str) -> PlainChannel | None:
+        """The connection with this name, if it is open and both sides can exchange plain frames."""
         ...
 
     async def log_bounds(self, leader_id: int, partition: TopicPartition, leader_epoch: int) -> LogBounds:

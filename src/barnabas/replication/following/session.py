@@ -15,17 +15,17 @@ EPOCH_MAX = 2**31 - 1
 
 
 class FollowerSession:
-    """`partitions`: the keys that the leader has in this session."""
+    """`epoch`: of the next request. `partitions`: the keys that the leader has in this session."""
 
     def __init__(self) -> None:
-        self._id = NO_SESSION
-        self._epoch = EPOCH_INITIAL
+        self.id = NO_SESSION
+        self.epoch = EPOCH_INITIAL
         self.partitions: set[PartitionKey] = set()
 
     @property
     def is_new(self) -> bool:
         """Whether the next request has to name all partitions."""
-        return self._epoch == EPOCH_INITIAL
+        return self.epoch == EPOCH_INITIAL
 
     def write_to(
         self,
@@ -36,7 +36,7 @@ class FollowerSession:
     ) -> None:
         """Put the session and its changes into a request. `changed` are all partitions if the session is
         new."""
-        request.session_id, request.session_epoch = self._id, self._epoch
+        request.session_id, request.session_epoch = self.id, self.epoch
         topics: dict[Uuid, FetchTopic] = {}
         for followed in changed:
             topic = topics.get(followed.key[0])
@@ -55,21 +55,26 @@ class FollowerSession:
             ForgottenTopic(topic_id=topic_id, partitions=indexes) for topic_id, indexes in left.items()
         ]
 
+    def sent(self) -> None:
+        """A request is sent with this epoch; the next one has the next epoch. After the first request of a
+        session that is not known before its answer."""
+        if not self.is_new:
+            self.epoch = 1 if self.epoch == EPOCH_MAX else self.epoch + 1
+
     def take(self, session_id: int) -> None:
         """The leader has answered a request without an error and named the session."""
         if session_id == NO_SESSION:
             # It has no room for a session.
             self.restart()
-            return
-        self._id = session_id
-        self._epoch = 1 if self._epoch == EPOCH_MAX else self._epoch + 1
+        elif self.is_new:
+            self.id, self.epoch = session_id, EPOCH_INITIAL + 1
 
     def restart(self) -> None:
         """Name everything in the next request. It also ends the old session, if the leader has it."""
-        self._epoch = EPOCH_INITIAL
+        self.epoch = EPOCH_INITIAL
         self.partitions.clear()
 
     def forget(self) -> None:
         """The leader does not have the session."""
-        self._id = NO_SESSION
+        self.id = NO_SESSION
         self.restart()

@@ -4,6 +4,7 @@ fetches between them one by one, and says who leads."""
 import asyncio
 import dataclasses
 import os
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,11 +22,13 @@ from barnabas.records.batch import iter_headers
 from barnabas.records.builder import build_batch, read_records
 from barnabas.records.validation import validate
 from barnabas.replication.following.manager import FollowerManager
-from barnabas.replication.following.ports import FollowingSettings, LogBounds
+from barnabas.replication.following.ports import FollowingSettings, LogBounds, WhenAnswered
 from barnabas.replication.gate import Asker
 from barnabas.replication.partition import Partition
 from barnabas.replication.ports import Surroundings
 from barnabas.replication.replicas import Replicas
+from barnabas.wire.codec import decode_request, encode_response
+from barnabas.wire.messages import fetch
 from barnabas.wire.messages.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
@@ -232,13 +235,48 @@ class Wire:
         self._node.cluster.arrived.set()
         return await answer
 
+    def plain_channel(self, leader_id: int, connection: str) -> "WireChannel | None":
+        return WireChannel(self._node, leader_id) if SmallCluster.has_plain_channels else None
+
     async def log_bounds(self, leader_id: int, partition: TopicPartition, leader_epoch: int) -> LogBounds:
         leader = self._node.cluster.nodes[leader_id].replicas.leader(*partition)
         leader.check_epoch(leader_epoch)
         return LogBounds(leader.log.log_start_offset, leader.log.log_end_offset)
 
 
+class WireChannel:
+    """The port PlainChannel: the frames of the short way become exchanges like the others."""
+
+    fetch_version = 17
+    client_id = b"follower"
+    timeout_seconds = 3600.0
+
+    def __init__(self, node: Node, leader_id: int) -> None:
+        self._node = node
+        self._leader_id = leader_id
+
+    def exchange(self, write: Callable[[int], bytes | bytearray], when_answered: WhenAnswered) -> None:
+        request = decode_request(bytes(write(1))[4:]).message
+        answer: asyncio.Future[FetchResponse] = asyncio.get_running_loop().create_future()
+        answer.add_done_callback(lambda done: when_answered(self._frame(done)))
+        self._node.cluster.exchanges.append(Exchange(self._node.id, self._leader_id, request, answer))
+        self._node.cluster.arrived.set()
+
+    def _frame(self, answer: asyncio.Future[FetchResponse]) -> bytes | Exception:
+        error = answer.exception()
+        if error is not None:
+            assert isinstance(error, Exception)
+            return error
+        chunks = encode_response(fetch.API_KEY, self.fetch_version, 1, answer.result())
+        return b"".join(bytes(chunk) for chunk in chunks)[4:]  # type: ignore[arg-type]
+
+    def close(self, reason: str) -> None: ...
+
+
 class SmallCluster:
+    # Whether followers may take the short way.
+    has_plain_channels = True
+
     def __init__(self, directory: Path, brokers: int = 2, **config: object) -> None:
         self.clock = FakeClock()
         self.config = dataclasses.replace(CONFIG, **config)  # type: ignore[arg-type]
@@ -345,3 +383,14 @@ class SmallCluster:
         for node in self.nodes.values():
             if node.is_running:
                 await node.stop()
+
+
+def story(cluster: SmallCluster, tell: Callable[[], Awaitable[None]], **start: int) -> None:
+    async def run() -> None:
+        await cluster.start(**start)  # type: ignore[arg-type]
+        try:
+            await tell()
+        finally:
+            await cluster.close()
+
+    asyncio.run(run())
