@@ -28,8 +28,11 @@ OVERRIDES = {"log.segment.delete.delay.ms": "100", "auto.leader.rebalance.enable
 
 
 class ClusterPeer(Protocol):
+    """`directory` has a directory broker-<id> for the data of each broker."""
+
     name: str
     is_running: bool
+    directory: Path
 
     @property
     def bootstrap(self) -> str: ...
@@ -56,6 +59,7 @@ class OurCluster:
 
     def __init__(self, directory: Path) -> None:
         self.is_running = False
+        self.directory = directory
         overrides = {**OVERRIDES, "zookeeper.session.timeout.ms": SESSION_MS}
         zookeeper = ZooKeeper(data_dir=directory / "zookeeper", sync_writes=True)
         self._local = LocalCluster(BROKERS, directory, zookeeper, overrides=overrides)
@@ -95,6 +99,7 @@ class KafkaCluster:
 
     def __init__(self, directory: Path) -> None:
         self.is_running = False
+        self.directory = directory
         self._servers = {id_: KafkaServer(directory / f"broker-{id_}") for id_ in range(1, BROKERS + 1)}
         voters = [f"{id_}@127.0.0.1:{server.controller_port}" for id_, server in self._servers.items()]
         for id_, server in self._servers.items():
@@ -177,7 +182,9 @@ def wait_until_in_sync(admin: barnabas.Admin, topic: str) -> None:
 
 @contextlib.contextmanager
 def replicated_topic(peer: ClusterPeer, name: str, partitions: int = 1) -> Iterator[str]:
-    """A topic with three replicas, all in sync; deleted at the end."""
+    """A topic with three replicas, all in sync. It is deleted at the end, and its files are gone before
+    anything else is measured: the next round then writes to memory that was freed shortly before, not to
+    memory that the host of a virtual machine has to find first."""
     topic = f"{name}-{time.monotonic_ns()}"
     with barnabas.Admin(bootstrap_servers=peer.bootstrap) as admin:
         admin.create_topics([NewTopic(topic, partitions, BROKERS)])
@@ -186,6 +193,15 @@ def replicated_topic(peer: ClusterPeer, name: str, partitions: int = 1) -> Itera
             yield topic
         finally:
             admin.delete_topics([topic])
+            _wait_until_removed(peer, topic)
+
+
+def _wait_until_removed(peer: ClusterPeer, topic: str) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS_MAX
+    while any(peer.directory.glob(f"broker-*/**/{topic}-*")):
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{peer.name} still has files of {topic} after {WAIT_SECONDS_MAX:.0f} s")
+        time.sleep(0.05)
 
 
 def leader_target(peer: ClusterPeer, topic: str) -> Target:

@@ -26,6 +26,10 @@ import barnabas
 from barnabas.client.errors import KafkaError
 from barnabas.client.types import TopicPartition
 
+# Before and after the clean stop of a leader.
+WRITING_SECONDS = 1.0
+FIRST_WRITE_SECONDS_MAX = 60.0
+
 ClusterOpening = Callable[[Stage, ClusterPeer], AbstractContextManager[Round]]
 
 
@@ -49,9 +53,12 @@ def _running(peer: ClusterPeer) -> ClusterPeer:
 def _produce(records: int) -> Opening:
     @contextlib.contextmanager
     def opened(stage: Stage, peer: ClusterPeer) -> Iterator[Round]:
-        with replicated_topic(_running(peer), "bench-produce") as topic:
-            target = leader_target(peer, topic)
-            yield lambda: stage.driver.run(loads.produce, target, topic, records, stage.limits).sample()
+        def measure() -> Sample:
+            with replicated_topic(_running(peer), "bench-produce") as topic:
+                target = leader_target(peer, topic)
+                return stage.driver.run(loads.produce, target, topic, records, stage.limits).sample()
+
+        yield measure
 
     return _beside(opened)
 
@@ -144,9 +151,9 @@ def _clean_stop(stage: Stage, peer: ClusterPeer) -> Iterator[Round]:
         ):
             leader = leaders_of(admin, topic)[0]
             with _Writer(peer.bootstrap, topic) as writer:
-                time.sleep(1)
+                time.sleep(WRITING_SECONDS)
                 peer.stop_broker(leader)
-                time.sleep(1)
+                time.sleep(WRITING_SECONDS)
             peer.start_broker(leader)
             wait_until_in_sync(admin, topic)
         return Sample({"gap_seconds": writer.longest_gap_seconds})
@@ -155,18 +162,22 @@ def _clean_stop(stage: Stage, peer: ClusterPeer) -> Iterator[Round]:
 
 
 class _Writer:
-    """A thread that writes one record after the other to partition 0."""
+    """A thread that writes one record after the other to partition 0. The `with` block begins after the first
+    acknowledgement and ends after one that was sent at its end, so that the longest gap is complete."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self.longest_gap_seconds = 0.0
         self._failure: BaseException | None = None
         self._producer = barnabas.Producer(bootstrap_servers=bootstrap)
         self._topic = topic
+        self._is_writing = threading.Event()
         self._is_ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> "_Writer":
         self._thread.start()
+        if not self._is_writing.wait(FIRST_WRITE_SECONDS_MAX):
+            raise RuntimeError(f"no acknowledgement within {FIRST_WRITE_SECONDS_MAX:.0f} s")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -180,13 +191,17 @@ class _Writer:
         try:
             self._producer.send(self._topic, value=b"x", partition=0).result(60)
             before = time.perf_counter()
-            while not self._is_ended.is_set():
+            self._is_writing.set()
+            is_last = False
+            while not is_last:
+                is_last = self._is_ended.is_set()
                 self._producer.send(self._topic, value=b"x", partition=0).result(60)
                 now = time.perf_counter()
                 self.longest_gap_seconds = max(self.longest_gap_seconds, now - before)
                 before = now
         except BaseException as failure:  # raised in the thread that measures
             self._failure = failure
+            self._is_writing.set()
 
 
 @contextlib.contextmanager

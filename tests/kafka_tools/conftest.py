@@ -95,7 +95,7 @@ def same(bootstrap: str, topic_name: str, shell: Shell) -> Compare:
             return [word.replace(NAME, f"{topic_name}-{which}") for word in words]
 
         java = shell(CLASSES[command], *own("java"))
-        code, out, err = _ours([command, *own("ours")])
+        code, out, err = run_ours([command, *own("ours")])
         theirs = Printed(java.returncode, normalised(java.stdout, f"{topic_name}-java"))
         ours = Printed(code, normalised(out, f"{topic_name}-ours"))
         if not ordered:
@@ -107,7 +107,7 @@ def same(bootstrap: str, topic_name: str, shell: Shell) -> Compare:
     return same
 
 
-def _ours(words: Sequence[str]) -> tuple[int, str, str]:
+def run_ours(words: Sequence[str]) -> tuple[int, str, str]:
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = main(words)
