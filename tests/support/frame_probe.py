@@ -19,7 +19,7 @@ WAIT_SECONDS_MAX = 0.1
 # A wait that comes from the machine is not there again when the same frames come again.
 TRIES = 3
 # What an array element and its answer may take as objects.
-ELEMENT_BYTES_MAX = 800
+ELEMENT_BYTES_MAX = 600
 
 
 class Stage(NamedTuple):

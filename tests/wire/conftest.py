@@ -37,7 +37,7 @@ class Sampler:
         if field.array:
             return [] if self.variant == "empty" else [self.value(field) for _ in range(2)]
         value = self.value(field)
-        while self.variant == "full" and value == getattr(cls, field.name):
+        while self.variant == "full" and value == cls.DEFAULTS[field.name]:
             value = self.value(field)
         return value
 

@@ -249,7 +249,7 @@ def test_the_end_marker_agrees_with_kio(sample: Any) -> None:
 def corrupted(api: Api, name: str, **changes: Any) -> type[Message]:
     rows = tuple(row._replace(**changes) if row.name == name else row for row in api.request.FIELDS)
     assert rows != api.request.FIELDS
-    return type(api.request.__name__, (api.request,), {"FIELDS": rows})
+    return type(api.request.__name__, (api.request,), {**api.request.DEFAULTS, "FIELDS": rows})
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,24 @@ def test_a_partition_that_is_named_twice_is_moved_once(client: RawClient, versio
     assert [(result.partition_index, result.error_code) for result in topic.partitions] == [(0, 0)]
 
 
+LONG_NAME = "x" * 32_767
+
+
+def test_errors_repeat_only_the_beginning_of_a_long_name(client: RawClient) -> None:
+    """A string of the answer has the same limit as the name."""
+    update = update_features.FeatureUpdateKey(feature=LONG_NAME, max_version_level=1)
+    answer = client.call(57, 2, update_features.UpdateFeaturesRequest(feature_updates=[update]))
+    assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert len(answer.error_message) < 1100
+    entity = quota_changes.EntityData(entity_type=LONG_NAME, entity_name=LONG_NAME)
+    entries = [quota_changes.RequestEntryData(entity=[entity])] * 2
+    (entry,) = client.call(49, 1, quota_changes.AlterClientQuotasRequest(entries=entries[:1])).entries
+    assert entry.error_code == ErrorCode.INVALID_REQUEST
+    assert entry.error_message.startswith("Unhandled client quota entity type: xxx")
+    (entry,) = client.call(49, 1, quota_changes.AlterClientQuotasRequest(entries=entries)).entries
+    assert entry.error_message.startswith("Ignoring duplicate entity ClientQuotaEntity(entries={xxx")
+
+
 @pytest.mark.parametrize("version", range(2))
 def test_a_feature_that_is_named_twice_has_one_result(client: RawClient, version: int) -> None:
     update = update_features.FeatureUpdateKey(feature="group.version", max_version_level=1)

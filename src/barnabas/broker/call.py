@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from barnabas.net.connection import Connection
 
 # A request may have this many array elements, all its arrays together. As objects they and their answer take
-# up to 800 bytes each, whatever the size of the frame: an element can be as short as two bytes. A consumer of
+# up to 600 bytes each, whatever the size of the frame: an element can be as short as two bytes. A consumer of
 # tens of thousands of partitions has fewer. A frame with more is refused like a broken one.
 ELEMENTS_MAX = 50_000
 # A request with more than this is long, and long requests are answered one at a time (long_requests.py).

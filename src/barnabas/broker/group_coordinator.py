@@ -58,7 +58,11 @@ class ImageTopics:
 
 class GroupCoordinator(Coordinator[GroupMachine]):
     def __init__(self, broker: Broker) -> None:
-        settings = replace(group_settings(broker.config), of_group=lambda name: _config_of(broker, name))
+        settings = replace(
+            group_settings(broker.config),
+            of_group=lambda name: _config_of(broker, name),
+            record_bytes_max=lambda: broker.topic_config(OFFSETS_TOPIC, broker.image).max_message_bytes,
+        )
         topics = ImageTopics(broker)
         super().__init__(
             broker,

@@ -47,6 +47,8 @@ class PartitionJournal:
             raise KafkaError(CLIENT_CODES.get(error.code, error.code), error.message) from error
 
     def _append(self, records: Sequence[JournalRecord], producer: Producer | None) -> int:
+        size = sum(len(record.key) + len(record.value or b"") for record in records)
+        self._check_size(size)
         now_ms = self._clock.now_ms()
         batch = build_batch(
             [(now_ms, record.key, record.value, ()) for record in records],
@@ -54,14 +56,17 @@ class PartitionJournal:
             producer_epoch=NO_PRODUCER_EPOCH if producer is None else producer.epoch,
             transactional=producer is not None,
         )
-        if len(batch) > self._partition.log.config.max_message_bytes:
-            raise KafkaError(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"a coordinator's batch of {len(batch)} bytes is larger than max.message.bytes "
-                f"of {self._partition.topic_partition}",
-            )
+        self._check_size(len(batch))
         self._partition.check_enough_in_sync()
         return self._partition.append(trusted(batch), from_client=False).last_offset + 1
+
+    def _check_size(self, size: int) -> None:
+        if size > self._partition.log.config.max_message_bytes:
+            raise KafkaError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"a coordinator's batch of {size} bytes is larger than max.message.bytes "
+                f"of {self._partition.topic_partition}",
+            )
 
     def when_committed(self, end_offset: int, callback: Callable[[KafkaError | None], None]) -> None:
         def woken(reached: bool) -> None:

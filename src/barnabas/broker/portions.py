@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode
 from barnabas.metadata.image import MetadataImage
-from barnabas.wire.message import Message
+from barnabas.wire.message import Message, values_of
 
 # Committing this many offsets takes a few milliseconds.
 PARTITIONS_PER_PORTION = 300
@@ -144,7 +144,7 @@ def joined(topics: Iterable[Topic], key: Callable[[Topic], Hashable]) -> Work[li
 
 def changed(message: AnyMessage, **fields: Any) -> AnyMessage:
     """A copy of the message with other values in these fields."""
-    return type(message)(**{**vars(message), **fields})
+    return type(message)(**values_of(message) | fields)
 
 
 def copied(value: Any) -> Any:
@@ -152,5 +152,5 @@ def copied(value: Any) -> Any:
     if isinstance(value, list):
         return [copied(element) for element in value]
     if isinstance(value, Message):
-        return type(value)(**{name: copied(field) for name, field in vars(value).items()})
+        return type(value)(**{name: copied(field) for name, field in values_of(value).items()})
     return value

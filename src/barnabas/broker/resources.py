@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from barnabas.broker.portions import drained
 from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.metadata.parts import CLUSTER_DEFAULT
+from barnabas.metadata.parts import CLUSTER_DEFAULT, ConfigResource
 
 if TYPE_CHECKING:
     from barnabas.broker.call import Call
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 # The controller checks the configs of this many resources at a time, which takes a few milliseconds.
 RESOURCES_PER_PORTION = 20
+# A request may have this many configs for one resource, and so many characters in their names and values. The
+# controller checks and writes them in one go. A broker has fewer settings; a topic, far fewer.
+CONFIGS_MAX = 1000
+CONFIGS_CHARACTERS_MAX = 1024 * 1024
 
 
 class Resource(Protocol):
@@ -25,12 +31,25 @@ class Resource(Protocol):
     def resource_name(self) -> str: ...
 
 
+class _Config(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def value(self) -> str | None: ...
+
+
+class AlteredResource(Resource, Protocol):
+    @property
+    def configs(self) -> Sequence[_Config]: ...
+
+
 class _Answer(Protocol):
     error_code: int
     error_message: str | None
 
 
 AnyResource = TypeVar("AnyResource", bound=Resource)
+Altered = TypeVar("Altered", bound=AlteredResource)
 Answer = TypeVar("Answer", bound=_Answer)
 Change = TypeVar("Change")
 
@@ -50,34 +69,38 @@ def check_this_broker(call: Call, name: str) -> None:
         )
 
 
-def once_each(resources: Iterable[AnyResource]) -> Work[dict[tuple[int, str], AnyResource | None]]:
-    """The resources by type and name; None where a request has one more than once, which is refused."""
-    by_name: dict[tuple[int, str], AnyResource | None] = {}
-    for resource in resources:
+def once_each(
+    resources: list[AnyResource],
+) -> Work[tuple[dict[ConfigResource, AnyResource | None], list[ConfigResource]]]:
+    """Take the resources out of the list. Returns them by type and name, None where a request has one more
+    than once, which is refused; and the types and names in the order of the request."""
+    by_name: dict[ConfigResource, AnyResource | None] = {}
+    order: list[ConfigResource] = []
+    for resource in drained(resources):
         key = (resource.resource_type, resource.resource_name)
         by_name[key] = None if key in by_name else resource
+        order.append(key)
         yield
-    return by_name
+    return by_name, order
 
 
-def in_order_of(
-    resources: Iterable[Resource], answers: Mapping[tuple[int, str], Answer]
-) -> Work[list[Answer]]:
+def in_order(order: Iterable[ConfigResource], answers: Mapping[ConfigResource, Answer]) -> Work[list[Answer]]:
     """An answer for each resource of the request, also for those that are repeated: as in Kafka."""
     ordered = []
-    for resource in resources:
-        ordered.append(answers[resource.resource_type, resource.resource_name])
+    for key in order:
+        ordered.append(answers[key])
         yield
     return ordered
 
 
 def change_in_portions(
-    pending: Sequence[tuple[Change, Answer]],
+    pending: list[tuple[Change, Answer]],
     change: Callable[[list[Change]], Awaitable[Sequence[KafkaError | None]]],
 ) -> Work[None]:
-    """Have the changes made, some at a time, and write into the answers which were refused."""
-    for start in range(0, len(pending), RESOURCES_PER_PORTION):
-        portion = pending[start : start + RESOURCES_PER_PORTION]
+    """Take the changes out of the list, have them made, some at a time, and write into the answers which were
+    refused."""
+    changes = drained(pending)
+    while portion := list(islice(changes, RESOURCES_PER_PORTION)):
         refusals = yield change([wanted for wanted, _ in portion])
         for (_, answer), refusal in zip(portion, refusals, strict=True):
             if refusal is not None:
@@ -85,13 +108,23 @@ def change_in_portions(
         yield
 
 
-def check_once(
-    resource: AnyResource | None, config_names: Callable[[AnyResource], Iterable[str]]
-) -> AnyResource:
+def check_once(resource: Altered | None) -> Altered:
     """A resource may be in a request only once, and so may each config of it."""
     if resource is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "the resource is in the request more than once")
-    for name, count in Counter(config_names(resource)).items():
+    count = len(resource.configs)
+    if count > CONFIGS_MAX:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"the resource has {count} configs; at most {CONFIGS_MAX} are allowed"
+        )
+    characters = sum(len(config.name) + len(config.value or "") for config in resource.configs)
+    if characters > CONFIGS_CHARACTERS_MAX:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"the configs of the resource have {characters} characters; "
+            f"at most {CONFIGS_CHARACTERS_MAX} are allowed",
+        )
+    for name, count in Counter(config.name for config in resource.configs).items():
         if count > 1:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"config {name} is in the request {count} times")
     return resource

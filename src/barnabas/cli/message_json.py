@@ -14,7 +14,7 @@ def as_json(message: Message, version: int) -> dict[str, Any]:
         if not field.first <= version <= field.last:
             continue
         value = getattr(message, field.name)
-        if field.tag >= 0 and value == getattr(type(message), field.name):
+        if field.tag >= 0 and value == message.DEFAULTS[field.name]:
             continue
         shown[_camel(field.name)] = _json_value(value, field.type == "uuid", version)
     return shown

@@ -81,8 +81,12 @@ class GroupMachine:
         _check_id(request.group_id)
         self._settings.check_session_timeout(request.session_timeout_ms)
         group = self.groups.find(request.group_id)
+        sizes = [len(protocol.metadata) for protocol in request.protocols]
         if isinstance(group, ConsumerGroup):
+            self._settings.check_record(sum(sizes))
             return group.join(request, client, version, now_ms)
+        # The record of a classic group has the metadata of the protocol that is chosen.
+        self._settings.check_record(max(sizes, default=0))
         if group is None and request.member_id:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         return self.groups.classic(request.group_id).join(request, client, version, waiter, now_ms)
@@ -141,7 +145,7 @@ class GroupMachine:
         try:
             group = self.groups.find(group_id)
             if not isinstance(group, ConsumerGroup) and request.member_epoch != JOIN_EPOCH:
-                check_heartbeat(request, version, self._settings.consumer_assignors)
+                check_heartbeat(request, version, self._settings)
                 raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no consumer group {group_id!r}")
             if isinstance(group, ClassicGroup):
                 return self._with_tombstones_of_replaced(

@@ -39,10 +39,8 @@ def described_consumer(group: AnyGroup | None, group_id: str) -> DescribedConsum
 
 
 def listed(groups: Iterable[AnyGroup], states: Collection[str], types: Collection[str]) -> list[ListedGroup]:
-    """The groups in one of these states and of one of these types; an empty filter matches all groups. Upper
-    and lower case are the same."""
-    wanted_states = {state.strip().lower() for state in states}
-    wanted_types = {kind.strip().lower() for kind in types}
+    """The groups in one of these states and of one of these types, which are in lower case; an empty filter
+    matches all groups."""
     return [
         ListedGroup(
             group_id=group.group_id,
@@ -51,8 +49,7 @@ def listed(groups: Iterable[AnyGroup], states: Collection[str], types: Collectio
             group_type=_kind(group),
         )
         for group in groups
-        if (not wanted_states or group.state_name.lower() in wanted_states)
-        and (not wanted_types or _kind(group) in wanted_types)
+        if (not states or group.state_name.lower() in states) and (not types or _kind(group) in types)
     ]
 
 

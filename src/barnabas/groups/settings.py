@@ -13,6 +13,8 @@ MigrationPolicy: TypeAlias = Literal["bidirectional", "upgrade", "downgrade", "d
 
 _INT32_MAX = 2**31 - 1
 _WEEK_MS = 7 * 24 * 3600 * 1000
+# Smaller records are checked by the journal only: what is done for them takes no time.
+_LARGE_RECORD_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +39,25 @@ class GroupSettings:
     consumer_regex_refresh_interval_ms: int = 600_000
     migration_policy: MigrationPolicy = "bidirectional"
 
+    # Gives the size that a record of the journal may have now. Without it there is no limit.
+    record_bytes_max: Callable[[], int] | None = None
+
     def check_session_timeout(self, timeout_ms: int) -> None:
         """Check the session timeout of a classic member that joins."""
         if not self.min_session_timeout_ms <= timeout_ms <= self.max_session_timeout_ms:
             raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
+
+    def check_record(self, size: int) -> None:
+        """Refuse what has too many bytes for a record of the journal, before work is done for it. The client
+        gets the same error as when the journal refuses the record."""
+        if size < _LARGE_RECORD_BYTES or self.record_bytes_max is None:
+            return
+        limit = self.record_bytes_max()
+        if size > limit:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"{size} bytes are too many: max.message.bytes of __consumer_offsets is {limit}",
+            )
 
     def consumer_config(self, group_id: str) -> GroupConfig:
         """The current configuration of a group. It may change at any time, so do not keep it."""

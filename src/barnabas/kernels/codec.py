@@ -31,8 +31,9 @@ if cython.compiled:
         StructPlan,
     )
     from cython.cimports.barnabas.kernels.shared import read_number, read_unsigned_varint
-    from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
+    from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
     from cython.cimports.cpython.unicode import PyUnicode_DecodeUTF8
+    from cython.cimports.libc.string import memcpy
 else:
     from barnabas.kernels.plans import (
         ARRAY,
@@ -58,6 +59,8 @@ LONG_FRAME_BYTES = cython.declare(cython.Py_ssize_t, 1 << 16)
 STRINGS_REMEMBERED = cython.declare(cython.Py_ssize_t, 256)
 # An element of a portion that is longer than this counts as several.
 LONG_ELEMENT_BYTES = cython.declare(cython.Py_ssize_t, 256)
+# Bytes that are longer than this are copied in several portions.
+PORTION_BYTES = cython.declare(cython.Py_ssize_t, 1 << 19)
 
 _DOUBLE = struct.Struct(">d")
 
@@ -77,15 +80,19 @@ class MessageBase:
     """Fields by keyword. It is here because handlers make many, and Python needs 1 µs for each."""
 
     def __init__(self, **values: object) -> None:
-        """The subclass has NAMES, its fields, and ARRAYS, those that start as an empty list."""
-        names: frozenset = self.NAMES
-        for name in values:
-            if name not in names:
-                raise TypeError(f"{type(self).__name__} has no field {name}")
-        for name in self.ARRAYS:
-            if name not in values:
-                values[name] = []
-        self.__dict__ = values
+        """The subclass has DEFAULTS, the default of each field, which is a tuple if it is an empty list."""
+        defaults: dict = self.DEFAULTS
+        given: cython.Py_ssize_t = 0
+        for name, default in defaults.items():
+            value = values.get(name, defaults)
+            if value is not defaults:
+                given += 1
+            else:
+                value = [] if type(default) is tuple else default
+            setattr(self, name, value)
+        if given < len(values):
+            unknown = ", ".join([name for name in values if name not in defaults])
+            raise TypeError(f"{type(self).__name__} has no field {unknown}")
 
 
 @cython.cclass
@@ -310,33 +317,33 @@ def _read_array(reader: Reader, field: FieldPlan) -> list:
 @cython.cfunc
 def _read_struct(reader: Reader, plan: StructPlan) -> object:
     field: FieldPlan
-    values: dict = {}
+    message: object = plan.new(plan.message_class)
     for field in plan.fields:
-        values[field.name] = _read_value(reader, field)
-    return _finish_struct(reader, plan, values)
+        setattr(message, field.name, _read_value(reader, field))
+    return _finish_struct(reader, plan, message)
 
 
 @cython.cfunc
-def _finish_struct(reader: Reader, plan: StructPlan, values: dict) -> object:
-    for name in plan.absent_arrays:
-        values[name] = []
+def _finish_struct(reader: Reader, plan: StructPlan, message: object) -> object:
+    for name, default in plan.absent:
+        setattr(message, name, [] if type(default) is tuple else default)
     if plan.flexible:
-        _read_tags(reader, plan, values)
-    message: object = plan.new(plan.message_class)
-    # Handlers read attributes twice as fast from a dict that was set as a whole as after setattr.
-    message.__dict__ = values
+        _read_tags(reader, plan, message)
     return message
 
 
 def _read_in_portions(reader: Reader, plan: StructPlan, elements: cython.Py_ssize_t) -> object:
     field: FieldPlan
-    values: dict = {}
+    message: object = plan.new(plan.message_class)
     for field in plan.fields:
         if field.kind == ARRAY and (field.element.kind == STRUCT or field.element.kind == STRING):
-            values[field.name] = yield from _read_array_in_portions(reader, field, elements)
+            value = yield from _read_array_in_portions(reader, field, elements)
+        elif field.kind == BYTES:
+            value = yield from _read_bytes_in_portions(reader, field)
         else:
-            values[field.name] = _read_value(reader, field)
-    return _finish_struct(reader, plan, values)
+            value = _read_value(reader, field)
+        setattr(message, field.name, value)
+    return _finish_struct(reader, plan, message)
 
 
 def _read_array_in_portions(reader: Reader, field: FieldPlan, elements: cython.Py_ssize_t) -> object:
@@ -351,13 +358,14 @@ def _read_array_in_portions(reader: Reader, field: FieldPlan, elements: cython.P
     for _index in range(length):
         left = reader.elements_left
         start = reader.start
-        if element.kind == STRUCT and element.struct.has_long_arrays:
+        if element.kind == STRUCT and element.struct.has_long_fields:
             value = yield from _read_in_portions(reader, element.struct, elements)
         else:
             value = _read_value(reader, element)
-            # The elements of its arrays of numbers count too, and so do long strings.
+            # The elements of its arrays of numbers count too.
             reader.elements_to_pause -= left - reader.elements_left
-            reader.elements_to_pause -= (reader.start - start) // LONG_ELEMENT_BYTES
+        # So do long strings.
+        reader.elements_to_pause -= (reader.start - start) // LONG_ELEMENT_BYTES
         values.append(value)
         reader.elements_to_pause -= 1
         if reader.elements_to_pause <= 0:
@@ -366,9 +374,30 @@ def _read_array_in_portions(reader: Reader, field: FieldPlan, elements: cython.P
     return values
 
 
+def _read_bytes_in_portions(reader: Reader, field: FieldPlan) -> object:
+    length: cython.longlong = _read_length(reader, field)
+    start: cython.Py_ssize_t
+    copied: cython.Py_ssize_t
+    if length < 0:
+        return None
+    if length <= PORTION_BYTES:
+        return _take(reader, length)
+    start = _advance(reader, length)
+    # Compiled, its content is not set yet, and the system gives it memory as it is filled.
+    value: bytes = PyBytes_FromStringAndSize(cython.NULL, length) if cython.compiled else b""
+    for copied in range(0, length, PORTION_BYTES):
+        size: cython.Py_ssize_t = min(PORTION_BYTES, length - copied)
+        if cython.compiled:
+            memcpy(PyBytes_AS_STRING(value) + copied, reader.data + start + copied, size)
+        else:
+            value += bytes(reader.view[start + copied : start + copied + size])
+        yield
+    return value
+
+
 @cython.cfunc
 @cython.exceptval(-1, check=False)
-def _read_tags(reader: Reader, plan: StructPlan | None, values: dict | None) -> cython.int:
+def _read_tags(reader: Reader, plan: StructPlan | None, message: object) -> cython.int:
     count: cython.longlong = _read_uvarint(reader)
     tag: cython.longlong
     size: cython.longlong
@@ -386,19 +415,19 @@ def _read_tags(reader: Reader, plan: StructPlan | None, values: dict | None) -> 
         if field is None:
             _advance(reader, size)
         else:
-            _read_tagged(reader, field, size, values)
+            _read_tagged(reader, field, size, message)
     return 0
 
 
 @cython.cfunc
 @cython.exceptval(-1, check=False)
-def _read_tagged(reader: Reader, field: FieldPlan, size: cython.longlong, values: dict) -> cython.int:
+def _read_tagged(reader: Reader, field: FieldPlan, size: cython.longlong, message: object) -> cython.int:
     """A tagged field sees only its own `size` bytes, and must use them all."""
     end: cython.Py_ssize_t = reader.end
     if size > end - reader.start:
         raise WireError(f"tag {field.tag} claims {size} bytes, {end - reader.start} are left")
     reader.end = reader.start + size
-    values[field.name] = _read_value(reader, field)
+    setattr(message, field.name, _read_value(reader, field))
     if reader.start != reader.end:
         raise WireError(f"tag {field.tag} leaves {reader.end - reader.start} of its {size} bytes unread")
     reader.end = end

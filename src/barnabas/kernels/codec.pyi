@@ -11,8 +11,7 @@ class TooManyElements(WireError):
     elements: int
 
 class MessageBase:
-    NAMES: ClassVar[frozenset[str]]
-    ARRAYS: ClassVar[tuple[str, ...]]
+    DEFAULTS: ClassVar[dict[str, Any]]
 
     def __init__(self, **values: Any) -> None: ...
 

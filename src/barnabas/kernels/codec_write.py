@@ -48,8 +48,12 @@ else:
 FRAME_MAX = cython.declare(cython.longlong, 2**31 - 1)
 # Records shorter than this are copied into the chunk before them: a chunk of their own costs more.
 COPIED_RECORDS_MAX = cython.declare(cython.Py_ssize_t, 2048)
+# Bytes that are longer than this have a chunk of their own: to copy them would take long.
+COPIED_BYTES_MAX = cython.declare(cython.Py_ssize_t, 1 << 16)
 # A long message is written into several chunks: growing one by reallocation would copy all of it again.
 CHUNK_BYTES = cython.declare(cython.Py_ssize_t, 1 << 20)
+# An element of a portion that is longer than this counts as several.
+LONG_ELEMENT_BYTES = cython.declare(cython.Py_ssize_t, 256)
 
 _DOUBLE = struct.Struct(">d")
 
@@ -214,7 +218,20 @@ def _write_block(writer: Writer, field: FieldPlan, value: object) -> cython.int:
             raise UnwritableError(f"{field.name} has {len(value)} bytes instead of 16")
     else:
         _put_length(writer, field, len(value))
+        # Only what nobody can change before it is sent.
+        if len(value) > COPIED_BYTES_MAX and isinstance(value, bytes) and not writer.is_inside_tag:
+            return _add_chunk(writer, value, len(value))
     writer.out += value
+    return 0
+
+
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def _add_chunk(writer: Writer, value: object, size: cython.longlong) -> cython.int:
+    """Make the value a chunk of its own, without a copy."""
+    _close_chunk(writer)
+    writer.chunks.append(value)
+    writer.size += size
     return 0
 
 
@@ -229,11 +246,7 @@ def _write_records(writer: Writer, field: FieldPlan, value: object) -> cython.in
         return 0
     if writer.is_inside_tag:
         raise UnwritableError(f"{field.name} is tagged and cannot be a slice of a file")
-    if size > 0:
-        _close_chunk(writer)
-        writer.chunks.append(value)
-        writer.size += size
-    return 0
+    return _add_chunk(writer, value, size) if size > 0 else 0
 
 
 @cython.cfunc
@@ -264,32 +277,65 @@ def _write_in_portions(
     for field in plan.fields:
         value = getattr(message, field.name)
         if value is not None and field.kind == ARRAY and field.element.kind == STRUCT:
-            yield from _write_array_in_portions(writer, field, value, elements)
+            yield from _write_structs_in_portions(writer, field, value, elements)
+        elif value is not None and field.kind == ARRAY and field.element.kind == STRING:
+            yield from _write_strings_in_portions(writer, field, value, elements)
         else:
             _write_value(writer, field, value)
     if plan.flexible:
         _write_tags(writer, plan, message)
 
 
-def _write_array_in_portions(
+def _write_structs_in_portions(
     writer: Writer, field: FieldPlan, messages: object, elements: cython.Py_ssize_t
 ) -> object:
     plan: StructPlan = field.element.struct
     index: cython.Py_ssize_t
+    start: cython.longlong
     _put_length(writer, field, len(messages))
     for index in range(len(messages)):
         message = messages[index]
         messages[index] = None
-        if plan.has_long_arrays:
+        start = _position(writer)
+        if plan.has_long_fields:
             yield from _write_in_portions(writer, plan, message, elements)
         else:
             _write_struct(writer, plan, message)
-        writer.elements_to_pause -= 1
-        if writer.elements_to_pause <= 0:
-            if len(writer.out) > CHUNK_BYTES:
-                _close_chunk(writer)
+        if _is_portion_full(writer, start):
             yield
             writer.elements_to_pause = elements
+
+
+def _write_strings_in_portions(
+    writer: Writer, field: FieldPlan, strings: object, elements: cython.Py_ssize_t
+) -> object:
+    """The strings stay in their list, which may belong to somebody else."""
+    start: cython.longlong
+    _put_length(writer, field, len(strings))
+    for text in strings:
+        start = _position(writer)
+        _write_text(writer, field.element, text)
+        if _is_portion_full(writer, start):
+            yield
+            writer.elements_to_pause = elements
+
+
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def _position(writer: Writer) -> cython.longlong:
+    return writer.size + len(writer.out)
+
+
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def _is_portion_full(writer: Writer, start: cython.longlong) -> cython.int:
+    """Count an element that began at this position. Long ones count as several."""
+    writer.elements_to_pause -= 1 + (_position(writer) - start) // LONG_ELEMENT_BYTES
+    if writer.elements_to_pause > 0:
+        return 0
+    if len(writer.out) > CHUNK_BYTES:
+        _close_chunk(writer)
+    return 1
 
 
 @cython.cfunc

@@ -18,9 +18,9 @@ cdef class StructPlan:
     cdef tuple fields
     cdef tuple tagged
     cdef dict tags
-    cdef tuple absent_arrays
+    cdef tuple absent
     cdef bint flexible
-    cdef bint has_long_arrays
+    cdef bint has_long_fields
     cdef Py_ssize_t size_min
 
 cdef class FieldPlan:

@@ -43,17 +43,18 @@ TYPES_WITH_LENGTH = frozenset(["string", "array", "bytes", "records"])
 class StructPlan:
     """One struct in one version: its class, its fields in wire order, its tagged fields by tag.
 
-    `absent_arrays` are the names of arrays that this version may leave out: they are read as empty lists."""
+    `absent` are the names and defaults of fields that this version does not have or may leave out. A default
+    that is a tuple means an empty list."""
 
-    def __init__(self, message_class: type, flexible: bool, fields: list, absent_arrays: tuple = ()) -> None:
+    def __init__(self, message_class: object, flexible: bool, fields: list, absent: tuple = ()) -> None:
         self.message_class = message_class
         self.new = message_class.__new__
         self.flexible = flexible
-        self.absent_arrays = absent_arrays
+        self.absent = absent
         self.fields = tuple([field for field in fields if field.tag < 0])
         self.tagged = tuple(sorted([field for field in fields if field.tag >= 0], key=_tag_of))
         self.tags = {field.tag: field for field in self.tagged}
-        self.has_long_arrays = any([_is_long_array(field) for field in self.fields])
+        self.has_long_fields = any([_may_be_long(field) for field in self.fields])
         # An empty struct of an old version takes no bytes; counting 1 keeps the length of an array bounded.
         self.size_min = max(1, sum([field.size_min for field in self.fields]) + flexible)
 
@@ -99,7 +100,8 @@ def _tag_of(field: FieldPlan) -> int:
 
 
 @cython.cfunc
-def _is_long_array(field: FieldPlan) -> cython.bint:
-    """Whether reading the array may take long: numbers are quick, structs and strings are not."""
+def _may_be_long(field: FieldPlan) -> cython.bint:
+    """Whether reading one value of the field may take long: a string does not, nor does an array of numbers,
+    but bytes do, and arrays of structs and strings."""
     element: FieldPlan = field.element
-    return element is not None and (element.kind == STRUCT or element.kind == STRING)
+    return field.kind == BYTES or (element is not None and element.kind in (STRUCT, STRING))

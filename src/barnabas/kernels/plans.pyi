@@ -22,5 +22,5 @@ class StructPlan:
         message_class: type,
         flexible: bool,
         fields: Sequence[FieldPlan],
-        absent_arrays: tuple[str, ...] = (),
+        absent: tuple[tuple[str, Any], ...] = (),
     ) -> None: ...

@@ -42,7 +42,6 @@ from barnabas.wire.messages.add_partitions_to_txn import (
 from barnabas.wire.messages.describe_transactions import TransactionState
 from barnabas.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from barnabas.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
 # The first versions whose clients know PRODUCER_FENCED.
 FENCING_INIT_PRODUCER_ID = 4
@@ -168,11 +167,9 @@ class TransactionMachine:
     def describe(self, transactional_id: str) -> TransactionStep[TransactionState]:
         return TransactionStep(views.described(transactional_id, self.transactions.get(transactional_id)))
 
-    def list_transactions(
-        self, request: ListTransactionsRequest, now_ms: int
-    ) -> TransactionStep[ListTransactionsResponse]:
+    def list_transactions(self, filters: views.Filters, now_ms: int) -> TransactionStep[views.Listed]:
         """`views.merged` makes one answer from those of all shards."""
-        return TransactionStep(views.listed(self.transactions, request, now_ms))
+        return TransactionStep(views.listed(self.transactions, filters, now_ms))
 
     # -- markers
 

@@ -1,13 +1,16 @@
 """Answers of DescribeTransactions and ListTransactions."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from typing import NamedTuple
 
 from barnabas.coordination.patterns import Pattern
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.transactions.metadata import Transaction
-from barnabas.transactions.states import BY_NAME
+from barnabas.transactions.states import BY_NAME, State
 from barnabas.wire.messages import describe_transactions, list_transactions
 from barnabas.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+
+Listed = list[list_transactions.TransactionState]
 
 
 def described(
@@ -33,48 +36,68 @@ def described(
     )
 
 
-def listed(
-    transactions: Mapping[str, Transaction], request: ListTransactionsRequest, now_ms: int
-) -> ListTransactionsResponse:
-    states = {BY_NAME[name] for name in request.state_filters if name in BY_NAME}
-    producer_ids = set(request.producer_id_filters)
-    try:
-        expression = request.transactional_id_pattern
-        pattern = Pattern(expression) if expression else None
-    except KafkaError as error:
-        return ListTransactionsResponse(error_code=error.code)
+class Filters(NamedTuple):
+    """Which transactions a ListTransactions request asks for; a filter that is None matches all of them."""
 
-    def matches_filters(transactional_id: str, transaction: Transaction) -> bool:
-        if producer_ids and transaction.producer_id not in producer_ids:
-            return False
-        if request.state_filters and transaction.state not in states:
-            return False
-        if 0 <= request.duration_filter >= now_ms - transaction.start_ms:
-            return False
-        return pattern is None or pattern.matches(transactional_id)
+    states: set[State] | None
+    # The names that are not those of states, each once.
+    unknown_states: dict[str, None]
+    producer_ids: set[int] | None
+    duration_ms: int
+    pattern: Pattern | None
 
-    return ListTransactionsResponse(
-        unknown_state_filters=[name for name in request.state_filters if name not in BY_NAME],
-        transaction_states=[
-            list_transactions.TransactionState(
-                transactional_id=transactional_id,
-                producer_id=transaction.producer_id,
-                transaction_state=transaction.state.shown,
-            )
-            for transactional_id, transaction in transactions.items()
-            if matches_filters(transactional_id, transaction)
-        ],
+    def match(self, transactional_id: str, transaction: Transaction, now_ms: int) -> bool:
+        if self.producer_ids is not None and transaction.producer_id not in self.producer_ids:
+            return False
+        if self.states is not None and transaction.state not in self.states:
+            return False
+        if 0 <= self.duration_ms >= now_ms - transaction.start_ms:
+            return False
+        return self.pattern is None or self.pattern.matches(transactional_id)
+
+
+def filters_of(request: ListTransactionsRequest) -> Generator[None, None, Filters]:
+    """Pauses after each name of a state; they may be many and long.
+
+    Raises INVALID_REGULAR_EXPRESSION."""
+    expression = request.transactional_id_pattern
+    pattern = Pattern(expression) if expression else None
+    states: set[State] = set()
+    unknown_states: dict[str, None] = {}
+    for name in request.state_filters:
+        if name in BY_NAME:
+            states.add(BY_NAME[name])
+        else:
+            unknown_states[name] = None
+        yield
+    return Filters(
+        states if request.state_filters else None,
+        unknown_states,
+        set(request.producer_id_filters) or None,
+        request.duration_filter,
+        pattern,
     )
 
 
-def merged(listings: Iterable[ListTransactionsResponse]) -> ListTransactionsResponse:
+def listed(transactions: Mapping[str, Transaction], filters: Filters, now_ms: int) -> Listed:
+    return [
+        list_transactions.TransactionState(
+            transactional_id=transactional_id,
+            producer_id=transaction.producer_id,
+            transaction_state=transaction.state.shown,
+        )
+        for transactional_id, transaction in transactions.items()
+        if filters.match(transactional_id, transaction, now_ms)
+    ]
+
+
+def merged(listings: Iterable[Listed | ErrorCode], filters: Filters) -> ListTransactionsResponse:
     """One answer from those of all shards; the first error, if there is one."""
-    whole = ListTransactionsResponse()
+    whole = ListTransactionsResponse(unknown_state_filters=list(filters.unknown_states))
     for listing in listings:
-        if listing.error_code != ErrorCode.NONE:
-            return listing
-        whole.unknown_state_filters = listing.unknown_state_filters
-        whole.transaction_states.extend(listing.transaction_states)
+        if isinstance(listing, ErrorCode):
+            return ListTransactionsResponse(error_code=listing)
+        whole.transaction_states.extend(listing)
     return whole
 
 

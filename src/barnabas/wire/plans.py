@@ -13,15 +13,15 @@ def plan_of(message: type[Message], version: int, flexible: bool) -> StructPlan:
     if plan is None:
         rows = [row for row in message.FIELDS if row.first <= version <= row.last]
         fields = [_field_plan(message, row, version, flexible) for row in rows]
-        # A tagged array may be left out, so it starts as an empty list like one the version does not have.
+        # A tagged field may be left out, so it starts with its default like one the version does not have.
         always_there = {row.name for row in rows if row.tag < 0}
-        absent_arrays = tuple(name for name in message.ARRAYS if name not in always_there)
-        plan = _PLANS[key] = StructPlan(message, flexible, fields, absent_arrays)
+        absent = tuple(item for item in message.DEFAULTS.items() if item[0] not in always_there)
+        plan = _PLANS[key] = StructPlan(message, flexible, fields, absent)
     return plan
 
 
 def _field_plan(message: type[Message], row: Field, version: int, flexible: bool) -> FieldPlan:
-    default = getattr(message, row.name)
+    default = message.DEFAULTS[row.name]
     struct = None if isinstance(row.type, str) else plan_of(row.type, version, flexible)
     return FieldPlan(
         row.name,

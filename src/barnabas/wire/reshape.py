@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from barnabas.kernels.codec import WireError
+from barnabas.wire.message import values_of
 from barnabas.wire.messages import delete_topics, find_coordinator, leave_group, offset_fetch
 
 # Changes a message in place; the version matters if an old form had several shapes.
@@ -104,7 +105,7 @@ def _lift_offsets(response: Any, version: int) -> None:
         offset_fetch.OffsetFetchResponseTopics(
             name=topic.name,
             partitions=[
-                offset_fetch.OffsetFetchResponsePartitions(**partition.__dict__)
+                offset_fetch.OffsetFetchResponsePartitions(**values_of(partition))
                 for partition in topic.partitions
             ],
         )

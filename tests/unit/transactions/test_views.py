@@ -1,14 +1,15 @@
 """DescribeTransactions and ListTransactions."""
 
-from typing import Any
+from collections.abc import Generator
+from typing import Any, cast
 
 import pytest
 
-from barnabas.errors import ErrorCode
+from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import TopicPartition
 from barnabas.transactions.metadata import Transaction
 from barnabas.transactions.states import State
-from barnabas.transactions.views import merged
+from barnabas.transactions.views import Filters, filters_of, merged
 from barnabas.wire.messages.describe_transactions import TopicData, TransactionState
 from barnabas.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
@@ -59,27 +60,37 @@ def test_filters(story: Any, filters: dict[str, Any], listed: list[str]) -> None
     story.put(Transaction(1, 60_000, 1, 5), "copy-1")
     story.put(Transaction(2, 60_000, 1, 5, State.ONGOING, start_ms=900), "copy-2")
     story.put(Transaction(3, 60_000, 1, 5, State.COMPLETE_ABORT, start_ms=100), "load")
-    listing = story.run(story.machine.list_transactions(ListTransactionsRequest(**filters), story.now_ms))
-    assert [state.transactional_id for state in listing.transaction_states] == listed
-    unknown = [name for name in filters.get("state_filters", []) if name == "Nonsense"]
-    assert listing.unknown_state_filters == unknown
+    listing = story.run(story.machine.list_transactions(read(**filters), story.now_ms))
+    assert [state.transactional_id for state in listing] == listed
 
 
-def test_a_pattern_that_cannot_be_read(story: Any) -> None:
-    request = ListTransactionsRequest(transactional_id_pattern="(")
-    listing = story.run(story.machine.list_transactions(request, 0))
-    assert listing.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+def read(**filters: Any) -> Filters:
+    return run_generator(filters_of(ListTransactionsRequest(**filters)))
+
+
+def run_generator(generator: Generator[None, None, Filters]) -> Filters:
+    while True:
+        try:
+            next(generator)
+        except StopIteration as end:
+            return cast(Filters, end.value)
+
+
+def test_a_pattern_that_cannot_be_read() -> None:
+    with pytest.raises(KafkaError) as refused:
+        read(transactional_id_pattern="(")
+    assert refused.value.code == ErrorCode.INVALID_REGULAR_EXPRESSION
 
 
 def test_the_listings_of_all_partitions_are_one_answer(new_story: Any) -> None:
-    request = ListTransactionsRequest(state_filters=["Empty", "Nonsense"])
+    filters = read(state_filters=["Empty", "Nonsense", "Nonsense"])
     listings = []
     for name in ("a", "b"):
         story = new_story()
         story.put(Transaction(1, 60_000, 1, 5), name)
-        listings.append(story.machine.list_transactions(request, 0).reply)
-    whole = merged(listings)
+        listings.append(story.machine.list_transactions(filters, 0).reply)
+    whole = merged(listings, filters)
     assert [state.transactional_id for state in whole.transaction_states] == ["a", "b"]
     assert whole.unknown_state_filters == ["Nonsense"]
-    failed = ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    assert merged([*listings, failed]) is failed
+    code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert merged([*listings, code], filters) == ListTransactionsResponse(error_code=code)

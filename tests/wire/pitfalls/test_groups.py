@@ -285,6 +285,16 @@ def test_19_every_group_is_listed_once(client: RawClient, version: int) -> None:
     assert all(listed.count(group.name) == 1 for group in groups)
 
 
+@pytest.mark.parametrize("states", [["Stable"], [" STABLE ", "Dead"], ["nonsense"]])
+def test_19_filters_take_upper_and_lower_case(client: RawClient, states: list[str]) -> None:
+    group = group_on(client)
+    joined = group.joined()
+    group.sync(joined, {joined.member_id: b"assigned"})
+    request = ListGroupsRequest(states_filter=states, types_filter=["CLASSIC"])
+    listed = [each.group_id for each in client.call(LIST_GROUPS, 5, request).groups]
+    assert (group.name in listed) == (states != ["nonsense"])
+
+
 # ---- 24: the new protocol
 
 

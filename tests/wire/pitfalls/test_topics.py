@@ -48,6 +48,14 @@ def delete(client: RawClient, **reference: Any) -> Any:
 # ---- pitfall 7
 
 
+@pytest.mark.parametrize("version", [12, 13])
+def test_7_a_topic_is_answered_once_whatever_names_come_with_its_id(client: RawClient, version: int) -> None:
+    topic = new_topic(client)
+    requested = [MetadataRequestTopic(name=name, topic_id=topic.id) for name in ("a", None, topic.name, "b")]
+    answer = client.call(METADATA, version, MetadataRequest(topics=requested))
+    assert [(each.name, each.topic_id) for each in answer.topics] == [topic]
+
+
 @pytest.mark.parametrize("version", range(10, 14))
 def test_7_ids_are_not_zero_and_stay_the_same(client: RawClient, version: int) -> None:
     topic = new_topic(client)

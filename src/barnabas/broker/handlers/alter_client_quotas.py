@@ -9,7 +9,7 @@ from __future__ import annotations
 from barnabas.broker.call import Call
 from barnabas.broker.handlers.describe_client_quotas import CLIENT_ID, IP, USER
 from barnabas.broker.turns import Work
-from barnabas.errors import ErrorCode
+from barnabas.errors import ErrorCode, shortened
 from barnabas.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
@@ -25,8 +25,10 @@ Entity = dict[str, str | None]
 def alter_client_quotas(call: Call, request: AlterClientQuotasRequest) -> Work[AlterClientQuotasResponse]:
     answers: dict[tuple[tuple[str, str | None], ...], ResponseEntryData] = {}
     for entry in request.entries:
-        yield
-        entity: Entity = {part.entity_type: part.entity_name for part in entry.entity}
+        entity: Entity = {}
+        for part in entry.entity:
+            entity[part.entity_type] = part.entity_name
+            yield
         key = tuple(sorted(entity.items(), key=lambda part: part[0]))
         if key in answers:
             text = ", ".join(f"{kind}={'null' if name is None else name}" for kind, name in key)
@@ -36,10 +38,13 @@ def alter_client_quotas(call: Call, request: AlterClientQuotasRequest) -> Work[A
             )
         else:
             code, message = _judge(entity, entry)
-        parts = [EntityData(entity_type=kind, entity_name=name) for kind, name in key]
-        answers[key] = ResponseEntryData(
-            error_code=code, error_message=None if code == ErrorCode.NONE else message, entity=parts
+        answers[key] = answer = ResponseEntryData(
+            error_code=code, error_message=None if code == ErrorCode.NONE else shortened(message)
         )
+        for kind, name in key:
+            answer.entity.append(EntityData(entity_type=kind, entity_name=name))
+            yield
+        yield
     return AlterClientQuotasResponse(entries=list(answers.values()))
 
 

@@ -17,7 +17,7 @@ from barnabas.broker.resources import (
     change_in_portions,
     check_once,
     check_this_broker,
-    in_order_of,
+    in_order,
     once_each,
 )
 from barnabas.broker.turns import Work
@@ -35,22 +35,25 @@ KEY = 33
 
 def alter_configs(call: Call, request: AlterConfigsRequest) -> Work[AlterConfigsResponse]:
     answers: dict[ConfigResource, AlterConfigsResourceResponse] = {}
-    pending = yield from _checked(call, request, answers)
+    resources, order = yield from once_each(request.resources)
+    pending = yield from _checked(call, resources, answers)
     yield from change_in_portions(pending, lambda portion: _replace(call, portion, request.validate_only))
-    return AlterConfigsResponse(responses=(yield from in_order_of(request.resources, answers)))
+    return AlterConfigsResponse(responses=(yield from in_order(order, answers)))
 
 
 def _checked(
-    call: Call, request: AlterConfigsRequest, answers: dict[ConfigResource, AlterConfigsResourceResponse]
+    call: Call,
+    resources: dict[ConfigResource, AlterConfigsResource | None],
+    answers: dict[ConfigResource, AlterConfigsResourceResponse],
 ) -> Work[list[tuple[AlterConfigsResource, AlterConfigsResourceResponse]]]:
     """The resources that the controller has to change, each with its answer. Adds all answers."""
     pending = []
-    for key, once in drained_items((yield from once_each(request.resources))):
+    for key, once in drained_items(resources):
         kind, name = key
         answer = AlterConfigsResourceResponse(resource_type=kind, resource_name=name, error_message=None)
         answers[key] = answer
         try:
-            resource = check_once(once, lambda each: (config.name for config in each.configs))
+            resource = check_once(once)
             if kind == BROKER and name and not call.is_forwarded:
                 check_this_broker(call, name)
             pending.append((resource, answer))

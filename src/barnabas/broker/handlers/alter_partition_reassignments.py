@@ -11,6 +11,7 @@ from __future__ import annotations
 from itertools import islice
 
 from barnabas.broker.call import MESSAGES_MAX, Call
+from barnabas.broker.portions import drained, drained_items
 from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.metadata.reassignment import Move, ReassignmentResults
@@ -31,51 +32,41 @@ def alter_partition_reassignments(
     if not request.topics:
         return AlterPartitionReassignmentsResponse()
     may_change_factor = request.allow_replication_factor_change
-    results: ReassignmentResults = {}
-    moves = iter((yield from _moves(request)).items())
+    answers: dict[str, ReassignableTopicResponse] = {}
+    moves = drained_items((yield from _moves(request, answers)))
+    messages_left = MESSAGES_MAX
     while portion := dict(islice(moves, MOVES_PER_CHANGE)):
         try:
-            results |= yield call.broker.controller.reassign_partitions(
+            results: ReassignmentResults = yield call.broker.controller.reassign_partitions(
                 portion, may_change_factor=may_change_factor
             )
         except KafkaError as error:
             return AlterPartitionReassignmentsResponse(error_code=error.code, error_message=error.message)
+        for (name, index), error_or_none in results.items():
+            messages_left -= 1
+            answers[name].partitions.append(_result(index, error_or_none, messages_left >= 0))
         yield
-    answer = AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=may_change_factor, error_message=None
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=may_change_factor,
+        error_message=None,
+        responses=list(answers.values()),
     )
-    yield from _add_results(answer, request, results)
-    return answer
 
 
-def _moves(request: AlterPartitionReassignmentsRequest) -> Work[dict[tuple[str, int], Move]]:
-    """The moves of all partitions. The partitions are removed from the request: its memory, if it is long,
-    is free for the answer."""
+def _moves(
+    request: AlterPartitionReassignmentsRequest, answers: dict[str, ReassignableTopicResponse]
+) -> Work[dict[tuple[str, int], Move]]:
+    """The moves of all partitions. Adds an empty answer for each topic. The topics are taken out of the
+    request: its memory, if it is long, is free for the answer."""
     moves: dict[tuple[str, int], Move] = {}
-    for topic in request.topics:
+    for topic in drained(request.topics):
         yield
-        for partition in topic.partitions:
+        if topic.name not in answers:
+            answers[topic.name] = ReassignableTopicResponse(name=topic.name)
+        for partition in drained(topic.partitions):
             yield
             moves[topic.name, partition.partition_index] = partition.replicas
-        topic.partitions.clear()
     return moves
-
-
-def _add_results(
-    answer: AlterPartitionReassignmentsResponse,
-    request: AlterPartitionReassignmentsRequest,
-    results: ReassignmentResults,
-) -> Work[None]:
-    topics: dict[str, ReassignableTopicResponse] = {}
-    for topic in request.topics:
-        yield
-        topics.setdefault(topic.name, ReassignableTopicResponse(name=topic.name))
-    messages_left = MESSAGES_MAX
-    for (name, index), error in results.items():
-        yield
-        messages_left -= 1
-        topics[name].partitions.append(_result(index, error, messages_left >= 0))
-    answer.responses = list(topics.values())
 
 
 def _result(index: int, error: KafkaError | None, is_explained: bool) -> ReassignablePartitionResponse:

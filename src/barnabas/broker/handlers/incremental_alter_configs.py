@@ -19,7 +19,7 @@ from barnabas.broker.resources import (
     change_in_portions,
     check_once,
     check_this_broker,
-    in_order_of,
+    in_order,
     once_each,
 )
 from barnabas.broker.turns import Work
@@ -44,29 +44,33 @@ def incremental_alter_configs(
     call: Call, request: IncrementalAlterConfigsRequest
 ) -> Work[IncrementalAlterConfigsResponse]:
     answers: Answers = {}
-    pending = yield from _checked(call, request, answers)
+    resources, order = yield from once_each(request.resources)
+    pending = yield from _checked(call, resources, answers, request.validate_only)
     yield from change_in_portions(pending, lambda portion: _alter(call, portion, request.validate_only))
-    return IncrementalAlterConfigsResponse(responses=(yield from in_order_of(request.resources, answers)))
+    return IncrementalAlterConfigsResponse(responses=(yield from in_order(order, answers)))
 
 
 def _checked(
-    call: Call, request: IncrementalAlterConfigsRequest, answers: Answers
+    call: Call,
+    resources: dict[ConfigResource, AlterConfigsResource | None],
+    answers: Answers,
+    validate_only: bool,
 ) -> Work[list[tuple[Alteration, AlterConfigsResourceResponse]]]:
     """What the controller has to change, each with its answer; levels of loggers are changed here. Adds all
     answers."""
     pending = []
-    for key, once in drained_items((yield from once_each(request.resources))):
+    for key, once in drained_items(resources):
         kind, name = key
         answer = AlterConfigsResourceResponse(resource_type=kind, resource_name=name, error_message=None)
         answers[key] = answer
         try:
-            resource = check_once(once, lambda each: (config.name for config in each.configs))
+            resource = check_once(once)
             changes = [
                 ConfigChange(config.name, config.config_operation, config.value)
                 for config in resource.configs
             ]
             if kind == BROKER_LOGGER:
-                _alter_loggers(call, name, changes, request.validate_only)
+                _alter_loggers(call, name, changes, validate_only)
             else:
                 if kind == BROKER and name and not call.is_forwarded:
                     check_this_broker(call, name)

@@ -50,12 +50,13 @@ def metadata(call: Call, request: MetadataRequest) -> Work[MetadataResponse]:
 
 
 def _once_each(request: MetadataRequest) -> Work[None]:
-    """A topic that is repeated is answered once, as in Kafka."""
+    """A topic that is repeated is answered once, as in Kafka. The name of one that is asked by its id does
+    not count."""
     if not request.topics or len(request.topics) == 1:
         return
-    unique: dict[tuple[str | None, bytes], MetadataRequestTopic] = {}
+    unique: dict[str | bytes | None, MetadataRequestTopic] = {}
     for topic in request.topics:
-        unique[topic.name, topic.topic_id] = topic
+        unique[topic.name if topic.topic_id == ZERO_UUID else topic.topic_id] = topic
         yield
     request.topics = list(unique.values())
 

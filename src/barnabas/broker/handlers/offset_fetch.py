@@ -35,6 +35,7 @@ def offset_fetch(call: Call, request: OffsetFetchRequest) -> Work[Any]:
     if by_id:
         for group in groups:
             unknown[group.group_id] = yield from _take_unknown(call, group)
+            yield
     calls = (
         _shard_call(call, portion, request.require_stable) for group in groups for portion in _portions(group)
     )
@@ -61,6 +62,7 @@ def _once_each(request: OffsetFetchRequest) -> Work[list[OffsetFetchRequestGroup
                     OffsetFetchRequestTopics(name=name, topic_id=topic_id, partition_indexes=list(indexes))
                 )
                 yield
+        yield
     return list(groups.values())
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from barnabas.broker.call import Call
 from barnabas.broker.handlers.api_versions import FEATURES, LEVEL_MIN
 from barnabas.broker.turns import Work
-from barnabas.errors import ErrorCode
+from barnabas.errors import ErrorCode, shortened
 from barnabas.wire.messages.update_features import (
     FeatureUpdateKey,
     UpdatableFeatureResult,
@@ -29,8 +29,11 @@ def update_features(call: Call, request: UpdateFeaturesRequest) -> Work[UpdateFe
         if problem is not None:
             return UpdateFeaturesResponse(
                 error_code=ErrorCode.INVALID_UPDATE_VERSION,
-                error_message="The update failed for all features since the following feature had an error: "
-                f"Invalid update version {update.max_version_level} for feature {update.feature}. {problem}",
+                error_message=shortened(
+                    "The update failed for all features since the following feature had an error: "
+                    f"Invalid update version {update.max_version_level} for feature {update.feature}. "
+                    f"{problem}"
+                ),
             )
     names = dict.fromkeys(update.feature for update in request.feature_updates)
     return UpdateFeaturesResponse(

@@ -63,7 +63,13 @@ def _assign(rebalancer: Rebalancer, request: SyncGroupRequest, plan: Plan) -> Sy
     """Propose the record with the assignment. Nobody is answered before it is committed. If it cannot be
     written, nothing has changed: the leader gets the error and may send the assignment again."""
     generation = rebalancer.current()
-    assignments = {given.member_id: bytes(given.assignment) for given in request.assignments}
+    assignments = {
+        given.member_id: given.assignment
+        for given in request.assignments
+        if given.member_id in rebalancer.roster
+    }
+    subscriptions = [member.metadata(generation.protocol_name) for member in rebalancer.roster]
+    rebalancer.settings.check_record(sum(map(len, (*subscriptions, *assignments.values()))))
     value = group_value(generation, rebalancer.roster, assignments, plan.now_ms)
     plan.record(group_record(rebalancer.group_id, value))
     for member in rebalancer.roster:

@@ -162,7 +162,7 @@ class ConsumerGroup:
         """A member joins, stays alive, changes its subscription, revokes partitions, or leaves.
 
         To join a group that does not exist, call this on a new object; its records then create the group."""
-        check_heartbeat(request, version, self._settings.consumer_assignors)
+        check_heartbeat(request, version, self._settings)
         plan = Plan(self.group_id, now_ms)
         if is_leave(request):
             return plan.step(self._leave(request, plan))

@@ -13,6 +13,7 @@ from barnabas.groups.consumer.members import (
     assignment_of,
     is_within,
 )
+from barnabas.groups.settings import GroupSettings
 from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 # From this version on clients create their member ids, so that a lost answer leaves no unused member.
@@ -21,8 +22,8 @@ MEMBER_ID_FROM_CLIENT = 1
 SUBSCRIBED_NAMES_MAX = 20_000
 
 
-def check_heartbeat(request: ConsumerGroupHeartbeatRequest, version: int, assignors: tuple[str, ...]) -> None:
-    """Raises INVALID_REQUEST or UNSUPPORTED_ASSIGNOR."""
+def check_heartbeat(request: ConsumerGroupHeartbeatRequest, version: int, settings: GroupSettings) -> None:
+    """Raises INVALID_REQUEST or UNSUPPORTED_ASSIGNOR, or what `check_record` raises."""
     epoch = request.member_epoch
     if epoch < STATIC_LEAVE_EPOCH:
         raise _invalid(f"the member epoch {epoch} is not valid")
@@ -34,10 +35,13 @@ def check_heartbeat(request: ConsumerGroupHeartbeatRequest, version: int, assign
             raise _invalid(f"the {what} is empty")
     if epoch == JOIN_EPOCH:
         _check_join(request)
-    if len(request.subscribed_topic_names or ()) > SUBSCRIBED_NAMES_MAX:
+    topics = request.subscribed_topic_names or []
+    if len(topics) > SUBSCRIBED_NAMES_MAX:
         raise _invalid(f"a member can subscribe to at most {SUBSCRIBED_NAMES_MAX} topics by name")
+    settings.check_record(sum(map(len, topics)))
     if epoch == STATIC_LEAVE_EPOCH and request.instance_id is None:
         raise _invalid("only a member with an instance id can leave with epoch -2")
+    assignors = settings.consumer_assignors
     if request.server_assignor is not None and request.server_assignor not in assignors:
         known = ", ".join(assignors)
         raise KafkaError(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.broker.resources import CONFIGS_MAX
 from barnabas.errors import ErrorCode
 from barnabas.wire.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -52,6 +53,21 @@ def test_only_what_is_named_changes(stage: Any, version: int) -> None:
     assert alter(stage, changes, version=version) == [ErrorCode.NONE]
     assert stage.image.topic_config("t") == {"retention.ms": "1000", "segment.bytes": "2000000"}
     assert stage.replicas.leader("t", 0).log.config.segment_bytes == 2_000_000
+
+
+def test_a_resource_with_too_many_configs_is_refused(stage: Any) -> None:
+    stage.create("t")
+    many = [(f"unknown-{number}", DELETE, None) for number in range(CONFIGS_MAX + 1)]
+    allowed, refused = resource(TOPIC, "t", *many[:-1]), resource(BROKER, "1", *many)
+    assert alter(stage, allowed, refused) == [ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
+
+
+def test_a_resource_with_very_long_configs_is_refused(stage: Any) -> None:
+    """A broker may have settings that no table knows."""
+    long = [(f"unknown-{number:02d}", SET, "x" * 32_757) for number in range(32)]
+    assert alter(stage, resource(BROKER, "1", *long)) == [ErrorCode.NONE]
+    refused = resource(BROKER, "1", *long, ("unknown-32", SET, "x" * 100))
+    assert alter(stage, refused) == [ErrorCode.INVALID_REQUEST]
 
 
 def test_lists_grow_and_shrink(stage: Any) -> None:
