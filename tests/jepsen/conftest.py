@@ -1,6 +1,7 @@
 """One cluster for each module of tests of faults; after each test it is whole again. And runs on it, each
 with a seed."""
 
+import os
 import re
 import uuid
 from collections.abc import Callable, Generator, Iterator
@@ -10,9 +11,10 @@ from typing import Any
 import pytest
 from tests.jepsen.cluster import FaultyCluster
 from tests.jepsen.plans import Load
-from tests.jepsen.results import seeds
+from tests.jepsen.results import RUN, append_function, read_rows, seeds
 from tests.jepsen.stage import Settings, Stage
-from tests.jepsen.systems import TestedSystem, tested_system
+from tests.jepsen.summary import number_of, outcomes, text_of
+from tests.jepsen.systems import SharedSystem
 
 from barnabas.client.admin import NewTopic
 
@@ -23,7 +25,9 @@ Run = Callable[..., Stage]
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test with a seed runs ROUNDS times, each time with another one."""
     if "seed" in metafunc.fixturenames:
-        metafunc.parametrize("seed", seeds())
+        all_seeds = seeds()
+        names = [f"round {place} of {len(all_seeds)}, seed {seed}" for place, seed in enumerate(all_seeds, 1)]
+        metafunc.parametrize("seed", all_seeds, ids=names)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -37,25 +41,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def shape() -> dict[str, Any]:
     """Arguments of the module's cluster; a module may define its own."""
     return {}
-
-
-class SharedSystem:
-    """The cluster of a module; a new one after it was discarded."""
-
-    def __init__(self, shape: dict[str, Any]) -> None:
-        self._shape = shape
-        self._system: TestedSystem | None = None
-
-    def get(self) -> TestedSystem:
-        if self._system is None:
-            self._system = tested_system(**self._shape)
-            self._system.__enter__()
-        return self._system
-
-    def discard(self) -> None:
-        if self._system is not None:
-            system, self._system = self._system, None
-            system.close()
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +60,22 @@ def pytest_runtest_makereport(
     report = yield
     if report.when == "call":
         item.stash[HAS_FAILED] = report.failed
+    test = item.path.stem.removeprefix("test_")
+    if number_of(test) and (report.failed or (report.when == "call" and report.passed)):
+        append_function(test, item.name.partition("[")[0], _seed_of(item), report.passed)
     return report
+
+
+def _seed_of(item: pytest.Item) -> int | None:
+    return item.callspec.params.get("seed") if hasattr(item, "callspec") else None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A table of all tests in `make test-faults`, which sets ROUNDS."""
+    found = outcomes(row for row in read_rows() if row.get("run") == RUN)
+    if found and "ROUNDS" in os.environ:
+        terminalreporter.ensure_newline()
+        terminalreporter.write(text_of(found, has_colours=terminalreporter.hasmarkup))
 
 
 @pytest.fixture

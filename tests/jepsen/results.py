@@ -1,4 +1,8 @@
-"""What a run has shown: a text for people, a line of build/jepsen/results.jsonl for docs/reliability.md."""
+"""What a run has shown: a text for people, a line of build/jepsen/results.jsonl for docs/reliability.md.
+
+Each line of that file belongs to a run of pytest ("run"). There are two kinds of them. A Stage writes what it
+has measured and found. For each test function, with its seed, there is a line with its name ("function") that
+says only whether it passed: tests without a Stage have no other."""
 
 from __future__ import annotations
 
@@ -6,9 +10,12 @@ import dataclasses
 import json
 import os
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from tests.jepsen.checker import Counts, Verdict
 
@@ -16,6 +23,10 @@ ROOT = Path(__file__).parents[2]
 OUTPUT = ROOT / "build" / "jepsen"
 RESULTS = OUTPUT / "results.jsonl"
 PEER = os.environ.get("PEER", "barnabas")
+# Several runs may write to the file at the same time.
+RUN = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}-{os.getpid()}"
+
+Row = dict[str, Any]
 
 
 def rounds() -> int:
@@ -35,6 +46,25 @@ def commit() -> str:
         ["git", "describe", "--always", "--dirty", "--abbrev=12"], cwd=ROOT, capture_output=True, text=True
     )
     return done.stdout.strip() or "unknown"
+
+
+def append(row: Row) -> None:
+    """Write a line of the file; where it comes from is added."""
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    origin = {"peer": PEER, "run": RUN, "date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": commit()}
+    with RESULTS.open("a") as file:
+        file.write(json.dumps(row | origin) + "\n")
+
+
+def append_function(test: str, function: str, seed: int | None, ok: bool) -> None:
+    """Whether a test function has passed."""
+    append({"test": test, "function": function, "seed": seed, "ok": ok})
+
+
+def read_rows() -> Iterator[Row]:
+    if RESULTS.exists():
+        with RESULTS.open() as file:
+            yield from map(json.loads, file)
 
 
 @dataclass
@@ -63,10 +93,9 @@ class Report:
         if not verdict.ok:
             self.problems.append(str(verdict))
 
-    def row(self) -> dict[str, object]:
+    def row(self) -> Row:
         return {
             "test": self.test,
-            "peer": PEER,
             "seed": self.seed,
             "rounds": rounds(),
             "fault": self.faults,
@@ -77,13 +106,10 @@ class Report:
             "figures": {name: round(value, 2) for name, value in self.figures.items()},
             "problems": len(self.problems),
             "seconds": round(self.seconds, 1),
-            "commit": commit(),
         }
 
     def append(self) -> None:
-        OUTPUT.mkdir(parents=True, exist_ok=True)
-        with RESULTS.open("a") as file:
-            file.write(json.dumps(self.row()) + "\n")
+        append(self.row())
 
     def __str__(self) -> str:
         lines = [f"{self.test}, seed {self.seed}: {'good' if self.is_good else 'NOT GOOD'}"]

@@ -166,3 +166,22 @@ SYSTEMS: dict[str, Callable[..., TestedSystem]] = {"barnabas": OurSystem, "kafka
 
 def tested_system(**how: Any) -> TestedSystem:
     return SYSTEMS[PEER](**how)
+
+
+class SharedSystem:
+    """The cluster of several runs; a new one after it was discarded."""
+
+    def __init__(self, shape: dict[str, Any]) -> None:
+        self._shape = shape
+        self._system: TestedSystem | None = None
+
+    def get(self) -> TestedSystem:
+        if self._system is None:
+            self._system = tested_system(**self._shape)
+            self._system.__enter__()
+        return self._system
+
+    def discard(self) -> None:
+        if self._system is not None:
+            system, self._system = self._system, None
+            system.close()
