@@ -1,6 +1,7 @@
 """A cluster of real processes to which any fault can happen."""
 
 from collections.abc import Mapping
+from itertools import permutations
 from typing import Any, Self
 
 from tests.jepsen.network import Frames
@@ -14,8 +15,9 @@ from barnabas.testing.links import Links
 class FaultyCluster(Cluster):
     """`shims` has the disk and the clock of each broker, `frames` the requests of all clients.
 
-    With `tracks_syncs`, power failures are possible. With `packets`, all connections pass a network of
-    packets, which is slower. `how` has the other arguments of Cluster."""
+    With `tracks_syncs`, power failures are possible. With `watches_brokers`, `frames_between` has the requests
+    of one broker to another. With `packets`, all connections pass a network of packets, which is slower. `how`
+    has the other arguments of Cluster."""
 
     def __init__(
         self,
@@ -23,19 +25,27 @@ class FaultyCluster(Cluster):
         overrides: Mapping[str, str] | None = None,
         *,
         tracks_syncs: bool = False,
+        watches_brokers: bool = False,
         packets: bool = False,
         **how: Any,
     ) -> None:
         super().__init__(brokers, overrides, **how)
         self.shims: dict[int, Shim] = {}
         self._tracks_syncs = tracks_syncs
+        self._watches_brokers = watches_brokers
         self._frames: Frames | None = None
+        self._frames_between: dict[tuple[int, int], Frames] = {}
         self._packets = PacketNetwork() if packets else None
 
     @property
     def frames(self) -> Frames:
         assert self._frames is not None, "the cluster is not running"
         return self._frames
+
+    def frames_between(self, source: int, target: int) -> Frames:
+        """What broker `source` asks broker `target`."""
+        assert self._frames_between, "this needs FaultyCluster(watches_brokers=True)"
+        return self._frames_between[source, target]
 
     @property
     def packets(self) -> PacketNetwork:
@@ -50,6 +60,11 @@ class FaultyCluster(Cluster):
     def make_links(self) -> Links:
         links = Links(self.pids) if self._packets is None else Links(self.pids, self._packets.port_to)
         self._frames = Frames(links, list(self.environments))
+        if self._watches_brokers:
+            self._frames_between = {
+                (source, target): Frames(links, [target], source)
+                for source, target in permutations(self.environments, 2)
+            }
         return links
 
     def add_broker(self, broker_id: int | None = None) -> int:

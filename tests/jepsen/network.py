@@ -1,4 +1,4 @@
-"""Single requests and answers between clients and brokers: held back, or lost.
+"""Single requests and answers between clients and brokers, or between two brokers: held back, or lost.
 
 Cuts, delays and losses of whole links are those of `barnabas.testing.Cluster` (cut, degrade). This module
 knows Kafka's frames."""
@@ -18,7 +18,7 @@ from barnabas.testing.relay import BrokenLink
 # Larger than any frame that a broker accepts: what has such a size is not a frame.
 FRAME_BYTES_MAX = 200 << 20
 WAIT_SECONDS_MAX = 30.0
-PRODUCE, END_TXN = 0, 26
+PRODUCE, FETCH, OFFSET_COMMIT, JOIN_GROUP, END_TXN, WRITE_TXN_MARKERS = 0, 1, 8, 11, 26, 27
 
 
 class Request(NamedTuple):
@@ -58,11 +58,11 @@ class Frames:
         """One more broker."""
         links.tap(self._source, broker, lambda: _Connection(self))
 
-    def hold(self, which: Which, count: int | None = None) -> "Hold":
-        """Hold back the next `count` such requests (None: all) until release(). As with TCP, later requests
-        of the same connection wait behind them; and they arrive even if the client has closed the
-        connection."""
-        hold = Hold(self, which, count)
+    def hold(self, which: Which, count: int | None = None, *, answers: bool = False) -> "Hold":
+        """Hold back the next `count` such requests (None: all), or the answers to them, until release(). As
+        with TCP, later ones of the same connection wait behind them; and requests arrive even if the client
+        has closed the connection."""
+        hold = Hold(self, which, count, answers=answers)
         with self._lock:
             self._holds.append(hold)
         return hold
@@ -86,9 +86,17 @@ class Frames:
     async def passed(self, request: Request) -> None:
         """Return when the request may go on."""
         self.requests[request.api_key] += 1
+        await self._held(request, is_answer=False)
+
+    async def answered(self, request: Request) -> None:
+        """Return when the answer to the request may go on."""
+        await self._held(request, is_answer=True)
+
+    async def _held(self, request: Request, *, is_answer: bool) -> None:
         with self._lock:
-            hold = next((hold for hold in self._holds if hold.takes(request)), None)
-            released = None if hold is None else hold.add(request)
+            holds = (hold for hold in self._holds if hold.answers == is_answer)
+            hold = next((hold for hold in holds if hold.takes(request)), None)
+            released = None if hold is None else hold.add()
         if released is not None:
             await released
 
@@ -131,13 +139,14 @@ class _Limited:
 
 
 class Hold(_Limited):
-    """Requests that are held back until release(), or until the end of a `with` block."""
+    """Requests, or answers, that are held back until release(), or until the end of a `with` block."""
 
-    def __init__(self, frames: Frames, which: Which, count: int | None) -> None:
+    def __init__(self, frames: Frames, which: Which, count: int | None, *, answers: bool = False) -> None:
         super().__init__(frames, which, count)
+        self.answers = answers
         self._waiting: list[asyncio.Future[None]] = []
 
-    def add(self, request: Request) -> asyncio.Future[None]:
+    def add(self) -> asyncio.Future[None]:
         self._waiting.append(asyncio.get_running_loop().create_future())
         return self._waiting[-1]
 
@@ -186,8 +195,10 @@ class _Connection:
     async def answers(self, data: bytes) -> AsyncIterator[bytes]:
         for frame in self._answer_splitter.frames(data):
             request = self._unanswered.pop(int.from_bytes(frame[4:8], "big", signed=True), None)
-            if request is not None and self._frames.is_lost(request):
-                raise BrokenLink
+            if request is not None:
+                if self._frames.is_lost(request):
+                    raise BrokenLink
+                await self._frames.answered(request)
             yield frame
 
 

@@ -103,6 +103,16 @@ def test_a_held_request_arrives_after_its_client_has_gone(network: Network, topi
     wait_for_end(network, topic, 1)
 
 
+def test_a_held_answer_comes_when_it_is_released(network: Network, topic: Topic) -> None:
+    with network.client() as client, network.frames.hold(Which(PRODUCE), answers=True) as hold:
+        send(client, topic)
+        hold.wait()
+        assert client.is_silent(0.1)
+        assert end_of(network, topic) == 1
+        hold.release()
+        assert received(client) == 0
+
+
 def test_a_lost_answer_breaks_the_connection_but_the_request_was_carried_out(
     network: Network, topic: Topic
 ) -> None:
