@@ -200,12 +200,19 @@ class Stage:
                     raise
                 if not self.report.is_good:
                     raise AssertionError(self._keep(None))
-                print(self.report)
+                self.show()
                 self.report.append()
                 self._remove_topics()
                 shutil.rmtree(self.directory)
             else:
                 self._keep(error)
+
+    def show(self) -> None:
+        """Print what a good run has shown."""
+        print(self.report)
+
+    def how_to_run_again(self) -> str:
+        return f"SEED={self.seed} ROUNDS=1"
 
     def _remove_topics(self) -> None:
         """The next round has its own."""
@@ -432,7 +439,7 @@ class Stage:
         text = (
             f"{self.report}\n  kept in {self.directory}; check it again with\n"
             f"    python -m tests.jepsen.checker{copying} {files}\n"
-            f"  run it again with SEED={self.seed} ROUNDS=1"
+            f"  run it again with {self.how_to_run_again()}"
         )
         (self.directory / "report.txt").write_text(text + "\n")
         self.report.append()

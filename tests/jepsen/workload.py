@@ -48,6 +48,8 @@ class Driver:
                 stdout=subprocess.PIPE,
                 stderr=output,
                 text=True,
+                # Ctrl-C on the terminal is for the test, which ends its clients.
+                process_group=0,
             )
         self._listening = threading.Thread(target=self._listen, daemon=True)
         self._listening.start()

@@ -36,6 +36,8 @@ class Scope:
     groups: Sequence[str] = ()
     transactional_ids: Sequence[str] = ()
     seconds: tuple[float, float] = (5.0, 20.0)
+    # Whether brokers may be killed and stopped. If not, they live long, and their memory can be compared.
+    ends_processes: bool = True
 
 
 @dataclass(frozen=True)
@@ -53,10 +55,10 @@ class _Makers:
     """Makes a random fault of each kind."""
 
     def __init__(self, system: System, scope: Scope, chance: random.Random) -> None:
-        self._system, self._scope, self._chance = system, scope, chance
+        self.system, self.scope, self._chance = system, scope, chance
 
     def role(self) -> Role:
-        scope, chance = self._scope, self._chance
+        scope, chance = self.scope, self._chance
         roles: list[Role] = [
             Brokers(chance.choice(scope.brokers)),
             Leader(scope.topic, chance.randrange(scope.partitions)),
@@ -67,7 +69,9 @@ class _Makers:
         return chance.choice(roles)
 
     def process(self) -> Fault:
-        system, role = self._system, self.role()
+        system, role = self.system, self.role()
+        if not self.scope.ends_processes:
+            return Paused(system, role)
         return self._chance.choice(
             (
                 lambda: Killed(system, role),
@@ -80,10 +84,10 @@ class _Makers:
 
     def outage(self) -> Fault:
         """Alone: no broker has a role then."""
-        return Killed(self._system, All())
+        return (Killed if self.scope.ends_processes else Paused)(self.system, All())
 
     def link(self) -> Fault:
-        system, role, chance = self._system, self.role(), self._chance
+        system, role, chance = self.system, self.role(), self._chance
         others = chance.choice(((BROKERS,), (ZOOKEEPER,), (CLIENT,), (BROKERS, ZOOKEEPER, CLIENT)))
         quality = Quality(delay_ms=50, jitter_ms=50, loss=0.02, bytes_per_second=1_000_000)
         return chance.choice(
@@ -96,7 +100,7 @@ class _Makers:
         )()
 
     def disk(self) -> Fault:
-        system, role, room_bytes = self._system, self.role(), self._chance.randrange(10_000)
+        system, role, room_bytes = self.system, self.role(), self._chance.randrange(10_000)
         return self._chance.choice(
             (
                 lambda: FullDisk(system, role, room_bytes=room_bytes),
@@ -105,13 +109,13 @@ class _Makers:
         )()
 
     def clock(self) -> Fault:
-        system, role, seconds = self._system, self.role(), self._chance.choice((-60, -1, 1, 60))
+        system, role, seconds = self.system, self.role(), self._chance.choice((-60, -1, 1, 60))
         return self._chance.choice(
             (lambda: ClockSkewed(system, role, seconds), lambda: ClockStrobing(system, role, seconds))
         )()
 
     def zookeeper(self) -> Fault:
-        system = self._system
+        system = self.system
         return self._chance.choice(
             (
                 lambda: ZooKeeperDown(system),
@@ -122,10 +126,10 @@ class _Makers:
         )()
 
     def membership(self) -> Fault:
-        return Reassigned(self._system, self._scope.topic)
+        return Reassigned(self.system, self.scope.topic)
 
     def hostile(self) -> Fault:
-        return HostileClients(self._system, All(), 100, seed=self._chance.randrange(1000))
+        return HostileClients(self.system, All(), 100, seed=self._chance.randrange(1000))
 
 
 class RandomFaults:
@@ -135,7 +139,6 @@ class RandomFaults:
 
     def __init__(self, system: System, scope: Scope, seed: int) -> None:
         self._chance = random.Random(seed)
-        self._scope = scope
         self._makers = makers = _Makers(system, scope, self._chance)
         # In the order of injection: a move of partitions needs a whole system, a restart needs ZooKeeper and
         # the other brokers. Healed in the opposite order.
@@ -149,10 +152,15 @@ class RandomFaults:
             "zookeeper": makers.zookeeper,
         }
 
+    def move_to(self, system: System, scope: Scope) -> None:
+        """What windows disturb from now on. If the numbers of brokers, partitions, groups and transactional
+        ids are those of the former scope, so are the kinds of faults."""
+        self._makers.system, self._makers.scope = system, scope
+
     def windows(self) -> Iterator[Window]:
         """Without an end."""
         while True:
-            yield Window(tuple(self._faults()), self._chance.uniform(*self._scope.seconds))
+            yield Window(tuple(self._faults()), self._chance.uniform(*self._makers.scope.seconds))
 
     def _faults(self) -> list[Fault]:
         kind = self._chance.random()
