@@ -27,7 +27,7 @@ from tests.jepsen.faults.base import Process
 from tests.jepsen.history import Recorder, merge
 from tests.jepsen.plans import Load, Topic
 from tests.jepsen.probing import Probes
-from tests.jepsen.results import OUTPUT, Report
+from tests.jepsen.results import OUTPUT, PEER, Report
 from tests.jepsen.watcher import Watcher
 from tests.jepsen.workload import Workload, WorkloadError, history_files
 
@@ -113,7 +113,9 @@ class Stage:
         self.name = f"{test}-{seed}-{time.monotonic_ns() // 1_000_000:x}"
         self.events = Topic(f"{self.name}-events", self.settings.partitions)
         self.copies = Topic(f"{self.name}-copies", 2)
-        self.directory = OUTPUT / f"{test}-{seed}"
+        # Several runs of the same test may go on at the same time. What is kept is moved.
+        self.directory = OUTPUT / "running" / self.name
+        self._kept = OUTPUT / (f"{test}-{seed}" if PEER == "barnabas" else f"{test}-{seed}-{PEER}")
         self.recovery_seconds_max = system.session_seconds + RECOVERY_SECONDS
         self._begun = self._changed = time.monotonic()
         self._is_measured = False
@@ -136,7 +138,7 @@ class Stage:
     # ---- begin and end
 
     def __enter__(self) -> Self:
-        shutil.rmtree(self.directory, ignore_errors=True)
+        shutil.rmtree(self._kept, ignore_errors=True)
         self.directory.mkdir(parents=True)
         try:
             self._begin()
@@ -420,7 +422,10 @@ class Stage:
     def _check_history(self, rules: Rules) -> None:
         if self.load.copiers:
             rules = _with_group(rules, self.copying_group)
-        self.report.judge(check(merge(history_files(self.directory)), rules))
+        verdict = check(merge(history_files(self.directory)), rules)
+        self.report.judge(verdict)
+        if not verdict.counts.operations:
+            self.problem("the history is empty")
 
     # ---- what is kept
 
@@ -434,6 +439,8 @@ class Stage:
         for broker_id, broker in self.system.brokers.items():
             text = broker.output()
             (self.directory / f"broker-{broker_id}.log").write_text(text)
+        shutil.rmtree(self._kept, ignore_errors=True)
+        self.directory = self.directory.rename(self._kept)
         files = " ".join(str(path) for path in history_files(self.directory))
         copying = f" --exactly-once {self.copying_group}" if self.load.copiers else ""
         text = (
