@@ -164,5 +164,7 @@ class Shard(Generic[M]):
         try:
             self._take(self.machine.lapse(key, self._clock.now_ms()), None)
         except KafkaError as error:
-            logger.error("the timer %s failed and is tried again in %d ms: %s", key, RETRY_MS, error)
+            # Replicas that are away are not an error of this broker.
+            level = logging.WARNING if error.code == ErrorCode.COORDINATOR_NOT_AVAILABLE else logging.ERROR
+            logger.log(level, "the timer %s failed and is tried again in %d ms: %s", key, RETRY_MS, error)
             self._set(Timer(key, RETRY_MS))

@@ -284,6 +284,21 @@ def test_timers_come_back_as_calls_and_can_be_replaced_or_cancelled() -> None:
     assert shard.machine.lapsed == ["loaded", "a"]
 
 
+@pytest.mark.parametrize(
+    ("code", "level"),
+    [(ErrorCode.KAFKA_STORAGE_ERROR, "ERROR"), (ErrorCode.COORDINATOR_NOT_AVAILABLE, "WARNING")],
+)
+def test_a_timer_without_enough_replicas_is_no_error_of_the_broker(
+    code: ErrorCode, level: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal = ListJournal()
+    shard, scheduler = started(journal)
+    shard.machine.on_lapse = Step(None, [RECORD])
+    journal.failure = KafkaError(code)
+    scheduler.advance(1.0)
+    assert [record.levelname for record in caplog.records] == [level]
+
+
 def test_a_timer_that_cannot_be_journaled_is_tried_again() -> None:
     journal = ListJournal()
     shard, scheduler = started(journal)
