@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Protocol, Self
@@ -24,7 +24,7 @@ from tests.jepsen.checker import Rules, check
 from tests.jepsen.end_state import Allowance, Expected, Usage
 from tests.jepsen.faults import Fault
 from tests.jepsen.faults.base import Process
-from tests.jepsen.history import Recorder, merge
+from tests.jepsen.history import History, Recorder, merge
 from tests.jepsen.plans import Load, Topic
 from tests.jepsen.probing import Probes
 from tests.jepsen.results import OUTPUT, PEER, Report
@@ -119,6 +119,8 @@ class Stage:
         self.recovery_seconds_max = system.session_seconds + RECOVERY_SECONDS
         self._begun = self._changed = time.monotonic()
         self._is_measured = False
+        # What else the history of this run must show; each returns what is wrong, as text.
+        self.history_checks: list[Callable[[History], Iterable[str]]] = []
         self._bounces = 0
         self._undo = contextlib.ExitStack()
 
@@ -422,8 +424,12 @@ class Stage:
     def _check_history(self, rules: Rules) -> None:
         if self.load.copiers:
             rules = _with_group(rules, self.copying_group)
-        verdict = check(merge(history_files(self.directory)), rules)
+        history = merge(history_files(self.directory))
+        verdict = check(history, rules)
         self.report.judge(verdict)
+        for own in self.history_checks:
+            for problem in own(history):
+                self.problem(problem)
         if not verdict.counts.operations:
             self.problem("the history is empty")
 
