@@ -148,7 +148,8 @@ class Fetcher:
                 topics[topic].partitions.append(
                     fetch.FetchPartition(
                         partition=partition,
-                        current_leader_epoch=self._network.leader_epoch(state.partition),
+                        # Not a newer one: a leader whose log the position was not checked against refuses.
+                        current_leader_epoch=state.leader_epoch,
                         fetch_offset=state.fetch_offset,
                         partition_max_bytes=config["max.partition.fetch.bytes"],
                     )

@@ -109,7 +109,8 @@ class Positions:
         moved = {}
         for state in states:
             epoch = self._network.leader_epoch(state.partition)
-            if epoch <= state.leader_epoch:
+            # It is lower if the topic was deleted and created again.
+            if epoch in (-1, state.leader_epoch):
                 continue
             if state.epoch < 0 or state.epoch == epoch:
                 state.leader_epoch = epoch
@@ -129,6 +130,9 @@ class Positions:
     def _truncated(self, state: PartitionState, offset: int, end_offset: int, end_epoch: int) -> None:
         if self._policy == "none":
             divergent = {state.partition: end_offset} if end_offset >= 0 else {}
+            with self._assignments.signal:
+                # Nothing is read until the user seeks.
+                state.fetch_offset = -1
             self._assignments.fail(LogTruncationError({state.partition: offset}, divergent))
         elif end_offset >= 0:
             self._assignments.set_position(state, state.version, end_offset, end_epoch)

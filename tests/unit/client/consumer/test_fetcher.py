@@ -23,6 +23,7 @@ class OneNode:
 
     def __init__(self) -> None:
         self.offsets: list[dict[int, int]] = []
+        self.epochs: set[int] = set()
 
     def cached_leader(self, _: TopicPartition) -> int:
         return 1
@@ -40,6 +41,7 @@ class OneNode:
         self.offsets.append(
             {each.partition: each.fetch_offset for topic in request.topics for each in topic.partitions}
         )
+        self.epochs |= {each.current_leader_epoch for topic in request.topics for each in topic.partitions}
         return fetch.FetchResponse()
 
 
@@ -77,6 +79,27 @@ def test_a_partition_whose_position_is_being_looked_up_is_not_fetched() -> None:
 
     assert fetched_after(lambda assignments: seek_to_end(assignments, PARTITIONS[1])) == [{0: 50}]
     assert fetched_after(lambda assignments: seek_to_end(assignments, *PARTITIONS)) == []
+
+
+def test_a_fetch_names_the_leader_epoch_that_the_position_was_checked_against() -> None:
+    """A new leader may have another log: with its epoch, it would give records of that log."""
+    network, assignments = OneNode(), Assignments()
+    assignments.replace(PARTITIONS[:1])
+    (state,) = assignments.states.values()
+    state.move_to(50, epoch=3)
+
+    async def scene() -> None:
+        config = consumer_config(bootstrap_servers="localhost:1")
+        positions = Positions(config, cast(Network, network), assignments, cast(Any, None))
+        fetcher = Fetcher(config, cast(Network, network), assignments, positions)
+        # The metadata know of epoch 0 of OneNode; the position was checked in epoch 7.
+        state.leader_epoch = 7
+        fetcher._start_fetches()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    asyncio.run(scene())
+    assert network.epochs == {7}
 
 
 class TwoReplicas(OneNode):

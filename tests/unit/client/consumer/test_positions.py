@@ -106,11 +106,23 @@ def test_after_a_truncation_the_position_moves_back() -> None:
 
 
 def test_with_auto_offset_reset_none_a_truncation_is_an_error() -> None:
-    finding, assignments, _ = positions(Answers(committed=42, ends={4: (3, 30)}), "none")
+    finding, assignments, state = positions(Answers(committed=42, ends={4: (3, 30)}), "none")
     asyncio.run(finding.resolve())
     with pytest.raises(LogTruncationError) as raised:
         assignments.raise_error()
     assert (raised.value.offsets, raised.value.divergent) == ({PARTITION: 42}, {PARTITION: 30})
+    assert (state.offset, state.fetch_offset) == (42, -1), "reading goes on without a seek"
+
+
+def test_a_lower_epoch_is_that_of_another_topic_with_the_name() -> None:
+    answers = Answers(committed=42, ends={4: (4, 60)})
+    finding, _, state = positions(answers)
+    asyncio.run(finding.resolve())
+    assert (state.offset, state.leader_epoch) == (42, 5)
+    answers.epoch, answers.ends = 0, {4: (-1, -1)}
+    asyncio.run(finding.resolve())
+    asyncio.run(finding.resolve())
+    assert state.offset == 10
 
 
 def test_an_unknown_epoch_resets_the_position() -> None:
