@@ -16,8 +16,9 @@ class FaultyCluster(Cluster):
     """`shims` has the disk and the clock of each broker, `frames` the requests of all clients.
 
     With `tracks_syncs`, power failures are possible. With `watches_brokers`, `frames_between` has the requests
-    of one broker to another. With `packets`, all connections pass a network of packets, which is slower. `how`
-    has the other arguments of Cluster."""
+    of one broker to another. With `packets`, all connections pass a network of packets, which is slower.
+    With more than one of `disks`, each broker has so many log directories: disk-1, disk-2 and so on in its
+    data directory. `how` has the other arguments of Cluster."""
 
     def __init__(
         self,
@@ -27,11 +28,13 @@ class FaultyCluster(Cluster):
         tracks_syncs: bool = False,
         watches_brokers: bool = False,
         packets: bool = False,
+        disks: int = 1,
         **how: Any,
     ) -> None:
         super().__init__(brokers, overrides, **how)
         self.shims: dict[int, Shim] = {}
         self._tracks_syncs = tracks_syncs
+        self._disks = disks
         self._watches_brokers = watches_brokers
         self._frames: Frames | None = None
         self._frames_between: dict[tuple[int, int], Frames] = {}
@@ -79,6 +82,9 @@ class FaultyCluster(Cluster):
         if self._tracks_syncs:
             shim.track_syncs(directory)
         self.environments.setdefault(broker_id, {}).update(shim.environment)
+        if self._disks > 1:
+            log_dirs = ",".join(str(directory / f"disk-{number + 1}") for number in range(self._disks))
+            self._broker_overrides.setdefault(broker_id, {})["log.dirs"] = log_dirs
 
     def close(self) -> None:
         try:

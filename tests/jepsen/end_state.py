@@ -48,6 +48,12 @@ def read_segments(directory: Path) -> Segments:
     return Segments(b"".join(path.read_bytes() for path in files), int(files[-1].stem) if files else 0)
 
 
+def replica_directory(data_dir: Path, partition: TopicPartition) -> Path | None:
+    """Where a broker has its replica, if it has one; a broker may have several disks."""
+    candidates = (each / str(partition) for each in (data_dir, *data_dir.glob("disk-*")))
+    return next((each for each in candidates if each.exists()), None)
+
+
 def batches_of(data: bytes, start: int, end: int) -> dict[int, tuple[Batch, bytes]]:
     """By base offset, those that are complete and in the range."""
     view = memoryview(data)
@@ -75,9 +81,9 @@ def check_replicas(directories: Mapping[int, Path], ends: Mapping[TopicPartition
 
 def _difference(directories: Mapping[int, Path], partition: TopicPartition, end: int) -> str | None:
     segments = {
-        broker_id: read_segments(directory / str(partition))
-        for broker_id, directory in directories.items()
-        if (directory / str(partition)).exists()
+        broker_id: read_segments(directory)
+        for broker_id, data_dir in directories.items()
+        if (directory := replica_directory(data_dir, partition)) is not None
     }
     # Compaction runs at another time on each replica, but never in the last segment.
     is_compacted = partition.topic in INTERNAL_TOPICS
@@ -112,10 +118,10 @@ def check_batches(
     directories: Mapping[int, Path], watched: Mapping[TopicPartition, Watched]
 ) -> Iterator[str]:
     for partition, seen in watched.items():
-        for broker_id, directory in directories.items():
-            if not (directory / str(partition)).exists():
+        for broker_id, data_dir in directories.items():
+            if (directory := replica_directory(data_dir, partition)) is None:
                 continue
-            data = read_segments(directory / str(partition)).data
+            data = read_segments(directory).data
             there = {offset: batch for offset, (batch, _) in batches_of(data, 0, 1 << 62).items()}
             changed = [offset for offset, batch in seen.batches.items() if there.get(offset) != batch]
             if changed:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from tests.cluster.reading import values_of
 from tests.jepsen.cluster import FaultyCluster
+from tests.jepsen.faults.roles import Leader
 from tests.support.raw_client import RawClient
 
 import barnabas
@@ -31,6 +32,12 @@ def client_of(system: FaultyCluster, broker_id: int) -> RawClient:
     """A client that reaches one broker as all clients do: through its link."""
     host, _, port = system.bootstrap_of(broker_id).partition(":")
     return RawClient(host, int(port), timeout_seconds=PATIENCE_SECONDS)
+
+
+def leader_client(system: FaultyCluster, topic: str, partition: int = 0) -> RawClient:
+    """A client of the broker that leads a partition; links do not concern it."""
+    (leader,) = Leader(topic, partition).find(system)
+    return RawClient("127.0.0.1", system.brokers[leader].port, timeout_seconds=PATIENCE_SECONDS)
 
 
 def is_answered(client: RawClient) -> bool:
