@@ -48,7 +48,7 @@ test-faults: setup    ## T01 to T37 of docs/reliability.md, 20 rounds each: some
 		$(foreach test,$(or $(TESTS),$(ALL_FAULTS)),$(wildcard tests/jepsen/test_$(test)[0-9_]*.py))
 
 soak: setup           ## T38: random faults for HOURS (8), from SEED
-	$(PYTHON) -m tests.jepsen.soak --hours $(or $(HOURS),8) $(if $(SEED),--seed $(SEED))
+	$(PYTHON) -m tests.jepsen.soak --hours $(or $(HOURS),8) $(if $(SEED),--seed $(SEED)) $(if $(FROM),--from-window $(FROM))
 
 bench: setup          ## one broker and the Python clients; PEER=kafka beside Apache Kafka, ROWS=p16k,e2e some rows, FULL=1 longer
 	$(PYTHON) -m tests.bench $(if $(PEER),--peer $(PEER)) $(if $(ROWS),--rows $(ROWS)) $(if $(FULL),--full)

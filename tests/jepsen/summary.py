@@ -22,11 +22,16 @@ class Outcome:
     """The rounds of one test in one run. A round is a seed: all functions of the test with this seed."""
 
     test: str  # such as t01_leader_killed
+    peer: str
     rounds: int
     passed: int
     # The longest time until the cluster was writable again, of each round.
     recoveries: tuple[float, ...]
     operations: int
+    date: str  # UTC
+    commit: str
+    # How long a run took that has no rounds.
+    hours: float | None = None
 
     @property
     def failed(self) -> int:
@@ -72,7 +77,19 @@ def _outcome(test: str, rows: list[Row]) -> Outcome:
             if not name.startswith(NOT_RECOVERY):
                 longest[row["seed"]] = max(seconds, longest.get(row["seed"], 0.0))
     operations = sum(row["counts"]["operations"] for row in stages if row["counts"])
-    return Outcome(test, len(seeds), len(seeds - failed), tuple(longest.values()), operations)
+    hours = [row["figures"]["hours"] for row in stages if "hours" in row["figures"]]
+    last = rows[-1]
+    return Outcome(
+        test,
+        last["peer"],
+        len(seeds),
+        len(seeds - failed),
+        tuple(longest.values()),
+        operations,
+        last["date"],
+        last["commit"],
+        max(hours, default=None),
+    )
 
 
 def table_of(found: Iterable[Outcome]) -> Table:

@@ -1,0 +1,193 @@
+"""What a long run has shown: operations, faults, memory and descriptors over time, and clean stops."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+from tests.jepsen import end_state
+from tests.jepsen.checker import Counts
+from tests.jepsen.end_state import Usage
+from tests.jepsen.faults import Window
+from tests.jepsen.results import Report
+from tests.jepsen.summary import NOT_RECOVERY
+
+TEST = "t38_soak"
+STOP_SECONDS_MAX = 10.0
+# Memory is judged in runs that are long enough. What is more than chance (two standard errors) counts.
+JUDGED_HOURS_MIN = 1.0
+BROKER_SLOPE_MB_MAX = 2.0
+# The memory of one process: without its first minutes, if it lives for long.
+WARM_UP_HOURS, LIFE_HOURS_MIN = 0.1, 0.3
+PROCESS_SLOPE_MB_MAX = 4.0
+
+
+class Sample(NamedTuple):
+    hours: float
+    pid: int
+    resident_mb: float
+
+
+class Slope(NamedTuple):
+    per_hour: float
+    error: float
+
+    @property
+    def least(self) -> float:
+        """It is at least this, unless by chance."""
+        return self.per_hour - 2 * self.error
+
+
+def slope_of(samples: Sequence[Sample]) -> Slope | None:
+    """How memory grows, by least squares; None if there are too few samples."""
+    hours = [sample.hours for sample in samples]
+    if len(samples) < 3 or hours[0] == hours[-1]:
+        return None
+    sizes = [sample.resident_mb for sample in samples]
+    line = statistics.linear_regression(hours, sizes)
+    rest = sum((size - line.intercept - line.slope * at) ** 2 for at, size in zip(hours, sizes, strict=True))
+    middle = statistics.fmean(hours)
+    spread = sum((at - middle) ** 2 for at in hours)
+    return Slope(line.slope, math.sqrt(rest / (len(samples) - 2) / spread))
+
+
+def long_lives(samples: Sequence[Sample]) -> Iterator[list[Sample]]:
+    """The samples of each process that lived for long, when it was warm."""
+    for pid in dict.fromkeys(sample.pid for sample in samples):
+        life = [sample for sample in samples if sample.pid == pid]
+        warm = [sample for sample in life if sample.hours >= life[0].hours + WARM_UP_HOURS]
+        if life[-1].hours - life[0].hours >= LIFE_HOURS_MIN:
+            yield warm
+
+
+@dataclass
+class Figures:
+    hours: float = 0.0
+    portions: int = 0
+    windows: int = 0
+    counts: Counts = field(default_factory=lambda: Counts(0, 0, 0, 0, 0))
+    faults: Counter[str] = field(default_factory=Counter)
+    recoveries: list[float] = field(default_factory=list)
+    samples: dict[int, list[Sample]] = field(default_factory=dict)
+    # When nobody uses the cluster: before each portion, and at the end.
+    quiet: list[dict[int, Usage]] = field(default_factory=list)
+    stop_seconds: dict[int, float] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    def add_window(self, window: Window) -> None:
+        self.windows += 1
+        self.faults.update([type(fault).__name__ for fault in window.faults] or ["none"])
+
+    def add_usage(self, hours: float, usage: Mapping[int, Usage]) -> None:
+        for broker_id, each in usage.items():
+            sample = Sample(hours, each.pid, each.resident_bytes / 1e6)
+            self.samples.setdefault(broker_id, []).append(sample)
+
+    def add_portion(self, report: Report) -> None:
+        self.portions += 1
+        if report.counts is not None:
+            self.counts = _sum(self.counts, report.counts)
+        self.recoveries += [
+            seconds for name, seconds in report.recovery.items() if not name.startswith(NOT_RECOVERY)
+        ]
+
+    # ---- the judgement
+
+    @property
+    def process_slopes(self) -> list[Slope]:
+        lives = [life for samples in self.samples.values() for life in long_lives(samples)]
+        return [slope for slope in map(slope_of, lives) if slope is not None]
+
+    def judge(self) -> None:
+        """Add what is wrong with the run as a whole."""
+        if not self.portions:
+            self.problems.append("nothing was checked")
+        for broker_id, seconds in self.stop_seconds.items():
+            if seconds >= STOP_SECONDS_MAX:
+                self.problems.append(f"the clean stop of broker {broker_id} took {seconds:.1f} s")
+        if len(self.quiet) > 2:
+            # The first portion makes internal topics and warms up.
+            self.problems += end_state.check_usage(self.quiet[1], self.quiet[-1])
+        if self.hours >= JUDGED_HOURS_MIN:
+            self.problems += self._check_memory()
+
+    def _check_memory(self) -> Iterator[str]:
+        for broker_id, samples in self.samples.items():
+            slope = slope_of(samples)
+            if slope is not None and slope.least > BROKER_SLOPE_MB_MAX:
+                yield f"the memory of broker {broker_id} grows by {slope.per_hour:.1f} MB per hour"
+        slopes = self.process_slopes
+        if slopes and statistics.median(slope.per_hour for slope in slopes) > PROCESS_SLOPE_MB_MAX:
+            yield f"the memory of a process grows by {_shown(slopes)}"
+
+    def report(self, seed: int) -> Report:
+        """For the results of all tests."""
+        report = Report(TEST, seed, [f"{number} x {kind}" for kind, number in self.faults.most_common()])
+        report.counts, report.problems = self.counts, self.problems
+        report.seconds = self.hours * 3600
+        report.figures = {"hours": self.hours, "portions": self.portions, "windows": self.windows}
+        if self.recoveries:
+            report.recovery["writable after a window, longest"] = max(self.recoveries)
+        for broker_id, seconds in self.stop_seconds.items():
+            report.figures[f"seconds of the clean stop of broker {broker_id}"] = seconds
+        for broker_id, samples in self.samples.items():
+            if (slope := slope_of(samples)) is not None:
+                report.figures[f"MB per hour of broker {broker_id}"] = slope.per_hour
+        return report
+
+    # ---- for people
+
+    def print(self, console: Console) -> None:
+        console.print(self._table())
+        counts = self.counts
+        console.print(
+            f"{self.hours:.2f} hours, {self.portions} portions, {self.windows} windows, "
+            f"{counts.operations:,} operations\n"
+            f"values: {counts.committed:,} committed, {counts.aborted:,} aborted, "
+            f"{counts.unknown:,} unknown, {counts.read:,} read\n"
+            f"faults: {', '.join(f'{number} x {kind}' for kind, number in self.faults.most_common())}"
+        )
+        if self.recoveries:
+            console.print(
+                f"writable after a window: median {statistics.median(self.recoveries):.1f} s, "
+                f"longest {max(self.recoveries):.1f} s"
+            )
+        if slopes := self.process_slopes:
+            console.print(f"memory of a process that lives for long: {_shown(slopes)}")
+        for problem in self.problems:
+            console.print(f"problem: {problem}", markup=False)
+        console.print("NOT GOOD" if self.problems else "good")
+
+    def _table(self) -> Table:
+        table = Table("broker", "MB first", "last", "MB per hour", "descriptors first", "last", "clean stop")
+        for broker_id, samples in self.samples.items():
+            slope = slope_of(samples)
+            descriptors = [
+                str(each[broker_id].sockets + each[broker_id].files) if broker_id in each else "-"
+                for each in (self.quiet[0], self.quiet[-1])
+            ]
+            stop = self.stop_seconds.get(broker_id)
+            table.add_row(
+                str(broker_id),
+                f"{samples[0].resident_mb:.0f}",
+                f"{samples[-1].resident_mb:.0f}",
+                "-" if slope is None else f"{slope.per_hour:+.1f} ± {2 * slope.error:.1f}",
+                *descriptors,
+                "-" if stop is None else f"{stop:.1f} s",
+            )
+        return table
+
+
+def _sum(one: Counts, other: Counts) -> Counts:
+    return Counts(*(getattr(one, each.name) + getattr(other, each.name) for each in fields(Counts)))
+
+
+def _shown(slopes: Sequence[Slope]) -> str:
+    per_hour = statistics.median(slope.per_hour for slope in slopes)
+    return f"{per_hour:+.1f} MB per hour (the median of {len(slopes)})"

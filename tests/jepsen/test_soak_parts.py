@@ -1,0 +1,117 @@
+"""The parts of a long run that need no cluster: which windows come, and how memory is judged."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.jepsen import soak
+from tests.jepsen.end_state import Usage
+from tests.jepsen.faults import Killed, Restarted, Stopped, Window
+from tests.jepsen.results import Report
+from tests.jepsen.soak import PORTION_SECONDS, Portion, Windows
+from tests.jepsen.soak_figures import Figures, Sample, long_lives, slope_of
+
+
+class NoCluster:
+    """What a portion that is not entered needs."""
+
+    session_seconds = 3.0
+    brokers: dict[int, Any] = {1: None, 2: None, 3: None}
+
+
+def portions(seed: int, count: int) -> Iterator[list[Window]]:
+    windows = Windows(seed)
+    for _ in range(count):
+        portion = Portion(NoCluster(), seed, windows.number)  # type: ignore[arg-type]
+        yield windows.take(portion)
+
+
+def kinds(windows: list[Window]) -> list[tuple[list[type], float]]:
+    return [([type(fault) for fault in window.faults], window.seconds) for window in windows]
+
+
+# ---- windows
+
+
+def test_the_seed_decides_which_windows_come() -> None:
+    first, again, other = (list(map(kinds, portions(seed, 3))) for seed in (5, 5, 6))
+    assert first == again != other
+
+
+def test_windows_do_not_depend_on_the_length_of_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    long = [each for windows in portions(5, 2) for each in kinds(windows)]
+    monkeypatch.setattr(soak, "PORTION_SECONDS", PORTION_SECONDS / 3)
+    short = [each for windows in portions(5, 6) for each in kinds(windows)]
+    shared = min(len(long), len(short))
+    assert long[:shared] == short[:shared]
+
+
+def test_no_broker_is_ended_in_the_second_half_of_an_hour() -> None:
+    ending = (Killed, Stopped, Restarted)
+    windows = Windows(5)
+    counts = {True: 0, False: 0}
+    while windows.seconds < 3600:
+        ends_processes = windows.ends_processes
+        taken = windows.take(Portion(NoCluster(), 5, windows.number))  # type: ignore[arg-type]
+        counts[ends_processes] += sum(isinstance(each, ending) for window in taken for each in window.faults)
+    assert counts[True] > 0
+    assert counts[False] == 0
+
+
+def test_a_portion_says_how_to_run_it_again() -> None:
+    portion = Portion(NoCluster(), 5, 41)  # type: ignore[arg-type]
+    assert portion.how_to_run_again() == "make soak SEED=5 FROM=41"
+
+
+# ---- memory
+
+
+def samples(per_hour: float, hours: float = 2.0, pid: int = 1) -> list[Sample]:
+    # To and fro by one MB, and in the long run by so many.
+    places = range(int(hours * 100) + 1)
+    return [Sample(place / 100, pid, 50 + per_hour * place / 100 + place % 2) for place in places]
+
+
+def test_the_slope_is_that_of_the_line_through_all_samples() -> None:
+    slope = slope_of(samples(3.0))
+    assert slope is not None
+    assert slope.per_hour == pytest.approx(3.0, abs=0.1)
+    assert 0 < slope.error < 0.5
+    assert slope_of(samples(3.0)[:2]) is None
+
+
+def test_only_processes_that_live_for_long_are_compared() -> None:
+    short, long = samples(0, hours=0.1, pid=1), samples(5.0, hours=1.0, pid=2)
+    (life,) = long_lives([*short, *long])
+    assert {sample.pid for sample in life} == {2}
+    assert life[0].hours > long[0].hours
+
+
+def judged(per_hour: float = 0.0, hours: float = 2.0) -> list[str]:
+    figures = Figures(hours=hours, portions=1, samples={1: samples(per_hour)}, stop_seconds={1: 0.5})
+    figures.judge()
+    return figures.problems
+
+
+def test_memory_that_grows_is_a_problem_of_a_long_run() -> None:
+    assert judged() == []
+    assert "the memory of broker 1 grows by 9.0 MB per hour" in judged(9.0)
+    assert judged(9.0, hours=0.5) == []
+
+
+def test_a_slow_stop_leaked_descriptors_and_an_empty_run_are_problems() -> None:
+    few, many = ({1: Usage(7, 20, files, 50_000_000)} for files in (100, 500))
+    figures = Figures(portions=3, stop_seconds={1: 12.0}, quiet=[few, few, many])
+    figures.judge()
+    assert ["clean stop" in problem or "files" in problem for problem in figures.problems] == [True, True]
+    empty = Figures()
+    empty.judge()
+    assert empty.problems == ["nothing was checked"]
+
+
+def test_portions_add_up() -> None:
+    figures = Figures()
+    for seconds in (2.0, 4.0):
+        figures.add_portion(Report("soak_portion", 1, recovery={"writable": seconds, "in sync": 60.0}))
+    assert figures.recoveries == [2.0, 4.0]
+    assert figures.report(7).row()["recovery_seconds"] == {"writable after a window, longest": 4.0}
