@@ -29,7 +29,7 @@ from tests.jepsen.stage import Stage, System
 from tests.jepsen.summary import WIDTH
 from tests.jepsen.systems import OurSystem, SharedSystem
 
-PORTION_SECONDS = 240.0
+PORTION_SECONDS = 120.0
 # In this part of each hour, brokers may be killed and stopped.
 ENDING_SHARE = 0.5
 STEP_SECONDS = 0.5
@@ -122,8 +122,9 @@ class Soak:
                 self._windows.take(self._new_portion())
             while not self._is_over:
                 self._run_portion()
-            self.figures.quiet.append(self._usage())
-            self._stop_brokers()
+            if self._shared.is_running:
+                self.figures.quiet.append(self._usage())
+                self._stop_brokers()
         finally:
             self._shared.discard()
             self.figures.hours = self._hours
@@ -150,7 +151,9 @@ class Soak:
             self.figures.problems += [
                 f"portion from window {first}: {problem[:PROBLEM_CHARACTERS_MAX]}" for problem in problems
             ]
+            # The next portion has a new cluster, whose descriptors and processes are others.
             self._shared.discard()
+            self.figures.quiet.clear()
         finally:
             self.figures.add_portion(portion.report)
 

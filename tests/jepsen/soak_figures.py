@@ -75,7 +75,8 @@ class Figures:
     faults: Counter[str] = field(default_factory=Counter)
     recoveries: list[float] = field(default_factory=list)
     samples: dict[int, list[Sample]] = field(default_factory=dict)
-    # When nobody uses the cluster: before each portion, and at the end.
+    # When nobody uses the cluster: before each portion, and at the end. Of the last cluster, if there were
+    # several.
     quiet: list[dict[int, Usage]] = field(default_factory=list)
     stop_seconds: dict[int, float] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
@@ -168,10 +169,8 @@ class Figures:
         table = Table("broker", "MB first", "last", "MB per hour", "descriptors first", "last", "clean stop")
         for broker_id, samples in self.samples.items():
             slope = slope_of(samples)
-            descriptors = [
-                str(each[broker_id].sockets + each[broker_id].files) if broker_id in each else "-"
-                for each in (self.quiet[0], self.quiet[-1])
-            ]
+            quiet = [each[broker_id] for each in (*self.quiet[:1], *self.quiet[-1:]) if broker_id in each]
+            descriptors = [str(each.sockets + each.files) for each in quiet] or ["-", "-"]
             stop = self.stop_seconds.get(broker_id)
             table.add_row(
                 str(broker_id),

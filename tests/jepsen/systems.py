@@ -181,6 +181,10 @@ class SharedSystem:
             self._system.__enter__()
         return self._system
 
+    @property
+    def is_running(self) -> bool:
+        return self._system is not None
+
     def discard(self) -> None:
         if self._system is not None:
             system, self._system = self._system, None
