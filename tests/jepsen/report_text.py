@@ -93,7 +93,7 @@ KINDS: dict[Kind, str] = {
     Kind.PROCESSED_NEVER: "a group went past a record that no transaction has processed",
 }
 
-BEFORE_TESTS = """
+BEFORE_TESTS = """\
 ## The tests
 
 "20 of 20" means: in each of 20 rounds the checker found nothing, the end state was as it must be, and what
@@ -101,7 +101,7 @@ the row promises was true. The longest recovery is the time until all partitions
 The last column has the day and the commit.
 """
 
-BEFORE_KAFKA = """
+BEFORE_KAFKA = """\
 ## The same tests on Apache Kafka
 
 A cluster of three brokers of Apache Kafka 4, each of them also a controller (KRaft), with the same

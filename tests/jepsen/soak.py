@@ -20,12 +20,12 @@ from types import FrameType
 
 from rich.console import Console
 from tests.jepsen import end_state
-from tests.jepsen.end_state import Usage
+from tests.jepsen.end_state import Expected, Usage
 from tests.jepsen.faults import RandomFaults, Scope, Window
 from tests.jepsen.plans import Load
 from tests.jepsen.results import PEER, append_function
 from tests.jepsen.soak_figures import TEST, Figures
-from tests.jepsen.stage import Stage, System
+from tests.jepsen.stage import Settings, Stage, System
 from tests.jepsen.summary import WIDTH
 from tests.jepsen.systems import OurSystem, SharedSystem
 
@@ -35,6 +35,7 @@ ENDING_SHARE = 0.5
 STEP_SECONDS = 0.5
 PROBLEM_CHARACTERS_MAX = 400
 LOAD = Load(copiers=1)
+SETTINGS = Settings(expected_lines=[Expected(r"No space left on device", "a fault fills the disk")])
 # The seed of a portion is made of the seed of the run and the number of its first window.
 WINDOWS_MAX = 100_000
 
@@ -43,7 +44,7 @@ class Portion(Stage):
     """The windows of some minutes, on topics of their own."""
 
     def __init__(self, system: System, seed: int, first_window: int) -> None:
-        super().__init__(system, "soak_portion", seed * WINDOWS_MAX + first_window, LOAD)
+        super().__init__(system, "soak_portion", seed * WINDOWS_MAX + first_window, LOAD, SETTINGS)
         self._again = f"make soak SEED={seed} FROM={first_window}"
 
     def show(self) -> None:
