@@ -72,11 +72,21 @@ class ElectionCounts:
     leaders: int = 0
     unclean: int = 0
 
-    def count(self, records: Iterable[MetadataRecord]) -> None:
+    def count(self, image: MetadataImage, records: Iterable[MetadataRecord]) -> None:
+        """`image` is the one that the records change. Each unclean election is a warning in the log."""
         for record in records:
             if isinstance(record, PartitionChangeRecord) and record.leader is not None:
                 self.leaders += 1
-                self.unclean += record.leader_recovery_state == RECOVERING
+                if record.leader_recovery_state == RECOVERING:
+                    self.unclean += 1
+                    topic = image.topic_by_id(record.topic_id)
+                    logger.warning(
+                        "unclean election: %s-%d is led by broker %d, which was not in sync; "
+                        "records may be lost",
+                        topic.name if topic else record.topic_id.hex(),
+                        record.partition,
+                        record.leader,
+                    )
 
 
 class Controller:
@@ -328,7 +338,7 @@ class Controller:
             # A record that cannot be applied must not get into the log: no broker could load it.
             image.apply(decision.records)
             if await self._append(decision, image.offset, leadership):
-                self.elections.count(decision.records)
+                self.elections.count(image, decision.records)
                 return decision
         raise KafkaError(
             ErrorCode.REQUEST_TIMED_OUT, "the metadata changed too often during the request; try again"

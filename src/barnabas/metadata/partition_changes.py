@@ -98,7 +98,7 @@ def change_partition(
         _last_known_leader(old, leader, isr),
         recovery_state,
     )
-    return _record(topic_id, index, old, new)
+    return _record(topic_id, index, old, new, is_unclean=is_unclean)
 
 
 def merged(old: PartitionImage, change: PartitionChangeRecord) -> PartitionImage:
@@ -123,10 +123,13 @@ def _changed(new: Value | None, old: Value) -> Value:
 
 
 def _record(
-    topic_id: Uuid, index: int, old: PartitionImage, new: PartitionImage
+    topic_id: Uuid, index: int, old: PartitionImage, new: PartitionImage, *, is_unclean: bool
 ) -> PartitionChangeRecord | None:
+    """The record of an unclean election always has the recovery state, also if the last election was unclean:
+    that is how such a record is recognized."""
     if new == old:
         return None
+    is_new_state = new.leader_recovery_state != old.leader_recovery_state
     removes_replicas = not set(new.replicas).issuperset(old.replicas)
     return PartitionChangeRecord(
         topic_id,
@@ -138,7 +141,7 @@ def _record(
         _if_new(new.removing_replicas, old.removing_replicas),
         _if_new(new.elr, old.elr),
         _if_new(new.last_known_elr, old.last_known_elr),
-        new.leader_recovery_state if new.leader_recovery_state != old.leader_recovery_state else None,
+        new.leader_recovery_state if is_unclean or is_new_state else None,
     )
 
 

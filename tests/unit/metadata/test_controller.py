@@ -222,6 +222,34 @@ def test_a_topic_that_allows_unclean_elections_gets_a_leader_at_once(play):
     play(story)
 
 
+def test_each_unclean_election_is_counted_and_a_warning(play, caplog):
+    async def story(stage):
+        epochs = await stage.brokers(1, 2)
+        await stage.controller.create_topics([NewTopic("a", assignments={0: [1, 2]})])
+        change = ConfigChange("unclean.leader.election.enable", Operation.SET, "true")
+        await stage.controller.alter_configs([((TOPIC_RESOURCE, "a"), [change])])
+        topic = stage.image.topics["a"]
+        alone = IsrProposal(topic.id, 0, 0, 0, ((1, epochs[1]),))
+        await stage.controller.alter_partitions(1, epochs[1], [alone])
+        await stage.controller.fence_broker(1)
+        assert stage.image.partition("a", 0).leader == 2
+        assert "unclean election: a-0 is led by broker 2" in caplog.text
+        # The leader has not changed the ISR yet, so the partition is still recovering.
+        caplog.clear()
+        await stage.brokers(1)
+        await stage.controller.fence_broker(2)
+        assert stage.image.partition("a", 0).leader == 1
+        assert stage.controller.elections.unclean == 2
+        assert "unclean election: a-0 is led by broker 1" in caplog.text
+        # Its return is no election of somebody out of sync.
+        await stage.controller.fence_broker(1)
+        await stage.brokers(1)
+        assert stage.image.partition("a", 0).leader == 1
+        assert stage.controller.elections.unclean == 2
+
+    play(story)
+
+
 def test_leaders_are_balanced_from_time_to_time(play):
     async def story(stage):
         epochs = await stage.brokers(1, 2)
