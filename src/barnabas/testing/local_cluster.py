@@ -126,8 +126,8 @@ class LocalCluster:
         return files if self.zookeeper is None else {"zookeeper": self.zookeeper.output_file, **files}
 
     def wait_until_joined(self, broker: BrokerProcess) -> None:
-        """Return when this broker knows all running brokers."""
-        expected = {each.id for each in self.brokers.values() if each.is_running}
+        """Return when this broker knows all brokers that run and are not paused."""
+        expected = {each.id for each in self.brokers.values() if each.is_answering}
         deadline = time.monotonic() + JOIN_SECONDS_MAX
         while not expected <= _brokers_known_at(broker.address):
             if time.monotonic() > deadline:
