@@ -104,8 +104,9 @@ class Links:
     async def _listen(self, target: Member, target_port: int, source: Member | None) -> int:
         async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             port: int = writer.get_extra_info("peername")[1]
+            own_port: int = writer.get_extra_info("sockname")[1]
             # A connection that no broker has opened, such as a test's own, cannot be cut.
-            owner: Member | None = self._owner_of(port) if source is None else source
+            owner: Member | None = self._owner_of(port, own_port) if source is None else source
             owner = "unknown" if owner is None else owner
             there, back = self._direction(owner, target), self._direction(target, owner)
             tap = self._taps.get((owner, target), OpenTap)()
@@ -133,9 +134,9 @@ class Links:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _owner_of(self, port: int) -> int | None:
+    def _owner_of(self, port: int, own_port: int) -> int | None:
         """The broker whose process has opened the connection from this port."""
-        inode = socket_inode(port)
+        inode = socket_inode(port, own_port)
         for broker_id, pid in self._pids().items():
             if inode is not None and _has_socket(pid, inode):
                 return broker_id
@@ -171,12 +172,13 @@ def free_ports(count: int) -> list[int]:
         return [each.getsockname()[1] for each in sockets]
 
 
-def socket_inode(port: int) -> str | None:
-    """The inode of the local socket that has this port of 127.0.0.1."""
-    local = f"0100007F:{port:04X}"
+def socket_inode(port: int, peer_port: int) -> str | None:
+    """The inode of the socket with this port of 127.0.0.1 that is connected to that one. Connections to other
+    ports may have the same port, also those that have just ended."""
+    ends = [f"0100007F:{number:04X}" for number in (port, peer_port)]
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         fields = line.split()
-        if fields[1] == local:
+        if fields[1:3] == ends:
             return fields[9]
     return None
 

@@ -1,5 +1,6 @@
 """Links between processes: cut both ways or one way, slow, lossy, limited, and good again."""
 
+import os
 import socket
 import threading
 import time
@@ -8,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from tests.support.echo import PATIENCE_SECONDS, Echo, connected, echoed, receive
 
-from barnabas.testing.links import Links, free_ports
+from barnabas.testing.links import Links, free_ports, socket_inode
 from barnabas.testing.relay import BrokenLink, Quality
 
 THERE, BACK = ("client", 1), (1, "client")
@@ -216,3 +217,17 @@ def test_a_tap_sees_the_bytes_of_both_directions(links: Links, echo: Echo) -> No
         with pytest.raises(ConnectionResetError):
             client.recv(1)
     assert echo.received == b"loud"
+
+
+def test_connections_from_one_port_to_two_others_have_different_owners(links: Links, echo: Echo) -> None:
+    ports = [links.add(1, echo.port, "client") for _ in range(2)]
+    with socket.socket() as one, socket.socket() as other:
+        one.bind(("127.0.0.1", 0))
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(one.getsockname())
+        for connection, port in ((one, ports[0]), (other, ports[1])):
+            connection.connect(("127.0.0.1", port))
+        own_port = one.getsockname()[1]
+        inodes = [str(os.fstat(each.fileno()).st_ino) for each in (one, other)]
+        assert [socket_inode(own_port, port) for port in ports] == inodes
