@@ -7,6 +7,7 @@ away."""
 
 import asyncio
 import contextlib
+import random
 import socket
 import threading
 from collections.abc import Callable, Collection, Coroutine, Mapping
@@ -15,6 +16,7 @@ from typing import Any, Self, TypeVar
 
 from barnabas.testing.relay import Direction, OpenTap, Quality, Tap, relay
 
+LOWEST_PORT = 10_000
 ZOOKEEPER = "zookeeper"
 CLIENT = "client"
 Member = int | str
@@ -164,12 +166,18 @@ class LinkFault:
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports of 127.0.0.1 that are free now."""
+    """Different ports of 127.0.0.1 that are free now. The system gives none of them to connections, so they
+    are also free when a broker that was killed starts again."""
+    first_given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    candidates = range(LOWEST_PORT, first_given)
     with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+        found: list[int] = []
+        while len(found) < count:
+            port = random.choice(candidates)
+            with contextlib.suppress(OSError):
+                held.enter_context(socket.socket()).bind(("127.0.0.1", port))
+                found.append(port)
+        return found
 
 
 def socket_inode(port: int, peer_port: int) -> str | None:
