@@ -138,13 +138,14 @@ class Fetcher:
         topics: dict[str, fetch.FetchTopic] = {}
         with self._assignments.signal:
             for state in states:
-                if state.fetch_offset < 0:
-                    # The user is seeking right now.
-                    continue
                 topic, partition = state.partition
+                topic_id = self._network.topic_id(topic)
+                if state.fetch_offset < 0 or state.topic_id != topic_id:
+                    # The user is seeking right now, or the topic was created again.
+                    continue
                 requested[state.partition] = (state, state.version, state.fetch_offset)
                 if topic not in topics:
-                    topics[topic] = fetch.FetchTopic(topic=topic, topic_id=self._network.topic_id(topic))
+                    topics[topic] = fetch.FetchTopic(topic=topic, topic_id=topic_id)
                 topics[topic].partitions.append(
                     fetch.FetchPartition(
                         partition=partition,

@@ -31,6 +31,7 @@ from barnabas.client.errors import (
     OffsetOutOfRangeError,
 )
 from barnabas.client.types import TopicPartition
+from barnabas.ids import ZERO_UUID
 
 _DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
 
@@ -108,6 +109,8 @@ class Positions:
         """KIP-320: in a new leader's log, the last epoch that we read may end before our position."""
         moved = {}
         for state in states:
+            if self._is_another_topic(state):
+                continue
             epoch = self._network.leader_epoch(state.partition)
             # It is lower if the topic was deleted and created again.
             if epoch in (-1, state.leader_epoch):
@@ -126,6 +129,15 @@ class Positions:
             state.leader_epoch = epoch
             if end.end_offset < 0 or end.end_offset < offset:
                 self._truncated(state, offset, end.end_offset, end.leader_epoch)
+
+    def _is_another_topic(self, state: PartitionState) -> bool:
+        """Whether the topic was deleted and created again: then the position is none in the new topic."""
+        topic_id = self._network.topic_id(state.partition.topic)
+        before, state.topic_id = state.topic_id, topic_id
+        if before in (ZERO_UUID, topic_id) or topic_id == ZERO_UUID or state.offset is None:
+            return False
+        self._truncated(state, state.offset, -1, -1)
+        return True
 
     def _truncated(self, state: PartitionState, offset: int, end_offset: int, end_epoch: int) -> None:
         if self._policy == "none":

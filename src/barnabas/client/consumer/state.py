@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 
 from barnabas.client.consumer.fetched import Fetched
 from barnabas.client.types import TopicPartition
+from barnabas.ids import ZERO_UUID
 
 # The lookups that may be needed before a partition can be read.
 COMMITTED = "committed"
@@ -52,6 +53,7 @@ class PartitionState:
         "preferred_until",
         "reset_timestamp",
         "retry_at",
+        "topic_id",
         "version",
     )
 
@@ -61,6 +63,7 @@ class PartitionState:
         self.epoch = -1  # the leader epoch of the record before that
         self.fetch_offset = -1  # the offset of the next fetch: after the data in the buffers
         self.leader_epoch = -1  # the epoch of the leader whose log the position was last checked against
+        self.topic_id = ZERO_UUID  # the topic for which the position was checked
         self.version = 0
         self.lookup = lookup
         self.reset_timestamp: int | None = None
@@ -79,6 +82,7 @@ class PartitionState:
         self.offset = self.fetch_offset = offset
         self.epoch = epoch
         self.leader_epoch = -1
+        self.topic_id = ZERO_UUID
         self.lookup = None
         self.reset_timestamp = None
         self.version += 1

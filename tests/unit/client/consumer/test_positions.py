@@ -12,6 +12,7 @@ from barnabas.client.consumer.positions import Positions
 from barnabas.client.consumer.state import Assignments, PartitionState
 from barnabas.client.errors import ConfigError, LogTruncationError, NoOffsetForPartitionError
 from barnabas.client.types import TopicPartition
+from barnabas.ids import Uuid, random_uuid
 from barnabas.wire.messages import list_offsets, offset_fetch, offset_for_leader_epoch
 
 PARTITION = TopicPartition("t", 0)
@@ -29,6 +30,7 @@ class Answers:
         self.epoch = epoch
         self.ends = ends or {}
         self.requests: list[int] = []
+        self.id = random_uuid()
 
     def track(self, topics: set[str]) -> None:
         assert topics <= {"t"}
@@ -41,6 +43,9 @@ class Answers:
 
     def leader_epoch(self, partition: TopicPartition) -> int:
         return self.epoch
+
+    def topic_id(self, topic: str) -> Uuid:
+        return self.id
 
     async def ask(self, node: int, api_key: int, request: Any) -> Any:
         self.requests.append(api_key)
@@ -114,13 +119,17 @@ def test_with_auto_offset_reset_none_a_truncation_is_an_error() -> None:
     assert (state.offset, state.fetch_offset) == (42, -1), "reading goes on without a seek"
 
 
-def test_a_lower_epoch_is_that_of_another_topic_with_the_name() -> None:
+@pytest.mark.parametrize("epoch", [0, 5])
+def test_a_topic_that_was_created_again_is_read_from_its_beginning(epoch: int) -> None:
+    """Whatever its leader epoch is: the position belongs to the old topic."""
     answers = Answers(committed=42, ends={4: (4, 60)})
     finding, _, state = positions(answers)
     asyncio.run(finding.resolve())
     assert (state.offset, state.leader_epoch) == (42, 5)
-    answers.epoch, answers.ends = 0, {4: (-1, -1)}
+    answers.id, answers.epoch = random_uuid(), epoch
     asyncio.run(finding.resolve())
+    asyncio.run(finding.resolve())
+    assert (state.offset, state.leader_epoch) == (10, epoch)
     asyncio.run(finding.resolve())
     assert state.offset == 10
 
