@@ -24,7 +24,7 @@ from tests.jepsen.end_state import Expected, Usage
 from tests.jepsen.faults import RandomFaults, Scope, Window
 from tests.jepsen.plans import Load
 from tests.jepsen.results import PEER, append_function
-from tests.jepsen.soak_figures import TEST, Figures
+from tests.jepsen.soak_figures import ALLOWANCE, TEST, Figures
 from tests.jepsen.stage import Settings, Stage, System
 from tests.jepsen.summary import WIDTH
 from tests.jepsen.systems import OurSystem, SharedSystem
@@ -35,7 +35,9 @@ ENDING_SHARE = 0.5
 STEP_SECONDS = 0.5
 PROBLEM_CHARACTERS_MAX = 400
 LOAD = Load(copiers=1)
-SETTINGS = Settings(expected_lines=[Expected(r"No space left on device", "a fault fills the disk")])
+SETTINGS = Settings(
+    expected_lines=[Expected(r"No space left on device", "a fault fills the disk")], allowance=ALLOWANCE
+)
 # The seed of a portion is made of the seed of the run and the number of its first window.
 WINDOWS_MAX = 100_000
 
@@ -124,7 +126,6 @@ class Soak:
             while not self._is_over:
                 self._run_portion()
             if self._shared.is_running:
-                self.figures.quiet.append(self._usage())
                 self._stop_brokers()
         finally:
             self._shared.discard()
@@ -138,7 +139,6 @@ class Soak:
 
     def _run_portion(self) -> None:
         portion = self._new_portion()
-        self.figures.quiet.append(self._usage())
         first = self._windows.number
         try:
             with portion:
@@ -155,6 +155,8 @@ class Soak:
             # The next portion has a new cluster, whose descriptors and processes are others.
             self._shared.discard()
             self.figures.quiet.clear()
+        else:
+            self.figures.quiet += [portion.usage_before, portion.usage_after]
         finally:
             self.figures.add_portion(portion.report)
 

@@ -121,6 +121,9 @@ class Stage:
         self._is_measured = False
         # What else the history of this run must show; each returns what is wrong, as text.
         self.history_checks: list[Callable[[History], Iterable[str]]] = []
+        # When the load has not begun, and when its connections are closed.
+        self.usage_before: dict[int, Usage] = {}
+        self.usage_after: dict[int, Usage] = {}
         self._bounces = 0
         self._undo = contextlib.ExitStack()
 
@@ -153,7 +156,7 @@ class Stage:
     def _begin(self) -> None:
         self._make_topics()
         self._outputs_before = {id_: len(broker.output()) for id_, broker in self.system.brokers.items()}
-        self._usage_before = self._usage()
+        self.usage_before = self._usage()
         recorder = self._undo.enter_context(Recorder(self.directory / "history-stage.jsonl"))
         self.probes = Probes(lambda: self.system.bootstrap, recorder)
         self.watcher = Watcher(self.system.brokers, (self.events.name, self.copies.name))
@@ -397,7 +400,7 @@ class Stage:
     def _check_usage(self) -> Iterator[str]:
         if self.system.expected_lines is not None:
             after = self._settled_usage()
-            yield from end_state.check_usage(self._usage_before, after, self.settings.allowance)
+            yield from end_state.check_usage(self.usage_before, after, self.settings.allowance)
 
     def _usage(self) -> dict[int, Usage]:
         return {
@@ -411,14 +414,15 @@ class Stage:
         deadline = time.monotonic() + SOCKETS_SECONDS_MAX
         while True:
             usage = self._usage()
-            problems = end_state.check_usage(self._usage_before, usage, self.settings.allowance)
+            problems = end_state.check_usage(self.usage_before, usage, self.settings.allowance)
             if not list(problems) or time.monotonic() > deadline:
                 break
             time.sleep(POLL_SECONDS)
-        self.report.figures["resident MB before"] = _megabytes(self._usage_before)
+        self.report.figures["resident MB before"] = _megabytes(self.usage_before)
         self.report.figures["resident MB after"] = _megabytes(usage)
-        self.report.figures["sockets before"] = sum(each.sockets for each in self._usage_before.values())
+        self.report.figures["sockets before"] = sum(each.sockets for each in self.usage_before.values())
         self.report.figures["sockets after"] = sum(each.sockets for each in usage.values())
+        self.usage_after = usage
         return usage
 
     def _check_history(self, rules: Rules) -> None:
