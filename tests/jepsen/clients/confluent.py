@@ -199,7 +199,8 @@ class ConfluentReader(base.Reader):
                 break
             error = message.error()
             if error is not None:
-                if error.fatal():
+                # A fatal error comes once, and after it nothing.
+                if error.fatal() or error.code() == confluent_kafka.KafkaError._FATAL:
                     raise OperationError(FAIL, f"{error.name()}: {error.str()}", is_broken=True)
                 break
             partition = TopicPartition(message.topic(), message.partition())
