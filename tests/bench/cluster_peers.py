@@ -5,7 +5,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -181,13 +181,18 @@ def wait_until_in_sync(admin: barnabas.Admin, topic: str) -> None:
 
 
 @contextlib.contextmanager
-def replicated_topic(peer: ClusterPeer, name: str, partitions: int = 1) -> Iterator[str]:
-    """A topic with three replicas, all in sync. It is deleted at the end, and its files are gone before
-    anything else is measured: the next round then writes to memory that was freed shortly before, not to
-    memory that the host of a virtual machine has to find first."""
+def replicated_topic(
+    peer: ClusterPeer, name: str, partitions: int = 1, assignments: Mapping[int, list[int]] | None = None
+) -> Iterator[str]:
+    """A topic with three replicas, all in sync; `assignments` says on which brokers.
+
+    It is deleted at the end, and its files are gone before anything else is measured: the next round then
+    writes to memory that was freed shortly before, not to memory that the host of a virtual machine has to
+    find first."""
     topic = f"{name}-{time.monotonic_ns()}"
     with barnabas.Admin(bootstrap_servers=peer.bootstrap) as admin:
-        admin.create_topics([NewTopic(topic, partitions, BROKERS)])
+        placed = NewTopic(topic, assignments=assignments or {})
+        admin.create_topics([placed if assignments else NewTopic(topic, partitions, BROKERS)])
         wait_until_in_sync(admin, topic)
         try:
             yield topic

@@ -17,18 +17,24 @@ from tests.bench.cluster_peers import (
     replicated_topic,
     wait_until_in_sync,
 )
-from tests.bench.figures import Sample
+from tests.bench.figures import Sample, latency_sample
 from tests.bench.goals import Goal
 from tests.bench.rows import RATE, Opening, Round, Rounds, Row
 from tests.bench.stage import Stage
+from tests.support.raw_client import RawClient
 
 import barnabas
 from barnabas.client.errors import KafkaError
 from barnabas.client.types import TopicPartition
+from barnabas.wire.messages import create_topics
 
 # Before and after the clean stop of a leader.
 WRITING_SECONDS = 1.0
 FIRST_WRITE_SECONDS_MAX = 60.0
+
+CONTROL_BYTES_MAX = 1 << 40
+CONTROL_PAUSE_SECONDS = 0.005
+CREATE_TOPICS_VERSION = 7
 
 ClusterOpening = Callable[[Stage, ClusterPeer], AbstractContextManager[Round]]
 
@@ -234,6 +240,47 @@ def _catch_up(stage: Stage, peer: ClusterPeer) -> Iterator[Round]:
     yield measure
 
 
+@contextlib.contextmanager
+def _control(stage: Stage, peer: ClusterPeer) -> Iterator[Round]:
+    """Changes of the metadata that a broker forwards to the controller, while producers keep the controller
+    and its followers as busy as they can."""
+
+    def measure() -> Sample:
+        with barnabas.Admin(bootstrap_servers=_running(peer).bootstrap) as admin:
+            cluster = admin.describe_cluster()
+        assert cluster.controller is not None
+        busy, asked = (
+            cluster.controller.id,
+            next(node for node in cluster.nodes if node != cluster.controller),
+        )
+        replicas = [busy, *(node.id for node in cluster.nodes if node.id != busy)]
+        with replicated_topic(peer, "bench-control", assignments={0: replicas}) as topic:
+            target = leader_target(peer, topic)
+            limits = loads.Limits(stage.limits.seconds, CONTROL_BYTES_MAX)
+            load = stage.driver.begin(loads.produce, target, topic, frames.RECORDS_IN_16K, limits)
+            with RawClient(others[0].host, others[0].port) as client:
+                seconds = _time_forwarded(client, load.done)
+            load.result()
+        return latency_sample(seconds)
+
+    yield measure
+
+
+def _time_forwarded(client: RawClient, is_over: Callable[[], bool]) -> list[float]:
+    """The seconds of each change, until the load is over. The changes are only checked, not made."""
+    topic = create_topics.CreatableTopic(name="bench-checked", num_partitions=1, replication_factor=1)
+    request = create_topics.CreateTopicsRequest(topics=[topic], timeout_ms=10_000, validate_only=True)
+    seconds: list[float] = []
+    while not is_over():
+        begin = time.perf_counter()
+        (answer,) = client.call(create_topics.API_KEY, CREATE_TOPICS_VERSION, request).topics
+        seconds.append(time.perf_counter() - begin)
+        if answer.error_code:
+            raise RuntimeError(f"the change was refused: {answer.error_message}")
+        time.sleep(CONTROL_PAUSE_SECONDS)
+    return seconds
+
+
 def _goal(metric: str, factor: float) -> tuple[Goal, ...]:
     return (Goal(metric, factor),)
 
@@ -259,4 +306,6 @@ CLUSTER_ROWS = (
         _beside(_clean_stop), _goal("gap_seconds", 0.5), warms=False, rounds=1),
     Row("cluster-catch-up", "cluster", "a follower that was down gets what it has missed", RATE,
         _beside(_catch_up), _goal(RATE, 1.5), warms=False, rounds=1),
+    Row("cluster-control", "cluster", "a change that is forwarded to the controller, under the load of 16k",
+        "p99_us", _beside(_control), (Goal("p99_us", 100_000, against=None),), warms=False),
 )  # fmt: skip
