@@ -249,11 +249,8 @@ def _control(stage: Stage, peer: ClusterPeer) -> Iterator[Round]:
         with barnabas.Admin(bootstrap_servers=_running(peer).bootstrap) as admin:
             cluster = admin.describe_cluster()
         assert cluster.controller is not None
-        busy, asked = (
-            cluster.controller.id,
-            next(node for node in cluster.nodes if node != cluster.controller),
-        )
-        replicas = [busy, *(node.id for node in cluster.nodes if node.id != busy)]
+        others = [node for node in cluster.nodes if node != cluster.controller]
+        replicas = [node.id for node in (cluster.controller, *others)]
         with replicated_topic(peer, "bench-control", assignments={0: replicas}) as topic:
             target = leader_target(peer, topic)
             limits = loads.Limits(stage.limits.seconds, CONTROL_BYTES_MAX)
