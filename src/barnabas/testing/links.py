@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 
 from barnabas.testing.relay import Direction, OpenTap, Quality, Tap, relay
 
-LOWEST_PORT = 10_000
+LOWEST_PORT, HIGHEST_PORT = 10_000, 65_535
 ZOOKEEPER = "zookeeper"
 CLIENT = "client"
 Member = int | str
@@ -167,9 +167,9 @@ class LinkFault:
 
 def free_ports(count: int) -> list[int]:
     """Different ports of 127.0.0.1 that are free now. The system gives none of them to connections, so they
-    are also free when a broker that was killed starts again."""
+    are also free when a broker that was killed starts again. (If it gives all to connections, any will do.)"""
     first_given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    candidates = range(LOWEST_PORT, first_given)
+    candidates = range(LOWEST_PORT, first_given) or range(LOWEST_PORT, HIGHEST_PORT + 1)
     with contextlib.ExitStack() as held:
         found: list[int] = []
         while len(found) < count:
