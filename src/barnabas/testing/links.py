@@ -167,7 +167,7 @@ class LinkFault:
 
 def free_ports(count: int) -> list[int]:
     """Different ports of 127.0.0.1 that are free now. The system gives none of them to connections, so they
-    are also free when a broker that was killed starts again. (If it gives all to connections, any will do.)"""
+    are also free when a broker that was killed starts again. If it gives all to connections, any will do."""
     first_given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     candidates = range(LOWEST_PORT, first_given) or range(LOWEST_PORT, HIGHEST_PORT + 1)
     with contextlib.ExitStack() as held:
