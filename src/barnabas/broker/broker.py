@@ -281,6 +281,7 @@ class Broker:
         self._housekeeping = Housekeeping(self)
         self._housekeeping.start()
         self.groups.start()
+        self.log_moves.resume()
         self.cleaner = Cleaner(self.logs.logs, self._disk, CleanerSettings.of(self.config))
         self.logs.when_truncated = self.cleaner.truncated
         if self.config["log.cleaner.enable"]:

@@ -2,7 +2,8 @@
 
 A copy of the log is filled beside it, in portions, while the replica goes on leading or following. When the
 copy has everything and is on disk, it takes the place of the log in one turn of the loop. A move that is
-interrupted by a restart, a failure or another request leaves the replica where it was."""
+interrupted by a failure or another request leaves the replica where it was. One that is interrupted by a
+restart begins again: the directory of the copy says so."""
 
 from __future__ import annotations
 
@@ -55,8 +56,21 @@ class LogMoves:
             return
         self.cancel(partition)
         if self._logs.directory_of(partition) is not directory:
+            # Also if others have to be moved first: a restart begins with all that have a directory.
+            self._logs.create_future(partition, directory)
             task = asyncio.get_running_loop().create_task(self._move(partition, directory))
             self._tasks[partition] = task
+
+    def resume(self) -> None:
+        """Begin the moves again that the last stop of the broker has interrupted."""
+        for directory in self._logs.directories:
+            partitions, directory.interrupted_moves = directory.interrupted_moves, []
+            for partition in partitions:
+                if self._logs.get(partition) is not None:
+                    try:
+                        self.start(partition, directory)
+                    except KafkaError as error:
+                        logger.error("cannot move %s to %s: %s", partition, directory.path, error)
 
     def cancel(self, partition: TopicPartition) -> None:
         task = self._tasks.pop(partition, None)
@@ -65,16 +79,16 @@ class LogMoves:
             self._logs.drop_future(partition)
 
     async def stop(self) -> None:
+        """The copies stay where they are, so that the next start goes on with these moves."""
         tasks = list(self._tasks.values())
-        for partition in list(self._tasks):
-            self.cancel(partition)
+        for task in tasks:
+            task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _move(self, partition: TopicPartition, directory: LogDirectory) -> None:
         try:
             async with self._moving:
-                future = self._logs.create_future(partition, directory)
-                await self._fill(partition, future)
+                future = await self._fill(partition)
                 # What is left is little, so that the last sync does not take long.
                 task = future.plan_flush()
                 self._logs.finish_flush(future, task, await asyncio.to_thread(task.problem))
@@ -88,15 +102,17 @@ class LogMoves:
             if self._tasks.get(partition) is asyncio.current_task():
                 del self._tasks[partition]
 
-    async def _fill(self, partition: TopicPartition, future: Log) -> None:
-        """Copy until nothing is left, as fast as the throttle allows."""
+    async def _fill(self, partition: TopicPartition) -> Log:
+        """Copy until nothing is left, as fast as the throttle allows; returns the copy."""
         while True:
             if self.throttle.is_exceeded():
                 await asyncio.sleep(THROTTLED_SECONDS)
                 continue
-            copied = self._copy(self._current(partition), future)
+            log = self._current(partition)
+            future = self._logs.futures[partition]
+            copied = self._copy(log, future)
             if not copied:
-                return
+                return future
             self.throttle.record(copied)
             await asyncio.sleep(0)
 

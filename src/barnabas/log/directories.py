@@ -32,6 +32,8 @@ class LogDirectory:
         self.online = True
         # What the checkpoint of high watermarks holds; empty if that is not known.
         self.written_high_watermarks: dict[TopicPartition, int] = {}
+        # Partitions that were on the way to this directory when the broker ended.
+        self.interrupted_moves: list[TopicPartition] = []
         self._lock: FileHandle | None = None
 
     def __repr__(self) -> str:
@@ -71,11 +73,14 @@ class LogDirectory:
         self._lock = None
 
     def partitions(self) -> list[TopicPartition]:
-        """Partitions that have a directory here; directories of deleted partitions and of moves that
-        did not end are removed."""
+        """Partitions that have a directory here. Directories of deleted partitions are removed, and those of
+        moves that did not end, which `interrupted_moves` has then: they begin again."""
         partitions: list[TopicPartition] = []
         for name in self.disk.listdir(self.path):
-            if names.is_delete_directory(name) or names.is_future_directory(name):
+            moved = names.parse_future_directory(name)
+            if moved is not None:
+                self.interrupted_moves.append(moved)
+            if names.is_delete_directory(name) or moved is not None:
                 logger.info("removing %s, which a deletion or a move left behind", self.path / name)
                 self.disk.rmtree(self.path / name)
                 continue

@@ -126,8 +126,11 @@ class LogManager:
         """Close everything. Directories that were closed without errors need no recovery at the next
         start."""
         failed: set[Path] = set()
-        for partition in list(self.futures):
-            self.drop_future(partition)
+        for future in self.futures.values():
+            # Its directory stays: the next start sees that this move has to begin again.
+            if not future.offline:
+                future.close()
+        self.futures.clear()
         logs = list(self._logs.values())
         for start in range(0, len(logs), CLOSED_TOGETHER):
             for log in self._close(logs[start : start + CLOSED_TOGETHER]):

@@ -35,7 +35,7 @@ _OFFSET_FILE = re.compile(
 _PARTITION_DIRECTORY = re.compile(r"(.+)-(\d+)")
 _DELETE_DIRECTORY = re.compile(r".+\.[0-9a-f]{32}-delete")
 _STRAY_DIRECTORY = re.compile(r".+\.[0-9a-f]{32}-stray")
-_FUTURE_DIRECTORY = re.compile(r".+\.[0-9a-f]{32}-future")
+_FUTURE_DIRECTORY = re.compile(r"(.+)-(\d+)\.[0-9a-f]{32}-future")
 # Kafka shortens long topic names so that the new name of the directory is not too long for a file name.
 _DIRECTORY_LENGTH_MAX = 255
 
@@ -61,8 +61,10 @@ def is_delete_directory(name: str) -> bool:
     return _DELETE_DIRECTORY.fullmatch(name) is not None
 
 
-def is_future_directory(name: str) -> bool:
-    return _FUTURE_DIRECTORY.fullmatch(name) is not None
+def parse_future_directory(name: str) -> TopicPartition | None:
+    """The partition of a copy. The name of a very long topic is shortened, so no topic has it."""
+    match = _FUTURE_DIRECTORY.fullmatch(name)
+    return TopicPartition(match[1], int(match[2])) if match else None
 
 
 def future_directory_name(partition: TopicPartition) -> str:

@@ -131,6 +131,22 @@ def test_a_throttled_move_is_shown_and_can_be_given_up(tmp_path: Path) -> None:
         assert offsets_in(client, topic) == list(range(30))
 
 
+def test_a_move_begins_again_after_a_restart(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, **{"replica.alter.log.dirs.io.max.bytes.per.second": "1"})
+    with stage.broker as running, RawClient("127.0.0.1", running.port) as client:
+        topic = new_topic(client, name=NAME)
+        for _ in range(30):
+            produce_batch(client, topic, batch_of(b"x" * 100_000))
+        target = stage.other(running)
+        assert move(client, target) == ErrorCode.NONE
+        wait_until(lambda: [row[:2] for row in described(client)[target.name]] == [(0, True)])
+    stage = Stage(tmp_path)
+    with stage.broker as running, RawClient("127.0.0.1", running.port) as client:
+        wait_until(lambda: stage.path_of(running) == target)
+        assert offsets_in(client, topic) == list(range(30))
+        assert [path.name for path in target.iterdir() if path.name.startswith(NAME)] == [str(PARTITION)]
+
+
 @pytest.mark.parametrize(("index", "topic", "code"), [(7, NAME, "UNKNOWN_TOPIC_OR_PARTITION")])
 def test_what_is_refused(tmp_path: Path, index: int, topic: str, code: str) -> None:
     stage = Stage(tmp_path)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from barnabas.broker.call import Call
 from barnabas.broker.turns import Work
-from barnabas.errors import ErrorCode
+from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import TopicPartition
 from barnabas.log.directories import LogDirectory
 from barnabas.wire.messages.alter_replica_log_dirs import (
@@ -58,7 +58,10 @@ def _move(call: Call, partition: TopicPartition, directory: LogDirectory | None)
     if not directory.online or (log is not None and log.offline):
         return ErrorCode.KAFKA_STORAGE_ERROR
     if log is not None:
-        call.broker.log_moves.start(partition, directory)
+        try:
+            call.broker.log_moves.start(partition, directory)
+        except KafkaError as error:
+            return error.code
         return ErrorCode.NONE
     if call.broker.image.partition(*partition) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
