@@ -15,9 +15,9 @@ from barnabas.testing.links import Links
 class FaultyCluster(Cluster):
     """`shims` has the disk and the clock of each broker, `frames` the requests of all clients.
 
-    With `tracks_syncs`, power failures are possible. With `watches_brokers`, `frames_between` has the requests
-    of one broker to another. With `packets`, all connections pass a network of packets, which is slower.
-    With more than one of `disks`, each broker has so many log directories: disk-1, disk-2 and so on in its
+    With `tracks_syncs`, power failures are possible. With `watches_brokers`, `frames_between` has the
+    requests of one broker to another. With `packets`, all connections pass a network of packets, which is
+    slower. With more than one of `disks`, each broker has so many log directories: disk-1, disk-2 and so on in its
     data directory. `how` has the other arguments of Cluster."""
 
     def __init__(

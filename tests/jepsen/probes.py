@@ -1,13 +1,16 @@
 """Short questions to a cluster, for tests of faults: one record, one request, one state of a process."""
 
+import uuid
+from itertools import count
 from pathlib import Path
 
 from tests.cluster.reading import values_of
 from tests.jepsen.cluster import FaultyCluster
-from tests.jepsen.faults.roles import Leader
+from tests.jepsen.faults.roles import Leader, TransactionCoordinator
 from tests.support.raw_client import RawClient
 
 import barnabas
+from barnabas.client.admin import NewTopic
 from barnabas.client.types import RecordMetadata
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 
@@ -38,6 +41,30 @@ def leader_client(system: FaultyCluster, topic: str, partition: int = 0) -> RawC
     """A client of the broker that leads a partition; links do not concern it."""
     (leader,) = Leader(topic, partition).find(system)
     return RawClient("127.0.0.1", system.brokers[leader].port, timeout_seconds=PATIENCE_SECONDS)
+
+
+def use_transactions(system: FaultyCluster) -> None:
+    """One transaction for each coordinator, with records for each leader. Brokers connect to each other at
+    first use, and stay connected: after this, connections before and after a load can be compared."""
+    topic = f"used-{uuid.uuid4().hex[:8]}"
+    with system.admin() as admin:
+        admin.create_topics([NewTopic(topic, len(system.brokers), len(system.brokers))])
+    system.wait_until_in_sync(topic)
+    left = set(system.brokers)
+    for name in (f"{topic}-{number}" for number in count()):
+        (coordinator,) = TransactionCoordinator(name).find(system)
+        if coordinator in left:
+            left.remove(coordinator)
+            with barnabas.Producer(bootstrap_servers=system.bootstrap, transactional_id=name) as producer:
+                producer.init_transactions()
+                producer.begin_transaction()
+                for number in range(len(system.brokers)):
+                    producer.send(topic, b"value", partition=number).result(PATIENCE_SECONDS)
+                producer.commit_transaction()
+        if not left:
+            break
+    with system.admin() as admin:
+        admin.delete_topics([topic])
 
 
 def is_answered(client: RawClient) -> bool:

@@ -141,7 +141,7 @@ def test_all_brokers_lose_power(system: FaultyCluster, make_topic: MakeTopic, se
             oldest = min(each.at for each in lost)
             assert failed_at - oldest <= FLUSH_SECONDS + FLUSH_SLACK_SECONDS
         write_more(system, ends, len(writer.acknowledged))
-        check_told(consumer, {place: end for place, end in ends.items() if read[place] > end})
+        check_consumer_notices(consumer, {place: end for place, end in ends.items() if read[place] > end})
     ends = {place: end_of(system.bootstrap, *place) for place in places}
     directories = {id_: broker.data_dir for id_, broker in system.brokers.items()}
     assert not list(end_state.check_replicas(directories, ends))
@@ -175,7 +175,7 @@ def write_more(system: FaultyCluster, ends: dict[TopicPartition, int], count: in
             assert [each.result(PATIENCE_SECONDS).offset for each in sent] == list(range(end, end + count))
 
 
-def check_told(consumer: barnabas.Consumer, ends: dict[TopicPartition, int]) -> None:
+def check_consumer_notices(consumer: barnabas.Consumer, ends: dict[TopicPartition, int]) -> None:
     """A consumer that has read records that are lost is told for each partition, before it reads new ones."""
     told: set[TopicPartition] = set()
     deadline = time.monotonic() + PATIENCE_SECONDS
