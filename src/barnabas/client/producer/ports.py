@@ -10,6 +10,10 @@ from barnabas.client.producer.batch import Packing
 from barnabas.client.types import Node, TopicPartition
 from barnabas.net.broker_connection import BrokerConnection
 
+# The longest pause after CONCURRENT_TRANSACTIONS, as in Java's client. The last transaction is still being completed, which takes a
+# moment.
+CONCURRENT_TRANSACTIONS_SECONDS = 0.02
+
 
 class ClusterView(Protocol):
     """The cluster's metadata and connections, as the sender uses them."""

@@ -13,7 +13,12 @@ from barnabas.client.errors import ErrorCode, KafkaError, KafkaTimeoutError, err
 from barnabas.client.metadata import Leader
 from barnabas.client.producer.accumulator import Accumulator, PartitionQueue
 from barnabas.client.producer.batch import ProducerBatch, split_batch
-from barnabas.client.producer.ports import ClusterView, SenderSettings, TransactionView
+from barnabas.client.producer.ports import (
+    CONCURRENT_TRANSACTIONS_SECONDS,
+    ClusterView,
+    SenderSettings,
+    TransactionView,
+)
 from barnabas.client.producer.sequences import EPOCH_MAX, SequenceBook
 from barnabas.client.types import Node, TopicPartition
 from barnabas.errors import error_of
@@ -287,6 +292,8 @@ class Sender:
             self.settings.backoff_seconds * 2 ** min(batch.attempts - 1, 16),
             self.settings.backoff_seconds_max,
         )
+        if error_of(answer.error_code) is ErrorCode.CONCURRENT_TRANSACTIONS:
+            pause = min(pause, CONCURRENT_TRANSACTIONS_SECONDS)
         batch.retry_at = asyncio.get_running_loop().time() + pause
         self._accumulator.put_back(queue, [batch])
         if error_of(answer.error_code) in _STALE_METADATA:

@@ -26,6 +26,7 @@ from barnabas.client.errors import (
     raise_for,
 )
 from barnabas.client.producer.accumulator import PartitionQueue
+from barnabas.client.producer.ports import CONCURRENT_TRANSACTIONS_SECONDS
 from barnabas.client.producer.sequences import SequenceBook
 from barnabas.client.types import OffsetAndMetadata, TopicPartition
 from barnabas.wire.message import Message
@@ -291,7 +292,10 @@ class Transactions:
                     raise
                 if error.code in _LOST_COORDINATOR or error.code is ErrorCode.REQUEST_TIMED_OUT:
                     self._cluster.forget_coordinator(kind, key)
-            await asyncio.sleep(self._cluster.backoff.seconds(failures + 1))
+                pause = self._cluster.backoff.seconds(failures + 1)
+                if error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
+                    pause = min(pause, CONCURRENT_TRANSACTIONS_SECONDS)
+            await asyncio.sleep(pause)
             failures += 1
 
     # ---- failing

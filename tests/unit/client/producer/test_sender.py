@@ -318,3 +318,12 @@ def test_a_refusal_that_names_the_new_leader_needs_no_metadata_and_no_pause() ->
         assert (story.broker.leader, story.broker.refreshes) == (2, 0)
 
     run(scenario)
+
+
+def test_while_the_last_transaction_is_completed_the_pauses_are_short() -> None:
+    async def scenario() -> None:
+        story = Story(backoff_seconds=60.0, backoff_seconds_max=60.0)
+        story.broker.answers = [ErrorCode.CONCURRENT_TRANSACTIONS] * 3
+        assert await story.outcome(story.send()) == 0
+
+    run(scenario)
