@@ -10,8 +10,8 @@ from barnabas.client.producer.batch import Packing
 from barnabas.client.types import Node, TopicPartition
 from barnabas.net.broker_connection import BrokerConnection
 
-# The longest pause after CONCURRENT_TRANSACTIONS, as in Java's client. The last transaction is still being completed, which takes a
-# moment.
+# The longest pause after CONCURRENT_TRANSACTIONS, as in Java's client: the last transaction is still being
+# completed, which takes a moment.
 CONCURRENT_TRANSACTIONS_SECONDS = 0.02
 
 
