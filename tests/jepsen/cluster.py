@@ -17,8 +17,8 @@ class FaultyCluster(Cluster):
 
     With `tracks_syncs`, power failures are possible. With `watches_brokers`, `frames_between` has the
     requests of one broker to another. With `packets`, all connections pass a network of packets, which is
-    slower. With more than one of `disks`, each broker has so many log directories: disk-1, disk-2 and so on in its
-    data directory. `how` has the other arguments of Cluster."""
+    slower. With more than one of `disks`, each broker has so many log directories: disk-1, disk-2 and so on
+    in its data directory. `how` has the other arguments of Cluster."""
 
     def __init__(
         self,
