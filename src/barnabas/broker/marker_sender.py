@@ -51,9 +51,7 @@ class MarkerSender:
         """Write the markers to partitions that `leader_id` leads; `written` gets the result of each."""
         self._waiting.setdefault(leader_id, []).append(_Waiting(markers, partitions, written))
         if leader_id not in self._tasks:
-            task = asyncio.get_running_loop().create_task(self._send_all(leader_id))
-            self._tasks[leader_id] = task
-            task.add_done_callback(lambda _: self._tasks.pop(leader_id, None))
+            self._tasks[leader_id] = asyncio.get_running_loop().create_task(self._run(leader_id))
 
     async def close(self) -> None:
         """Stop sending; the results of what is under way are not reported."""
@@ -62,6 +60,13 @@ class MarkerSender:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _run(self, leader_id: int) -> None:
+        try:
+            await self._send_all(leader_id)
+        finally:
+            # In the same turn in which nothing was waiting any more: the next marker needs a new task.
+            del self._tasks[leader_id]
 
     async def _send_all(self, leader_id: int) -> None:
         while waiting := self._waiting.pop(leader_id, []):

@@ -129,6 +129,24 @@ def test_markers_that_come_during_a_request_go_into_the_next_one_and_brokers_do_
     asyncio.run(story())
 
 
+def test_a_marker_that_comes_in_the_turn_after_the_last_answer_is_sent() -> None:
+    async def story() -> None:
+        it = Story()
+        it.broker.may_answer.set()
+
+        def written(partition: TopicPartition, code: ErrorCode) -> None:
+            # It runs when the sender has seen that nothing else is waiting, and before anything else.
+            asyncio.get_running_loop().call_soon(it.send, 2, 2, TWO)
+
+        markers = MarkersToWrite("id", 1, 4, 7, True, frozenset({ONE}), 2)
+        it.sender.send(2, markers, [ONE], written)
+        await turns()
+        assert it.sent == [(2, [1]), (2, [2])]
+        assert it.results == {(2, TWO): ErrorCode.NONE}
+
+    asyncio.run(story())
+
+
 def test_a_broker_that_cannot_be_reached_leaves_its_partitions_for_a_retry() -> None:
     async def story() -> None:
         it = Story()
