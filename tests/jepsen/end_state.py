@@ -240,6 +240,11 @@ class Allowance:
 
 
 ALLOWANCE = Allowance()
+# A broker has a connection to each other broker for each of eight purposes: three descriptors, since the
+# accepting side has two. It is opened when it is needed for the first time, and closed when one of the two
+# registers again, or after ten idle minutes. Otherwise the sockets of three brokers grow with what happens to
+# them, from 69 at first up to 171 when each purpose was needed between all of them.
+ALLOWANCE_FOR_PEERS = Allowance(sockets=48)
 
 
 def check_usage(

@@ -138,12 +138,12 @@ def wait_for_moves(system: System) -> None:
 def move_away(system: System, broker_id: int) -> Replicas:
     """Move all partitions from a broker to others, and wait for it. Returns where they were."""
     before = {place: ids for place, ids in replicas_of(system).items() if broker_id in ids}
-    move(system, {place: _without(system, broker_id, ids) for place, ids in before.items()})
+    move(system, {place: without(system, broker_id, ids) for place, ids in before.items()})
     wait_for_moves(system)
     return before
 
 
-def _without(system: System, broker_id: int, replicas: Sequence[int]) -> list[int]:
+def without(system: System, broker_id: int, replicas: Sequence[int]) -> list[int]:
     others = [each for each in sorted(system.brokers) if each not in replicas]
     kept = [each for each in replicas if each != broker_id]
     return kept + others[:1]
