@@ -166,10 +166,8 @@ def fetch(
     requested = _everything(group_id, store, topics) if request.topics is None else request.topics
     answers = []
     for topic in requested:
-        # Old versions name the topic: that is the one that has the name now.
-        topic_id = topic.topic_id if topic.topic_id != ZERO_UUID else _id_of(topics, topic.name)
         partitions = [
-            _fetched(store, group_id, TopicPartition(topic.name, index), topic_id, require_stable)
+            _fetched(store, group_id, TopicPartition(topic.name, index), topic.topic_id, require_stable)
             for index in topic.partition_indexes
         ]
         answer = OffsetFetchResponseTopics(topic_id=topic.topic_id, name=topic.name, partitions=partitions)

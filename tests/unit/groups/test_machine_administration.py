@@ -265,13 +265,6 @@ def test_offsets_of_a_new_topic_with_the_same_name_are_kept(bench: MachineBench)
     assert fetch(bench) == (ErrorCode.NONE, 7)
 
 
-def test_offsets_of_a_deleted_topic_are_not_those_of_a_new_one_with_its_name(bench: MachineBench) -> None:
-    """Nobody has removed them: the coordinator died when the topic was deleted."""
-    commit(bench, 7)
-    bench.topics.make("topic", 1)
-    assert fetch(bench) == (ErrorCode.NONE, -1)
-
-
 def test_more_partitions_reach_the_members_of_a_consumer_group(bench: MachineBench) -> None:
     first = consumer_heartbeat(bench)
     bench.topics.counts["topic"] = 6
