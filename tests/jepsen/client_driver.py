@@ -77,7 +77,7 @@ def main() -> None:
         driver.start()
         order = sys.stdin.readline()
         if not order:
-            # Whoever started this process is gone.
+            # The process that started this one is gone.
             os._exit(1)
         driver.stop()
     say({"ended": True})

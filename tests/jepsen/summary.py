@@ -1,4 +1,4 @@
-"""One line for each of the tests T01 to T38: what its rounds in one run have shown."""
+"""One line for each test of the catalogue (T01 to T38): what its rounds in one run have shown."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def clients(request: pytest.FixtureRequest) -> Library:
 
 @pytest.fixture
 def partition(cluster: Cluster) -> TopicPartition:
-    """Of a new topic."""
+    """The first partition of a new topic."""
     name = f"events-{uuid.uuid4().hex[:8]}"
     with cluster.admin() as admin:
         admin.create_topics([NewTopic(name, 1)])

@@ -1,4 +1,4 @@
-"""Whoever leads a partition is killed (kill -9) and started again, five times: each time nothing is lost,
+"""The leader of a partition is killed (kill -9) and started again, five times: each time nothing is lost,
 nothing is there twice, another broker leads soon, and all replicas are in sync again."""
 
 import itertools

@@ -59,7 +59,7 @@ class Election(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Of the log that is lost."""
+        """The end of the log that is lost."""
         return self.kept + self.lost
 
 
