@@ -1,7 +1,6 @@
 """Short questions to a cluster, for tests of faults: one record, one request, one state of a process."""
 
 import uuid
-from itertools import count
 from pathlib import Path
 
 from tests.cluster.reading import values_of
@@ -10,12 +9,14 @@ from tests.jepsen.faults.roles import Leader, TransactionCoordinator
 from tests.support.raw_client import RawClient
 
 import barnabas
-from barnabas.client.admin import NewTopic
+from barnabas.client.admin import ElectionType, NewTopic
 from barnabas.client.types import RecordMetadata
+from barnabas.ids import TRANSACTIONS_TOPIC
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 
 API_VERSIONS = 18
 PATIENCE_SECONDS = 30.0
+NAMES_TRIED_MAX = 200
 
 
 def write(system: FaultyCluster, topic: str, value: bytes = b"value") -> RecordMetadata:
@@ -43,6 +44,17 @@ def leader_client(system: FaultyCluster, topic: str, partition: int = 0) -> RawC
     return RawClient("127.0.0.1", system.brokers[leader].port, timeout_seconds=PATIENCE_SECONDS)
 
 
+def transactional_id_at(system: FaultyCluster, broker_id: int) -> str:
+    """A new transactional id whose coordinator is this broker."""
+    TransactionCoordinator("any").find(system)
+    system.wait_until_in_sync(TRANSACTIONS_TOPIC)
+    with system.admin() as admin:
+        # After restarts, a broker may lead nothing.
+        admin.elect_leaders(ElectionType.PREFERRED)
+    names = (uuid.uuid4().hex for _ in range(NAMES_TRIED_MAX))
+    return next(name for name in names if TransactionCoordinator(name).find(system) == [broker_id])
+
+
 def use_transactions(system: FaultyCluster) -> None:
     """One transaction for each coordinator, with records for each leader. Brokers connect to each other at
     first use, and stay connected: after this, connections before and after a load can be compared."""
@@ -50,19 +62,14 @@ def use_transactions(system: FaultyCluster) -> None:
     with system.admin() as admin:
         admin.create_topics([NewTopic(topic, len(system.brokers), len(system.brokers))])
     system.wait_until_in_sync(topic)
-    left = set(system.brokers)
-    for name in (f"{topic}-{number}" for number in count()):
-        (coordinator,) = TransactionCoordinator(name).find(system)
-        if coordinator in left:
-            left.remove(coordinator)
-            with barnabas.Producer(bootstrap_servers=system.bootstrap, transactional_id=name) as producer:
-                producer.init_transactions()
-                producer.begin_transaction()
-                for number in range(len(system.brokers)):
-                    producer.send(topic, b"value", partition=number).result(PATIENCE_SECONDS)
-                producer.commit_transaction()
-        if not left:
-            break
+    for broker_id in system.brokers:
+        name = transactional_id_at(system, broker_id)
+        with barnabas.Producer(bootstrap_servers=system.bootstrap, transactional_id=name) as producer:
+            producer.init_transactions()
+            producer.begin_transaction()
+            for number in range(len(system.brokers)):
+                producer.send(topic, b"value", partition=number).result(PATIENCE_SECONDS)
+            producer.commit_transaction()
     with system.admin() as admin:
         admin.delete_topics([topic])
 
