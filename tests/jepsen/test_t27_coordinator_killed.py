@@ -2,6 +2,7 @@
 on all partitions, and the offsets of the transaction agree with its records."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ LOAD = Load(writers=1, pipelining_writers=0, readers=1, classic_groups=0, modern
 # way to them.
 FETCH_WAIT_SECONDS = 0.5
 ANSWER_SECONDS_MAX = 60.0
+# After so long nothing of the other clients is under way.
+QUIET_SECONDS = 0.5
 MARKERS, FETCHES = Which(WRITE_TXN_MARKERS), Which(FETCH)
 
 
@@ -95,6 +98,20 @@ class Ending:
                 )
                 for target in targets
             ]
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Without other transactions. A broker gets one request with markers at a time: while the answer for
+        another transaction is held back, the markers of this one are not sent."""
+        drivers = self.stage.workload.drivers
+        for driver in drivers:
+            driver.pause()
+        try:
+            time.sleep(QUIET_SECONDS)
+            yield
+        finally:
+            for driver in drivers:
+                driver.resume()
 
     @contextmanager
     def held_followers(self) -> Iterator[None]:
@@ -172,7 +189,7 @@ def begun(ending: Ending, end: Callable[[], None]) -> Iterator[None]:
 @contextmanager
 def written(ending: Ending, end: Callable[[], None]) -> Iterator[None]:
     """All partitions have their markers, but the coordinator was not told."""
-    with ending.held_markers(*ending.others, answers=True):
+    with ending.alone(), ending.held_markers(*ending.others, answers=True):
         end()
         ending.wait_for_markers(*ending.system.brokers)
         assert ending.state == ending.prepared
@@ -182,7 +199,7 @@ def written(ending: Ending, end: Callable[[], None]) -> Iterator[None]:
 @contextmanager
 def completed(ending: Ending, end: Callable[[], None]) -> Iterator[None]:
     """The coordinator knows that all markers are written, and nobody else does."""
-    with ending.held_markers(*ending.others, answers=True) as holds:
+    with ending.alone(), ending.held_markers(*ending.others, answers=True) as holds:
         end()
         ending.wait_for_markers(*ending.system.brokers)
         with ending.held_followers():
