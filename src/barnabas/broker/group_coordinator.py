@@ -91,6 +91,15 @@ class GroupCoordinator(Coordinator[GroupMachine]):
         if shard.is_active:
             self._run(shard, lambda machine, now_ms: machine.moved_away(now_ms))
 
+    async def _load(self, index: int, shard: Shard[GroupMachine]) -> None:
+        await super()._load(index, shard)
+
+        def remove(group_ids: Sequence[str], machine: GroupMachine, now_ms: int) -> Step[bool]:
+            return machine.remove_old_topics(group_ids)
+
+        # This begins in the turn in which the load has ended, before anybody asks for offsets.
+        await self._repeat(shard, remove)
+
     def topics_changed(self, difference: Difference) -> None:
         """Topics were created, deleted or got partitions: remove old offsets, compute new assignments."""
         if not (difference.topics_deleted or difference.topics_created or difference.partitions_changed):

@@ -242,6 +242,11 @@ class GroupMachine:
         Call this again while the reply is True."""
         return self._offsets.remove_topics(group_ids, topics)
 
+    def remove_old_topics(self, group_ids: Iterable[str]) -> Step[bool]:
+        """Remove the offsets that these groups have of topics that were deleted while no broker coordinated
+        the groups. Call this again while the reply is True."""
+        return self._offsets.remove_old_topics(group_ids)
+
     # ---- the journal and time
 
     def apply(self, record: JournalRecord, producer: Producer | None) -> None:

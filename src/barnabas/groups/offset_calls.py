@@ -121,6 +121,9 @@ class OffsetCalls:
     def remove_topics(self, group_ids: Iterable[str], topics: Mapping[str, Uuid]) -> Step[bool]:
         return _portion(self._groups.offsets.removal_of_topics(group_ids, topics))
 
+    def remove_old_topics(self, group_ids: Iterable[str]) -> Step[bool]:
+        return _portion(self._groups.offsets.removal_of_old_topics(group_ids, self._topics.topic_id))
+
 
 def _portion(records: list[JournalRecord]) -> Step[bool]:
     return Step(len(records) >= REMOVALS_PER_STEP, records[:REMOVALS_PER_STEP])

@@ -3,7 +3,7 @@
 A pure state machine. Only `apply` and `end_transaction` change it. Everything else reads, or returns the
 records that would change it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from barnabas.coordination.step import JournalRecord
@@ -90,6 +90,17 @@ class OffsetStore:
             for group_id in group_ids
             for partition in self._partitions(group_id)
             if partition.topic in topics and self._is_of_topic(group_id, partition, topics[partition.topic])
+        ]
+
+    def removal_of_old_topics(
+        self, group_ids: Iterable[str], topic_id: Callable[[str], Uuid | None]
+    ) -> list[JournalRecord]:
+        """For topics that do not exist any more, also if there is a new one with the same name."""
+        return [
+            offset_tombstone(group_id, partition)
+            for group_id in group_ids
+            for partition, committed in self.of_group(group_id)
+            if committed.topic_id not in (ZERO_UUID, topic_id(partition.topic))
         ]
 
     def _partitions(self, group_id: str) -> list[TopicPartition]:

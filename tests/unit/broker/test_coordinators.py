@@ -393,6 +393,22 @@ def test_upkeep_that_fails_is_logged_and_does_not_stop_the_metadata_followers(
     assert "__consumer_offsets" in caplog.text
 
 
+def test_a_load_removes_the_offsets_of_a_topic_that_was_deleted_meanwhile(stage: Any) -> None:
+    async def story() -> None:
+        await commit(stage, 5)
+        # They stay in the journal, as if no broker had led its partition when the topic was deleted.
+        stage.disk.fail("pwrite", errno.ENOSPC)
+        await stage.controller.delete_topics([TopicReference(TOPIC)])
+        await some_turns()
+        stage.disk.heal()
+        await stage.start_coordinators()
+        await loaded(stage)
+        offsets = stage.groups.shard_of(GROUP).machine.groups.offsets
+        assert list(offsets.of_group(GROUP)) == []
+
+    stage.run(story())
+
+
 def test_offsets_expire_while_a_broker_runs(make_stage: Any) -> None:
     stage = started(make_stage, offsets_retention_minutes="1", offsets_retention_check_interval_ms="1")
 

@@ -265,6 +265,19 @@ def test_offsets_of_a_new_topic_with_the_same_name_are_kept(bench: MachineBench)
     assert fetch(bench) == (ErrorCode.NONE, 7)
 
 
+def test_the_offsets_of_a_topic_that_was_deleted_during_a_failover_are_removed(bench: MachineBench) -> None:
+    """No broker has coordinated the group when the topic was deleted and a new one got its name."""
+    commit(bench, 7)
+    bench.topics.make("topic", 1)
+    bench.fail_over()
+    assert bench.call(lambda machine: machine.remove_old_topics(machine.groups.ids())) is False
+    assert fetch(bench) == (ErrorCode.NONE, -1)
+    commit(bench, 3)
+    bench.call(lambda machine: machine.remove_old_topics(machine.groups.ids()))
+    assert fetch(bench) == (ErrorCode.NONE, 3)
+    check_replay(bench)
+
+
 def test_more_partitions_reach_the_members_of_a_consumer_group(bench: MachineBench) -> None:
     first = consumer_heartbeat(bench)
     bench.topics.counts["topic"] = 6
