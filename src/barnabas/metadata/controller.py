@@ -81,8 +81,7 @@ class ElectionCounts:
                     self.unclean += 1
                     topic = image.topic_by_id(record.topic_id)
                     logger.warning(
-                        "unclean election: %s-%d is led by broker %d, which was not in sync; "
-                        "records may be lost",
+                        "unclean election: %s-%d is led by broker %d, which may lack acknowledged records",
                         topic.name if topic else record.topic_id.hex(),
                         record.partition,
                         record.leader,
