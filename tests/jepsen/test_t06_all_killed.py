@@ -1,6 +1,7 @@
 """All brokers are killed at once (kill -9) and started again: every acknowledged record is there, and so are
 the offsets of groups and the transactions that were open."""
 
+import time
 from random import Random
 
 import pytest
@@ -30,11 +31,21 @@ def test_all_brokers_are_killed_at_once(run: Run, make_topic: MakeTopic) -> None
                 committed = committed_offsets(stage)
                 with stage.fault(Killed(stage.system, All())):
                     pass
+                back_at = time.monotonic()
                 check_committed(stage, committed)
+                recovered(stage, "offsets of groups", back_at)
             assert described(stage) == before
             assert committed_offset(stage, topic) == IDLE_OFFSET
             writer.commit_transaction()
+            recovered(stage, "the open transaction", back_at)
         assert read(stage, topic) == [b"before all were killed"]
+        # All clients of the load, which have groups and transactions, go on.
+        stage.wait_for_progress(1)
+        recovered(stage, "all clients", back_at)
+
+
+def recovered(stage: Stage, what: str, since: float) -> None:
+    stage.record_recovery(what, time.monotonic() - since, stage.recovery_seconds_max)
 
 
 # ---- a group without members, and the groups of the load
