@@ -17,7 +17,7 @@ def test_brokers_and_clients_are_killed_while_records_are_copied(run: Run) -> No
         for broker_id in chance.sample(brokers, len(brokers)):
             # The clients that are killed have a transaction open on the dead broker, or at its successor.
             with stage.fault(Killed(stage.system, Brokers(broker_id))):
-                stage.run(chance.uniform(0.0, 4.0))
+                stage.run(chance.uniform(0.0, 2.0))
                 stage.bounce_clients()
                 stage.wait_for_progress(1)
             stage.wait_until_in_sync()
