@@ -89,7 +89,7 @@ class Producer:
         return answer.error_code, answer.base_offset
 
     def answer_to(self, number: int) -> tuple[int, int]:
-        """That of the partition's leader, whoever it is by now."""
+        """(error, offset) of the leader, after retries that a change of the leader needs."""
         answers: list[tuple[int, int]] = []
 
         def is_answered() -> bool:
