@@ -51,7 +51,8 @@ class Seen(NamedTuple):
 class Loop(abc.ABC):
     """Does something again and again in a thread of its own, until stop()."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.seen: list[Seen] = []
         self.failure: BaseException | None = None
         self._stopping = threading.Event()
@@ -92,7 +93,7 @@ class Loop(abc.ABC):
 
 class Writing(Loop):
     def __init__(self, name: str, bootstrap: str, places: list[TopicPartition], first: int) -> None:
-        super().__init__()
+        super().__init__(f"writer of {name}")
         self._writer = library(name).writer(bootstrap, f"writing-{name}")
         self._places, self._next = places, first
 
@@ -110,7 +111,7 @@ class Reading(Loop):
     """By assignment, or as the member of a group."""
 
     def __init__(self, name: str, bootstrap: str, places: list[TopicPartition], group: str | None) -> None:
-        super().__init__()
+        super().__init__(f"reader of {name}" if group is None else f"member of {name}")
         self._places = {str(place): place for place in places}
         as_member = Group(group) if group is not None else None
         self._reader = library(name).reader(bootstrap, f"reading-{name}", as_member)
@@ -149,10 +150,17 @@ class Clients:
         for each in (*self.writers, *self.readers):
             each.start()
 
-    def have_progress(self, since: float, count: int) -> bool:
+    def wait_for_progress(self, system: FaultyCluster, since: float, count: int, what: str) -> None:
+        try:
+            system.wait_until(lambda: not self._behind(since, count), f"all clients {what}")
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}; these do not: {self._behind(since, count)}") from error
+
+    def _behind(self, since: float, count: int) -> list[str]:
+        """The clients that have done less than that."""
         for each in (*self.writers, *self.readers):
             assert each.failure is None, each.failure
-        return all(len(each.since(since)) >= count for each in (*self.writers, *self.readers))
+        return [each.name for each in (*self.writers, *self.readers) if len(each.since(since)) < count]
 
     def stop(self) -> None:
         with contextlib.ExitStack() as stopping:
@@ -254,7 +262,7 @@ def test_a_topic_is_deleted_and_made_again(system: FaultyCluster, run: Run) -> N
         commit_once(system, f"{name}-once", places)
         clients = Clients(system.bootstrap, places)
         try:
-            system.wait_until(lambda: clients.have_progress(0, OLD_RECORDS_MIN), "all clients do something")
+            clients.wait_for_progress(system, 0, OLD_RECORDS_MIN, "do something")
             with leader_client(system, name) as client:
                 session = Session(client, old)
                 new, deleted_at, made_at = replaced(system, stage, old)
@@ -264,7 +272,7 @@ def test_a_topic_is_deleted_and_made_again(system: FaultyCluster, run: Run) -> N
             assert committed(system, f"{name}-once", places) == {None}
             settled_at = made_at + SETTLE_SECONDS
             stage.run(max(0.0, settled_at - time.monotonic()) + 1.0)
-            system.wait_until(lambda: clients.have_progress(settled_at, 5), "all clients use the new topic")
+            clients.wait_for_progress(system, settled_at, 5, "use the new topic")
         finally:
             clients.stop()
         system.wait_until_in_sync(name)
