@@ -11,7 +11,7 @@ from tests.jepsen.direct_writer import DirectWriter
 from tests.jepsen.end_state import ALLOWANCE_FOR_PEERS
 from tests.jepsen.faults import Brokers, Cut, Fault, Isolated
 from tests.jepsen.stage import Settings, System
-from tests.jepsen.views import in_sync, leaders
+from tests.jepsen.views import count_shrinks, in_sync, leaders
 
 from barnabas.ids import TopicPartition
 
@@ -57,6 +57,7 @@ def test_a_follower_is_cut_off(run: Run, kind: str) -> None:
             stage.run(2.0)
             assert in_sync(stage, partition, leader) == set(stage.system.brokers) - {follower}
             assert writer.acked_since(alone), "no record was acknowledged without the follower"
+        assert count_shrinks(stage.system.zookeepers.connect, [stage.topic])[partition] > 0
         begin = time.monotonic()
         stage.system.wait_until(
             lambda: follower in in_sync(stage, partition), "the follower is in sync again"
