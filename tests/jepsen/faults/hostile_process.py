@@ -1,11 +1,13 @@
 """The process of HostileClients: `hostile_process RATE SEED PORT...`, until its input ends.
 
-It is a process of its own so that it does not slow down the honest clients of the test."""
+It is a process of its own, and gives way to others, so that it does not slow down the honest clients of the
+test: on their own machines they would not notice how busy an attacker's is."""
 
 import asyncio
 import contextlib
 import itertools
 import json
+import os
 import random
 import sys
 
@@ -52,6 +54,7 @@ class Hostile:
 
 
 async def main() -> None:
+    os.nice(19)
     rate, seed, *ports = map(int, sys.argv[1:])
     frames = list(itertools.islice(hostile_frames(random.Random(seed), KEYS), FRAMES))
     hostile = Hostile(frames, ports)
