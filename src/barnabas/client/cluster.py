@@ -42,6 +42,7 @@ class Cluster:
         self._tracked: set[str] = set()
         self._tracks_all = False
         self._coordinators: dict[tuple[int, str], Node] = {}
+        self._avoided: Address | None = None
         self._refreshing: asyncio.Task[None] | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._stale = asyncio.Event()
@@ -77,12 +78,12 @@ class Cluster:
         """A connection to any broker: the least busy one that is open, otherwise the first that can be
         opened."""
         known = [Address(node.host, node.port) for node in self.metadata.nodes.values()]
-        existing = [self._connections.existing(address) for address in known]
+        existing = [self._connections.existing(address) for address in known if address != self._avoided]
         open_connections = [connection for connection in existing if connection is not None]
         if open_connections:
             return min(open_connections, key=lambda connection: connection.pending)
         random.shuffle(known)
-        known.sort(key=self._connections.pause_left)
+        known.sort(key=lambda address: (address == self._avoided, self._connections.pause_left(address)))
         servers = [Address(host, port) for host, port in self.config.servers]
         if not known or self.config["metadata.recovery.strategy"].lower() == "rebootstrap":
             known += [server for server in servers if server not in known]
@@ -93,6 +94,12 @@ class Cluster:
             except KafkaError as error:
                 failure = error
         raise failure or DisconnectedError("no broker is known")
+
+    def avoid(self, node_id: int) -> None:
+        """Ask this broker about the cluster only if no other can be reached: it may be cut off from the
+        others, and then it goes on naming leaders of the past, perhaps itself."""
+        node = self.metadata.nodes.get(node_id)
+        self._avoided = None if node is None else Address(node.host, node.port)
 
     async def controller(self) -> BrokerConnection:
         """A connection to the controller, or to the broker that the metadata names as one."""

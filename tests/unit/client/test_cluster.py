@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ class Scripted:
     def __init__(self) -> None:
         self.peer = ScriptedPeer(self)
         self.topics: list[metadata.MetadataResponseTopic] = []
+        self.brokers: list[metadata.MetadataResponseBroker] = []
         self.coordinator_errors: list[int] = []
         self.metadata_errors: list[int] = []
 
@@ -33,7 +35,7 @@ class Scripted:
             case metadata.API_KEY:
                 broker = metadata.MetadataResponseBroker(node_id=1, host="127.0.0.1", port=self.peer.port)
                 return metadata.MetadataResponse(
-                    brokers=[broker],
+                    brokers=self.brokers or [broker],
                     cluster_id="c",
                     controller_id=1,
                     topics=self.topics,
@@ -146,6 +148,37 @@ def test_an_older_leader_epoch_is_ignored() -> None:
         answer.topics = [topic(epoch=epoch)]
         known = known.updated(answer)
         assert known.leader_of(ORDERS) == Leader(1, expected)
+
+
+def test_a_broker_that_is_avoided_is_asked_only_if_there_is_no_other() -> None:
+    """One that is cut off from its cluster goes on answering, with leaders of the past."""
+    stale, other = Scripted(), Scripted()
+    brokers = [
+        metadata.MetadataResponseBroker(node_id=node_id, host="127.0.0.1", port=each.peer.port)
+        for node_id, each in enumerate((stale, other), start=1)
+    ]
+    stale.brokers = other.brokers = brokers
+    stale.topics, other.topics = [topic(epoch=1, leader=1)], [topic(epoch=2, leader=2)]
+
+    async def story(cluster: Cluster) -> None:
+        cluster.track(["orders"])
+        for _ in range(3):
+            await cluster.refresh()
+            assert cluster.metadata.leader_of(ORDERS) == Leader(1, 1)
+        cluster.avoid(1)
+        await cluster.refresh()
+        assert cluster.metadata.leader_of(ORDERS) == Leader(2, 2)
+        connection = await cluster.any()
+        gone = asyncio.Event()
+        connection.when_closed = lambda _: gone.set()
+        assert connection.port == other.peer.port
+        await asyncio.to_thread(stop_other.close)
+        await gone.wait()
+        assert (await cluster.any()).port == stale.peer.port
+
+    with ExitStack() as stop_other:
+        stop_other.enter_context(other.peer)
+        run(stale, story)
 
 
 def test_a_bootstrap_server_that_is_down_is_skipped() -> None:

@@ -44,6 +44,7 @@ class _View:
         self.refresh = cluster.refresh
         self.learn_leaders = cluster.learn_leaders
         self.any = cluster.any
+        self.avoid = cluster.avoid
 
     def leader_of(self, partition: TopicPartition) -> int | None:
         leader = self._cluster.metadata.leader_of(partition)

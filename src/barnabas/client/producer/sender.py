@@ -297,6 +297,10 @@ class Sender:
         batch.retry_at = asyncio.get_running_loop().time() + pause
         self._accumulator.put_back(queue, [batch])
         if error_of(answer.error_code) in _STALE_METADATA:
+            leader = self._view.leader_of(queue.partition)
+            if error_of(answer.error_code) is ErrorCode.REQUEST_TIMED_OUT and leader is not None:
+                # Others may have another leader already, and only this one does not know.
+                self._view.avoid(leader)
             self._start_task("metadata", self._refresh)
 
     def _split(self, queue: PartitionQueue, batch: ProducerBatch) -> None:

@@ -45,6 +45,7 @@ class ScriptedBroker:
         self.hold = False
         self.held: list[Callable[[], None]] = []
         self.refreshes = 0
+        self.avoided: list[int] = []
         self.leader: int | None = 1
         # The leader that refusals name (KIP-951); None if they name none.
         self.new_leader: int | None = None
@@ -65,6 +66,9 @@ class ScriptedBroker:
     async def refresh(self) -> None:
         self.refreshes += 1
         self.leader = 1
+
+    def avoid(self, node_id: int) -> None:
+        self.avoided.append(node_id)
 
     async def connection(self, node_id: int) -> Any:
         self.is_closed = False
@@ -170,6 +174,21 @@ def test_after_a_retriable_error_the_batch_is_sent_again_with_the_same_sequence(
         assert story.broker.batches == [(0, 0, 1)] * 3
         assert story.broker.refreshes >= 1
         assert story.sender.metrics["record-retry-total"] == 2
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("answer", "avoided"), [(ErrorCode.REQUEST_TIMED_OUT, [1]), (ErrorCode.NOT_LEADER_OR_FOLLOWER, [])]
+)
+def test_a_leader_that_cannot_commit_in_time_is_not_asked_who_leads(
+    answer: ErrorCode, avoided: list[int]
+) -> None:
+    async def scenario() -> None:
+        story = Story()
+        story.broker.answers = [answer]
+        assert await story.outcome(story.send()) == 0
+        assert story.broker.avoided == avoided
 
     run(scenario)
 
