@@ -30,7 +30,7 @@ from tests.support.raw_transactions import (
     RawTransactional,
 )
 
-from barnabas.errors import ErrorCode
+from barnabas.errors import ErrorCode, error_of
 
 pytestmark = pytest.mark.faults
 
@@ -103,9 +103,17 @@ class Scene:
         return transactions.transaction_state(self.system, self.producer.name)
 
     def committed_offset(self) -> int:
-        answer = self.offsets.fetch(self.topic, require_stable=True)
-        assert answer.error_code == 0, "an offset is in a transaction that has not ended"
-        return int(answer.committed_offset)
+        found: list[tuple[int, int]] = []
+
+        def is_found() -> bool:
+            found.append(self.offsets.committed(self.topic, require_stable=True))
+            return found[-1][0] not in TRY_AGAIN
+
+        self.system.wait_until(is_found, "the group has a coordinator")
+        code, offset = found[-1]
+        assert code != ErrorCode.UNSTABLE_OFFSET_COMMIT, "an offset is in a transaction that has not ended"
+        assert code == 0, error_of(code)
+        return offset
 
     def check_values(self, *expected: bytes) -> None:
         """Each partition has these values, and no open transaction."""

@@ -69,10 +69,10 @@ class Committer:
     def _commit_all(self, group: RawGroup) -> None:
         """Until the coordinator is another one."""
         while not self._stopping.wait(0.005):
-            found = group.fetch(self._topic)
-            if self._is_refused(found.error_code):
+            code, found = group.committed(self._topic)
+            if self._is_refused(code):
                 return
-            offset = max(found.committed_offset, 0)
+            offset = max(found, 0)
             assert offset >= self.acknowledged, f"committed was {self.acknowledged}, and is {offset}"
             if self._is_refused(group.commit(self._topic, offset + 1)):
                 return

@@ -129,3 +129,14 @@ class RawGroup:
         response = self.client.call(OFFSET_FETCH, version, request)
         (answered,) = response.groups[0].topics if response.groups else response.topics
         return answered.partitions[0]
+
+    def committed(self, topic: Topic, *, require_stable: bool = False) -> tuple[int, int]:
+        """(error, offset) of partition 0; the error is that of the group if it has one."""
+        requested = offset_fetch.OffsetFetchRequestTopics(name=topic.name, partition_indexes=[0])
+        group = offset_fetch.OffsetFetchRequestGroup(group_id=self.name, topics=[requested])
+        request = offset_fetch.OffsetFetchRequest(groups=[group], require_stable=require_stable)
+        (answer,) = self.client.call(OFFSET_FETCH, 8, request).groups
+        if answer.error_code:
+            return int(answer.error_code), -1
+        partition = answer.topics[0].partitions[0]
+        return int(partition.error_code), int(partition.committed_offset)
