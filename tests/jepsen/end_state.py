@@ -204,7 +204,7 @@ def check_outputs(outputs: Mapping[int, str], expected: Sequence[Expected]) -> I
 
 @dataclass(frozen=True)
 class Usage:
-    """Of one process."""
+    """What one process uses."""
 
     pid: int
     sockets: int
