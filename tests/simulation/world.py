@@ -18,10 +18,11 @@ from tests.simulation.virtual_loop import VirtualLoop
 from barnabas.broker import broker as broker_module
 from barnabas.broker.broker import Broker
 from barnabas.config.values import BrokerConfig
-from barnabas.errors import DisconnectedError
+from barnabas.errors import DisconnectedError, KafkaTimeoutError
 from barnabas.ids import Uuid
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.opening import OpenedStore
+from barnabas.metadata.store import StoreUnavailable
 from barnabas.replication.following.ports import WhenAnswered
 from barnabas.wire.apis import api_of
 from barnabas.wire.message import Message
@@ -120,8 +121,18 @@ class SimulatedPeers:
         self, broker_id: int, api_key: int, message: Message, *, purpose: str, within_seconds: float
     ) -> Any:
         # Requests of one purpose keep their order, as on one connection.
-        async with self._connections.setdefault((broker_id, purpose), asyncio.Lock()):
+        turn = self._connections.setdefault((broker_id, purpose), asyncio.Lock())
+        try:
+            async with asyncio.timeout(within_seconds):
+                await turn.acquire()
+        except TimeoutError:
+            # The answer to the request before this one does not come: that ends a real connection, too.
+            self.close_connection(SimulatedConnection(self, broker_id, purpose))
+            raise KafkaTimeoutError(f"broker {broker_id} did not answer the request before") from None
+        try:
             return await self._network.send(self._broker_id, broker_id, api_key, message, within_seconds)
+        finally:
+            turn.release()
 
     async def connection(self, broker_id: int, purpose: str) -> SimulatedConnection:
         return SimulatedConnection(self, broker_id, purpose)
@@ -304,6 +315,9 @@ class World:
     async def _run(self, process: Process) -> None:
         try:
             await process.broker.start()
+        except StoreUnavailable:
+            # It ends with an error, as without ZooKeeper, and is started again later.
+            process.kill()
         except Exception as error:
             # As a process that ends with an error; it is not started again.
             self.failures.append(error)
