@@ -148,6 +148,33 @@ def test_a_damaged_header_that_was_not_found_at_the_start_ends_a_scan_with_an_er
     assert all(read in records for read in batches if not 12 <= read.offset < 15)
 
 
+@pytest.mark.parametrize("index_interval", [1, 1 << 20])
+@pytest.mark.parametrize("first", [0, 12, 14, 15])
+@pytest.mark.parametrize("bit", range(32))
+def test_a_changed_leader_epoch_is_not_served_after_a_clean_stop(
+    tmp_path: Path, bit: int, first: int, index_interval: int
+) -> None:
+    """No checksum covers it, but it does not fit between its neighbours, wherever a fetch begins."""
+    bench = LogBench(tmp_path, dataclasses.replace(LARGE, index_interval_bytes=index_interval))
+    bench.fill(9, epoch=5)
+    records = bench.records()
+    start, end = [position for position, _ in bench.log.active.headers()][4:6]
+    bench.close()
+    path = bench.file(".log")
+    data = bytearray(path.read_bytes())
+    data[start + 15 - bit // 8] ^= 1 << bit % 8
+    path.write_bytes(data)
+    bench.start(clean=True)
+    if first in (12, 14):
+        assert _refused(bench, first)
+    else:
+        piece = bench.log.read(first, 1 << 20, upper_offset=27, at_least_one=True)
+        sent = range(0, start) if first == 0 else range(end, len(data))
+        assert range(piece.position, piece.position + piece.size) == sent
+    assert bench.readable() == [read for read in records if not 12 <= read.offset < 15]
+    assert [(c.first_offset, c.next_offset) for c in bench.log.corrupt_ranges] == [(12, 15)]
+
+
 def test_a_batch_sent_as_a_record_value_does_not_pass_for_one_of_the_log(tmp_path: Path) -> None:
     """Recovery searches the next valid batch after damage; a client may have sent a batch as data."""
     bench = LogBench(tmp_path, LARGE)

@@ -17,11 +17,10 @@ from tests.jepsen.faults.damage import FlippedBit
 from tests.jepsen.plans import Load
 from tests.jepsen.probes import leader_client, write
 from tests.jepsen.stage import Settings
-from tests.support.logs import LogBench
 from tests.support.raw_calls import Topic, fetch_partition
 
 from barnabas.client.admin import ElectionType, NewTopic
-from barnabas.errors import ErrorCode, KafkaError
+from barnabas.errors import ErrorCode
 from barnabas.ids import TopicPartition
 from barnabas.records.batch import crc_is_valid, iter_headers
 from barnabas.records.builder import read_records
@@ -55,9 +54,8 @@ class Wiped:
         shutil.rmtree(directory)
 
 
-def flipped_bit(chance: Random, without: str = "") -> FlippedBit:
-    place = chance.choice([place for place in PLACES if place != without])
-    return FlippedBit(chance.choice(PLACES[place]), chance.randrange(8))
+def flipped_bit(chance: Random) -> FlippedBit:
+    return FlippedBit(chance.choice(PLACES[chance.choice(list(PLACES))]), chance.randrange(8))
 
 
 def segment_bytes(directory: Path) -> bytes:
@@ -106,8 +104,7 @@ def test_a_bit_flips_on_a_leader(system: FaultyCluster, run: Run) -> None:
         broker = system.brokers[leader]
         directory = broker.data_dir / str(place)
         stage.run(chance.uniform(1.0, 2.0))
-        # See test_a_changed_leader_epoch_is_not_served.
-        damage = flipped_bit(chance, without="leader epoch")
+        damage = flipped_bit(chance)
         with stage.fault(Stopped(system, Brokers(leader))):
             before_damage = segment_bytes(directory)
             good = replicated_batches(system, place, before_damage)
@@ -145,18 +142,6 @@ def check_never_valid(system: FaultyCluster, place: TopicPartition, good: Mappin
 def bytes_of(answer: PartitionData) -> bytes:
     records: Any = answer.records
     return bytes(records or b"")
-
-
-@pytest.mark.xfail(strict=True, reason="a fetch checks the offsets of stored headers, not their epochs")
-def test_a_changed_leader_epoch_is_not_served(tmp_path: Path) -> None:
-    """No checksum covers it. A start after a crash notices it; a fetch after a clean stop must, too."""
-    bench = LogBench(tmp_path)
-    bench.fill(9, records=1)
-    bench.close()
-    FlippedBit(position=13, bit=4).apply(bench.directory)
-    bench.start(clean=True)
-    with pytest.raises(KafkaError):
-        bench.records()
 
 
 # ---- without another replica

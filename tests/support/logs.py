@@ -70,11 +70,11 @@ class LogBench:
         self.log.update_high_watermark(self.log.log_end_offset)
         return result
 
-    def fill(self, batches: int, records: int = 3) -> None:
+    def fill(self, batches: int, records: int = 3, epoch: int = 0) -> None:
         """Append batches whose values are the offsets they get."""
         for _ in range(batches):
             first = self.log.log_end_offset
-            self.append(*(b"value-%d" % offset for offset in range(first, first + records)))
+            self.append(*(b"value-%d" % offset for offset in range(first, first + records)), epoch=epoch)
 
     def end_transaction(
         self, kind: int, producer_id: int, epoch: int = 0, coordinator_epoch: int = 0

@@ -101,7 +101,7 @@ def _slice(log: LogState, offset: int, upper: int, bytes_max: int, at_least_one:
             size = min(max(bytes_max, first_size), available)
     file = segment.file()
     if position < segment.trusted_from:
-        segment.check_order(position, position + size)
+        _check_order(log, segment, position, position + size)
     return LogSlice(file, segment.readers, position, size, segment.base_offset)
 
 
@@ -129,14 +129,26 @@ def _end_position(log: LogState, segment: Segment, upper: int) -> int:
     return position
 
 
+def _check_order(log: LogState, segment: Segment, start: int, end: int) -> None:
+    try:
+        segment.check_order(start, end)
+    except DamagedIndexError:
+        _rebuild(log, segment)
+        segment.check_order(start, end)
+
+
 def locate(log: LogState, segment: Segment, offset: int) -> tuple[int, int, int] | None:
     """Like Segment.locate, but rebuilds an index that turns out to be wrong."""
     try:
         return segment.locate(offset)
     except DamagedIndexError:
-        rebuild_indexes(segment)
-        log.save_corrupt_ranges()
+        _rebuild(log, segment)
         return segment.locate(offset)
+
+
+def _rebuild(log: LogState, segment: Segment) -> None:
+    rebuild_indexes(segment)
+    log.save_corrupt_ranges()
 
 
 def _located(log: LogState, segment: Segment, offset: int) -> tuple[int, int, int]:

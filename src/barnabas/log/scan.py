@@ -203,7 +203,7 @@ class Verifier:
         following = position + header.size
         successor = self._sound(following) if following < self._window.end else None
         if successor is None:
-            return not gap or self._gaps or self._floor < 0
+            return header.leader_epoch >= self._epoch and (not gap or self._gaps or self._floor < 0)
         # If the neighbours' epochs are in order and this epoch is not between them, this batch is damaged.
         before, after = self._epoch, successor.leader_epoch
         outlier = before <= after and not before <= header.leader_epoch <= after

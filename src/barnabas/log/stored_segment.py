@@ -11,13 +11,13 @@ from typing import TypeAlias
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.kernels.index import CORRUPT, FOUND, find_batch
+from barnabas.kernels.index import CORRUPT, FOUND, find_batch, follow_batches
 from barnabas.kernels.log_end import SegmentEnd
 from barnabas.log import names
 from barnabas.log.disk import Disk, FileHandle, Readers
 from barnabas.log.errors import DamagedIndexError
 from barnabas.log.index import OffsetIndex, TimeIndex
-from barnabas.log.scan import HEADER_WINDOW_BYTES, CorruptRange, Window, headers
+from barnabas.log.scan import HEADER_WINDOW_BYTES, NO_EPOCH, CorruptRange, Window, headers
 from barnabas.log.txn_index import TransactionIndex
 from barnabas.records.batch import BatchHeader, crc_is_valid
 
@@ -27,6 +27,7 @@ LOCATE_CHUNK_BYTES = 4096 + 128
 ACTIVE_DESCRIPTORS = 1
 INACTIVE_DESCRIPTORS = 3
 
+_BASE_OFFSET = struct.Struct(">q")
 _ENDS_AT = struct.Struct(">q15xi")
 
 # An offset and the position of its batch.
@@ -188,21 +189,31 @@ class StoredSegment(SegmentEnd):
         return None if entry is None else self.base_offset + entry[0]
 
     def check_order(self, start: int, end: int) -> None:
-        """Follow the headers from `start` past `end`. The checksum does not cover offsets, so a client would
-        not notice a damaged one. Raises CORRUPT_MESSAGE if they are not in order."""
+        """Follow the headers from before `start` to past `end`. The checksum covers neither offsets nor
+        leader epochs: clients would not notice a damaged one. Raises CORRUPT_MESSAGE if they do not rise."""
         low, high = self.trusted
         if low <= start and end <= high:
             return
-        position, floor = start, self.base_offset - 1
+        position, floor, epoch = self._neighbour(start), self.base_offset - 1, NO_EPOCH
         while position < self.size and position <= end:
             chunk = self._disk.pread(self._fd, min(LOCATE_CHUNK_BYTES, self.size - position), position)
-            state, step, _, floor = find_batch(chunk, LONG_MAX, floor)
+            state, step, floor, epoch = follow_batches(chunk, floor, epoch)
             if state == CORRUPT or step == 0 or floor >= self.next_offset:
                 raise self._damaged(position)
             position += step
             if any(position == corrupt.start for corrupt in self.bad):
                 break
         self.trusted = (low, end) if low <= start <= high else (start, end)
+
+    def _neighbour(self, start: int) -> int:
+        """The position of a batch before the one at `start`, from which that can be reached; `start` if there
+        is none."""
+        (base_offset,) = _BASE_OFFSET.unpack(self.read_batch(start, _BASE_OFFSET.size))
+        position = self._index_position(base_offset - 1 - self.base_offset)
+        for corrupt in self.bad:
+            if corrupt.end <= start:
+                position = max(position, corrupt.end)
+        return min(position, start)
 
     def _index_position(self, relative_offset: int) -> int:
         self.file()
