@@ -242,22 +242,27 @@ class Allowance:
 ALLOWANCE = Allowance()
 # A broker has a connection to each other broker for each of eight purposes: three descriptors, since the
 # accepting side has two. It is opened when it is needed for the first time, and closed when one of the two
-# registers again, or after ten idle minutes. Otherwise the sockets of three brokers grow with what happens to
-# them, from 69 at first up to 171 when each purpose was needed between all of them.
-ALLOWANCE_FOR_PEERS = Allowance(sockets=48)
+# registers again, or after ten idle minutes. So the sockets of brokers grow with what happens to them, up to
+# a limit.
+OWN_SOCKETS, PEER_SOCKETS = 9, 3 * 8
+
+
+def sockets_max(brokers: int) -> int:
+    """What brokers without clients may have when each has needed each other one for each purpose."""
+    return OWN_SOCKETS * brokers + PEER_SOCKETS * brokers * (brokers - 1)
 
 
 def check_usage(
     before: Mapping[int, Usage], after: Mapping[int, Usage], allowance: Allowance = ALLOWANCE
 ) -> Iterator[str]:
-    def problems(who: str, name: str, base: int, now: int) -> Iterator[str]:
-        most = base * (1 + allowance.share) + getattr(allowance, name)
+    def problems(who: str, name: str, base: int, now: int, enough: int = 0) -> Iterator[str]:
+        most = max(base * (1 + allowance.share) + getattr(allowance, name), enough)
         if now > most:
             yield f"{who}: {now} {name}, before the load {base}; at most {most:.0f} are allowed"
 
     both = sorted(before.keys() & after.keys())
     sockets = [sum(usage[broker_id].sockets for broker_id in both) for usage in (before, after)]
-    yield from problems("all brokers", "sockets", *sockets)
+    yield from problems("all brokers", "sockets", *sockets, enough=sockets_max(len(both)))
     for broker_id in both:
         for name in ("files", "resident_bytes"):
             numbers = [getattr(usage[broker_id], name) for usage in (before, after)]

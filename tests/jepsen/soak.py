@@ -24,7 +24,7 @@ from tests.jepsen.end_state import Expected, Usage
 from tests.jepsen.faults import RandomFaults, Scope, Window
 from tests.jepsen.plans import Load
 from tests.jepsen.results import PEER, append_function
-from tests.jepsen.soak_figures import ALLOWANCE, TEST, Figures
+from tests.jepsen.soak_figures import TEST, Figures
 from tests.jepsen.stage import Settings, Stage, System
 from tests.jepsen.summary import WIDTH
 from tests.jepsen.systems import OurSystem, SharedSystem
@@ -35,9 +35,7 @@ ENDING_SHARE = 0.5
 STEP_SECONDS = 0.5
 PROBLEM_CHARACTERS_MAX = 400
 LOAD = Load(copiers=1)
-SETTINGS = Settings(
-    expected_lines=[Expected(r"No space left on device", "a fault fills the disk")], allowance=ALLOWANCE
-)
+SETTINGS = Settings(expected_lines=[Expected(r"No space left on device", "a fault fills the disk")])
 # The seed of a portion is made of the seed of the run and the number of its first window.
 WINDOWS_MAX = 100_000
 

@@ -13,16 +13,13 @@ from rich.console import Console
 from rich.table import Table
 from tests.jepsen import end_state
 from tests.jepsen.checker import Counts
-from tests.jepsen.end_state import Allowance, Usage
+from tests.jepsen.end_state import Usage
 from tests.jepsen.faults import Window
 from tests.jepsen.results import Report
 from tests.jepsen.summary import NOT_RECOVERY
 
 TEST = "t38_soak"
 STOP_SECONDS_MAX = 10.0
-# Brokers connect to each other when they need it, and close idle connections after ten minutes. So after some
-# faults there are fewer connections than in a new cluster, and after others more.
-ALLOWANCE = Allowance(sockets=48)
 # In the first part of a run, descriptors and memory may grow.
 FIRST_SHARE = 0.25
 # Memory is judged in runs that are long enough. What is more than chance (two standard errors) counts.
@@ -118,7 +115,7 @@ class Figures:
                 self.problems.append(f"the clean stop of broker {broker_id} took {seconds:.1f} s")
         if self.quiet:
             first = self.quiet[: math.ceil(len(self.quiet) * FIRST_SHARE)]
-            self.problems += end_state.check_usage(_most(first), self.quiet[-1], ALLOWANCE)
+            self.problems += end_state.check_usage(_most(first), self.quiet[-1])
         if self.hours >= JUDGED_HOURS_MIN:
             self.problems += self._check_memory()
 

@@ -7,9 +7,8 @@ import time
 import pytest
 from tests.jepsen.conftest import Run
 from tests.jepsen.direct_writer import DirectWriter
-from tests.jepsen.end_state import ALLOWANCE_FOR_PEERS
 from tests.jepsen.faults import Brokers, Isolated
-from tests.jepsen.stage import Settings, Stage
+from tests.jepsen.stage import Stage
 from tests.jepsen.told import acknowledged
 from tests.jepsen.views import in_sync, leaders, partition_led
 
@@ -18,7 +17,6 @@ from barnabas.ids import TopicPartition
 
 pytestmark = pytest.mark.faults
 
-SETTINGS = Settings(allowance=ALLOWANCE_FOR_PEERS)
 # replica.lag.time.max.ms of the cluster; leaders look every half of it. And some time for the controller.
 LAG_SECONDS = 2.0
 SHRINK_SECONDS_MAX = 1.5 * LAG_SECONDS + 2.0
@@ -31,7 +29,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize("by_controller", [True, False], ids=["the controller", "not the controller"])
 def test_a_leader_is_cut_off_from_its_followers(run: Run, by_controller: bool) -> None:
-    with run(settings=SETTINGS) as stage:
+    with run() as stage:
         stage.run(random.Random(stage.seed).uniform(1, 2))
         partition, leader = partition_led(stage, by_controller)
         is_controller = leader == stage.system.controller()

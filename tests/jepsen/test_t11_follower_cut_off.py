@@ -8,16 +8,14 @@ from collections.abc import Callable
 import pytest
 from tests.jepsen.conftest import Run
 from tests.jepsen.direct_writer import DirectWriter
-from tests.jepsen.end_state import ALLOWANCE_FOR_PEERS
 from tests.jepsen.faults import Brokers, Cut, Fault, Isolated
-from tests.jepsen.stage import Settings, System
+from tests.jepsen.stage import System
 from tests.jepsen.views import count_shrinks, in_sync, leaders
 
 from barnabas.ids import TopicPartition
 
 pytestmark = pytest.mark.faults
 
-SETTINGS = Settings(allowance=ALLOWANCE_FOR_PEERS)
 # replica.lag.time.max.ms of the cluster; leaders look every half of it. And some time for the controller,
 # which a leader may reach only through another broker.
 LAG_SECONDS = 2.0
@@ -35,7 +33,7 @@ CUTS: dict[str, Callable[[System, int, int], Fault]] = {
 
 @pytest.mark.parametrize("kind", CUTS)
 def test_a_follower_is_cut_off(run: Run, kind: str) -> None:
-    with run(settings=SETTINGS) as stage:
+    with run() as stage:
         chance = random.Random(stage.seed)
         stage.run(chance.uniform(1, 2))
         partition = TopicPartition(stage.topic, chance.randrange(stage.events.partitions))

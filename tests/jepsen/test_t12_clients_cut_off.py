@@ -7,11 +7,10 @@ from collections.abc import Iterable
 
 import pytest
 from tests.jepsen.conftest import Run
-from tests.jepsen.end_state import ALLOWANCE_FOR_PEERS
 from tests.jepsen.faults import All, Brokers, Cut, Fault, Isolated
 from tests.jepsen.faults.roles import Role
 from tests.jepsen.plans import Load
-from tests.jepsen.stage import Settings, System
+from tests.jepsen.stage import System
 from tests.jepsen.told import acknowledged, failures
 from tests.jepsen.views import leaders
 
@@ -23,7 +22,6 @@ pytestmark = pytest.mark.faults
 # after which clients give up a request, which is 3 s, and shorter than that after which they give up a
 # record.
 LOAD = Load(crash_share=0)
-SETTINGS = Settings(allowance=ALLOWANCE_FOR_PEERS)
 CUT_SECONDS = (4.0, 7.0)
 # Answers to requests that were under way when the cut began.
 MOMENT_SECONDS = 0.3
@@ -37,7 +35,7 @@ def cuts(system: System, role: Role, way: str) -> Iterable[Fault]:
 
 
 def test_clients_are_cut_off_from_all_brokers(run: Run) -> None:
-    with run(LOAD, SETTINGS) as stage:
+    with run(LOAD) as stage:
         chance = random.Random(stage.seed)
         begin = time.monotonic()
         stage.run(chance.uniform(1, 2))
@@ -51,7 +49,7 @@ def test_clients_are_cut_off_from_all_brokers(run: Run) -> None:
 
 
 def test_clients_are_cut_off_from_one_broker(run: Run) -> None:
-    with run(LOAD, SETTINGS) as stage:
+    with run(LOAD) as stage:
         chance = random.Random(stage.seed)
         begin = time.monotonic()
         stage.run(chance.uniform(1, 2))

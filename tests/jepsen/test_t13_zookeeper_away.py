@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 from tests.jepsen.conftest import Run
-from tests.jepsen.end_state import ALLOWANCE_FOR_PEERS
 from tests.jepsen.faults import SessionsExpired, ZooKeeperDown, ZooKeeperServerKilled, ZooKeeperSlow
 from tests.jepsen.faults.membership import replicas_of
 from tests.jepsen.plans import Load
-from tests.jepsen.stage import Settings, Stage
+from tests.jepsen.stage import Stage
 from tests.jepsen.told import failures
 from tests.jepsen.views import elections, expirations, leaders
 
@@ -24,7 +23,6 @@ pytestmark = pytest.mark.faults
 
 # No client ends by itself: a new one may need a producer id, and with it ZooKeeper.
 LOAD = Load(crash_share=0, transactional_writers=1)
-SETTINGS = Settings(allowance=ALLOWANCE_FOR_PEERS)
 WRITERS = ("writer", "pipelining_writer")
 # A multiple of what a slow answer takes.
 SESSION_MS = 9000
@@ -70,7 +68,7 @@ def wait_until_agreed(stage: Stage) -> None:
 
 
 def test_one_server_is_killed(run: Run) -> None:
-    with run(LOAD, SETTINGS) as stage, unchanged_metadata(stage):
+    with run(LOAD) as stage, unchanged_metadata(stage):
         number = random.Random(stage.seed).choice([None, 1, 2, 3])
         begin, expired, led = time.monotonic(), expirations(stage), leaders(stage)
         with stage.fault(ZooKeeperServerKilled(stage.system, number)):
@@ -82,7 +80,7 @@ def test_one_server_is_killed(run: Run) -> None:
 
 
 def test_all_servers_are_down(run: Run) -> None:
-    with run(LOAD, SETTINGS) as stage, unchanged_metadata(stage):
+    with run(LOAD) as stage, unchanged_metadata(stage):
         # Longer than a session, and now and then a minute.
         seconds = 60.0 if stage.seed % 10 == 0 else random.Random(stage.seed).uniform(10, 14)
         led, elected, begin = leaders(stage), elections(stage), time.monotonic()
@@ -101,7 +99,7 @@ def test_all_servers_are_down(run: Run) -> None:
 
 
 def test_all_servers_are_slow(run: Run) -> None:
-    with run(LOAD, SETTINGS) as stage, unchanged_metadata(stage):
+    with run(LOAD) as stage, unchanged_metadata(stage):
         led, expired, begin = leaders(stage), expirations(stage), time.monotonic()
         with stage.fault(ZooKeeperSlow(stage.system, SLOW_MS)):
             create(stage, "during", seconds=60.0)
@@ -113,7 +111,7 @@ def test_all_servers_are_slow(run: Run) -> None:
 
 
 def test_the_sessions_of_all_brokers_expire(run: Run) -> None:
-    with run(LOAD, SETTINGS) as stage, unchanged_metadata(stage):
+    with run(LOAD) as stage, unchanged_metadata(stage):
         stage.run(random.Random(stage.seed).uniform(1, 2))
         elected, expired = elections(stage), expirations(stage)
         with stage.fault(SessionsExpired(stage.system)):

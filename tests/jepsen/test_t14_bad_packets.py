@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 from tests.jepsen.conftest import Run
-from tests.jepsen.end_state import ALLOWANCE_FOR_PEERS
 from tests.jepsen.faults import BadPackets, Degraded, Fault
 from tests.jepsen.packets import PacketQuality, why_no_packets
 from tests.jepsen.plans import Load
-from tests.jepsen.stage import Settings, System
+from tests.jepsen.stage import System
 from tests.jepsen.views import count_shrinks
 
 from barnabas.testing.relay import Quality
@@ -31,7 +30,6 @@ PARTS: tuple[dict[str, Any], ...] = (
 )
 # What fits into such a network.
 LOAD = Load(rate=3, settings={"reader": {"rate": 1}, "group_member": {"rate": 1}})
-SETTINGS = Settings(allowance=ALLOWANCE_FOR_PEERS)
 SECONDS = 20.0
 SHRINKS_PER_MINUTE_MAX = 1
 
@@ -52,7 +50,7 @@ def bad_network(system: System, quality: PacketQuality) -> Fault:
 
 
 def test_a_bad_network(run: Run) -> None:
-    with run(LOAD, SETTINGS) as stage:
+    with run(LOAD) as stage:
         chance = random.Random(stage.seed)
         quality = replace(BAD, **chance.choice(PARTS)) if stage.seed % 2 else BAD
         topics = (stage.events.name, stage.copies.name)

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import pytest
 from tests.jepsen.conftest import Run
-from tests.jepsen.end_state import ALLOWANCE_FOR_PEERS, read_segments
+from tests.jepsen.end_state import read_segments
 from tests.jepsen.faults import All, Brokers, ClockSkewed, ClockStrobing, Fault, Stopped
 from tests.jepsen.faults.zookeeper import sessions_of
 from tests.jepsen.plans import Load
@@ -35,7 +35,6 @@ SETTINGS = Settings(
         "index.interval.bytes": "500",
         "retention.ms": "600000",
     },
-    allowance=ALLOWANCE_FOR_PEERS,
 )
 SKEW_SECONDS = 60.0
 ENTRY = struct.Struct(">qi")

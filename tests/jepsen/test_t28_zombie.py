@@ -11,10 +11,9 @@ from tests.jepsen.clients import library
 from tests.jepsen.clients.base import TransactionalWriter, encode
 from tests.jepsen.cluster import FaultyCluster
 from tests.jepsen.conftest import MakeTopic, Run
-from tests.jepsen.end_state import Allowance
 from tests.jepsen.faults import Restarted, TransactionCoordinator
 from tests.jepsen.plans import Load
-from tests.jepsen.stage import Settings, Stage
+from tests.jepsen.stage import Stage
 from tests.support.raw_calls import Topic
 from tests.support.raw_transactions import NEW, OLD, RawTransactional
 
@@ -23,8 +22,6 @@ from barnabas.ids import TopicPartition
 from barnabas.records.batch import BatchHeader
 
 LOAD = Load(writers=1, pipelining_writers=1, readers=1, classic_groups=0, modern_groups=0)
-# The first transactions make brokers connect to each other: six sockets more at each of three brokers.
-SETTINGS = Settings(allowance=Allowance(sockets=9 + 18))
 # The zombies of each library and their successors of the other one.
 LIBRARIES = {"barnabas": "confluent", "confluent-kafka": "ours"}
 TIMEOUT_MS = "60000"
@@ -82,7 +79,7 @@ class Zombie:
 def test_a_producer_is_stopped_and_its_transactional_id_taken(
     run: Run, system: FaultyCluster, make_topic: MakeTopic
 ) -> None:
-    with run(LOAD, SETTINGS) as stage:
+    with run(LOAD) as stage:
         chance = Random(stage.seed)
         zombies = [Zombie(stage, system, make_topic(PARTITIONS), name) for name in LIBRARIES]
         try:

@@ -12,11 +12,10 @@ import pytest
 from tests.jepsen import transactions
 from tests.jepsen.cluster import FaultyCluster
 from tests.jepsen.conftest import MakeTopic, Run
-from tests.jepsen.end_state import Allowance
 from tests.jepsen.faults import HeldRequests, Killed, TransactionCoordinator
 from tests.jepsen.network import END_TXN, PRODUCE, Which
 from tests.jepsen.plans import Load
-from tests.jepsen.stage import Settings, Stage
+from tests.jepsen.stage import Stage
 from tests.jepsen.transactions import RoutingClient
 from tests.support.raw_calls import Topic
 from tests.support.raw_client import RawClient
@@ -44,8 +43,6 @@ LOAD = Load(
     copiers=1,
     libraries=("ours",),
 )
-# The first transactions make brokers connect to each other: six sockets more at each of three brokers.
-SETTINGS = Settings(allowance=Allowance(sockets=9 + 18))
 # Longer than the clients wait for an answer, shorter than the timeout of their transactions.
 HELD_SECONDS = 4.0
 HELD_REQUESTS = 6
@@ -168,7 +165,7 @@ class LateRequest:
 
 
 def test_clients_of_version_2(run: Run, system: FaultyCluster, make_topic: MakeTopic) -> None:
-    with run(LOAD, SETTINGS) as stage:
+    with run(LOAD) as stage:
         chance = Random(stage.seed)
         scene = Scene(stage, system, make_topic(PARTITIONS), NEW)
         for api_key in chance.sample((END_TXN, PRODUCE), 2):
@@ -206,7 +203,7 @@ def check_version_2(scene: Scene, chance: Random) -> None:
 def test_clients_of_version_1(run: Run, system: FaultyCluster, make_topic: MakeTopic) -> None:
     """A late record begins nothing. A late end is taken for that of the next transaction: this cannot be
     prevented for them. A client that does not know how a transaction has ended must take a new epoch."""
-    with run(LOAD, SETTINGS) as stage:
+    with run(LOAD) as stage:
         scene = Scene(stage, system, make_topic(PARTITIONS), OLD)
         producer, chance = scene.producer, Random(stage.seed)
         scene.write(b"first", 0)
