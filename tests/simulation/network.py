@@ -36,6 +36,7 @@ class FakeConnection:
     def __init__(self) -> None:
         self.is_closed = False
         self.short_way: Any = None
+        self.session: Any = None
         self.when_abandoned: Callable[[], object] | None = None
         self.answer: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
 

@@ -17,6 +17,7 @@ from tests.simulation.virtual_loop import VirtualLoop
 
 from barnabas.broker import broker as broker_module
 from barnabas.broker.broker import Broker
+from barnabas.broker.session import Session
 from barnabas.config.values import BrokerConfig
 from barnabas.errors import DisconnectedError, KafkaTimeoutError
 from barnabas.ids import Uuid
@@ -168,8 +169,9 @@ class SimulatedPeers:
 class SimulatedBroker(Broker):
     def take_frame(self, connection: FakeConnection, frame: bytes) -> None:
         """A frame has arrived, as from a socket. Its memory may be changed, as that of a socket's buffer."""
-        listener = self.config.listeners[0]
-        self.dispatcher.serve(connection, listener, memoryview(bytearray(frame)))  # type: ignore[arg-type]
+        if connection.session is None:
+            connection.session = Session(self.config.listeners[0], connection.peer_host)
+        self.dispatcher.serve(connection, memoryview(bytearray(frame)))  # type: ignore[arg-type]
 
     def close_files(self) -> None:
         """After a kill: what the operating system does."""

@@ -10,6 +10,7 @@ from barnabas.wire.codec import Chunk, RequestHeader
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
+    from barnabas.broker.session import Session
     from barnabas.config.listeners import Listener
     from barnabas.net.connection import Connection
 
@@ -31,24 +32,24 @@ Handler: TypeAlias = Callable[["Call", Any], Any]
 
 
 class Call:
-    """One request: who asks, through which listener, in which version.
+    """One request: who asks, in which version.
 
     `is_forwarded`: another broker got it from a client, and sent it here because this is the controller."""
 
-    __slots__ = ("_asker", "broker", "connection", "header", "is_forwarded", "listener")
+    __slots__ = ("_asker", "broker", "connection", "header", "is_forwarded", "session")
 
     def __init__(
         self,
         broker: Broker,
         connection: Connection,
-        listener: Listener,
+        session: Session,
         header: RequestHeader,
         *,
         is_forwarded: bool = False,
     ) -> None:
         self.broker = broker
         self.connection = connection
-        self.listener = listener
+        self.session = session
         self.header = header
         self.is_forwarded = is_forwarded
         self._asker: Asker | None = None
@@ -58,10 +59,14 @@ class Call:
         return self.header.api_version
 
     @property
+    def listener(self) -> Listener:
+        return self.session.listener
+
+    @property
     def asker(self) -> Asker:
         """Who asks, for the gate."""
         if self._asker is None:
-            self._asker = Asker(self.listener.name, self.header.client_id, self.header.api_version)
+            self._asker = self.session.asker(self.header.client_id, self.header.api_version)
         return self._asker
 
 

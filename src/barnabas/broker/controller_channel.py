@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.broker.call import Call
 from barnabas.broker.controller_relay import ControllerId, ControllerRelay, send_while_reachable
-from barnabas.broker.forwarding import FORWARD_SECONDS_MAX, FORWARDED, OFFSET, SENDER, has_error
+from barnabas.broker.forwarding import FORWARD_SECONDS_MAX, FORWARDED, OFFSET, Sender, has_error
 from barnabas.broker.peers import CONTROL
 from barnabas.broker.portions import copied
+from barnabas.broker.session import Session
 from barnabas.broker.turns import completed
 from barnabas.errors import DisconnectedError, ErrorCode, KafkaError, KafkaTimeoutError, error_of
 from barnabas.net.connections import Backoff
@@ -76,20 +77,26 @@ class ControllerChannel:
         version = self._broker.rows[api_key].versions[1]
         header = RequestHeader(api_key, version, 0, self._client_id)
         frame = b"".join(cast(list[bytes], encode_request(header, message)))[4:]
-        answer = await self.forward(frame, "", within_seconds=within_seconds)
+        answer = await self.forward(frame, None, within_seconds=within_seconds)
         return decode_response(api_key, version, answer)[1]
 
     async def forward(
-        self, frame: bytes | memoryview, client_host: str, *, within_seconds: float
+        self, frame: bytes | memoryview, client: Session | None, *, within_seconds: float
     ) -> memoryview:
-        """The controller's answer to a client's frame, a frame too (both without the size in front), when the
-        local image has the change. KafkaError if the controller refuses the envelope, or the time is over."""
+        """The controller's answer to the frame of a client (None: of this broker), a frame too (both without
+        the size in front), when the local image has the change. KafkaError if the controller refuses the
+        envelope, or the time is over."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + within_seconds
+        sender = Sender(
+            self._broker.id,
+            self._broker.metadata.broker_epoch,
+            principal=None if client is None else client.principal,
+        )
         request = EnvelopeRequest(
             request_data=cast(bytes, frame),
-            request_principal=SENDER.pack(self._broker.id, self._broker.metadata.broker_epoch, False),
-            client_host_address=_address_bytes(client_host),
+            request_principal=sender.to_bytes(),
+            client_host_address=_address_bytes("" if client is None else client.host),
         )
         answer: EnvelopeResponse = await self._ask(envelope.API_KEY, request, FORWARDING, within_seconds)
         if answer.error_code != ErrorCode.NONE or answer.response_data is None:
@@ -107,10 +114,10 @@ class ControllerChannel:
         controller = self._controller(self._broker.image)
         if controller.broker_id in (NO_CONTROLLER, self._broker.id):
             return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
-        sender_id, sender_epoch, _ = SENDER.unpack(request.request_principal or b"")
+        sender = Sender.from_bytes(request.request_principal or b"")
         relayed = EnvelopeRequest(
             request_data=request.request_data,
-            request_principal=SENDER.pack(sender_id, sender_epoch, True),
+            request_principal=sender._replace(is_relayed=True).to_bytes(),
             client_host_address=request.client_host_address,
         )
         try:
@@ -197,7 +204,8 @@ class ControllerChannel:
         row = self._broker.rows[api_key]
         header = RequestHeader(api_key, row.versions[1], 0, self._client_id)
         connection = cast("Connection", _NoConnection())
-        call = Call(self._broker, connection, self._broker.config.inter_broker_listener, header)
+        session = Session(self._broker.config.inter_broker_listener, "")
+        call = Call(self._broker, connection, session, header)
         # The message may be needed again, for the next controller.
         return await completed(row.handler(call, copied(message)))
 

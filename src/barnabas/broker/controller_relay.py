@@ -14,7 +14,7 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from barnabas.broker.forwarding import OFFSET, SENDER
+from barnabas.broker.forwarding import OFFSET, Sender
 from barnabas.errors import DisconnectedError, ErrorCode, KafkaError
 from barnabas.metadata.store import StoreError
 from barnabas.wire.apis import API_VERSIONS_KEY
@@ -115,7 +115,7 @@ class ControllerRelay:
     def _envelope(self, api_key: int, version: int, message: Message) -> EnvelopeRequest:
         header = RequestHeader(api_key, version, 0, f"broker-{self._broker.id}")
         frame = b"".join(cast(list[bytes], encode_request(header, message)))[4:]
-        sender = SENDER.pack(self._broker.id, self._broker.metadata.broker_epoch, False)
+        sender = Sender(self._broker.id, self._broker.metadata.broker_epoch).to_bytes()
         return EnvelopeRequest(request_data=frame, request_principal=sender, client_host_address=b"")
 
     def _others(self, controller: ControllerId) -> Iterator[int]:

@@ -38,7 +38,6 @@ from barnabas.wire.message import Message
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.fetch_reading import Reading
-    from barnabas.config.listeners import Listener
 
 logger = logging.getLogger(__name__)
 
@@ -89,15 +88,13 @@ class Dispatcher:
         # Set by the server: counts and logs what a peer did wrong.
         self.refused: Callable[[Connection, str, int | None], None]
 
-    def answer_first(
-        self, connection: Connection, listener: Listener, arrived: memoryview
-    ) -> tuple[int, bytearray]:
+    def answer_first(self, connection: Connection, arrived: memoryview) -> tuple[int, bytearray]:
         """Carry out the plain Produces at the beginning: how many bytes they are, and the replies, except for
         those that wait for other replicas."""
         started = time.perf_counter_ns()
         short_way = connection.short_way
         if short_way is None:
-            short_way = connection.short_way = plain_produces(self._broker, listener)
+            short_way = connection.short_way = plain_produces(self._broker, connection.session)
         waiting = short_way.waiting
         if waiting is not None and len(waiting) >= DEFERRED_MAX:
             return 0, bytearray()
@@ -117,9 +114,9 @@ class Dispatcher:
             waiting.add(short_way.deferred, started)
         return short_way.bytes_answered, replies
 
-    def serve(self, connection: Connection, listener: Listener, frame: memoryview) -> None:
+    def serve(self, connection: Connection, frame: memoryview) -> None:
         """Answer one frame now, or start a task that will. Raises Refusal when the peer is at fault."""
-        if frame[1] == FETCH_KEY and self._serve_plain_fetch(connection, listener, frame):
+        if frame[1] == FETCH_KEY and self._serve_plain_fetch(connection, frame):
             return
         started = time.perf_counter_ns()
         header = None
@@ -140,7 +137,7 @@ class Dispatcher:
                 is_long, reader = True, decode_request_header(frame, SHORT_ELEMENTS_MAX)[1]
         except WireError as error:
             raise Refusal(str(error), None if header is None else header.api_key) from error
-        call = Call(self._broker, connection, listener, header)
+        call = Call(self._broker, connection, connection.session, header)
         try:
             answer: Any
             if is_for_controller:
@@ -155,9 +152,9 @@ class Dispatcher:
         except Exception:
             self._failed(call, row)
 
-    def _serve_plain_fetch(self, connection: Connection, listener: Listener, frame: memoryview) -> bool:
+    def _serve_plain_fetch(self, connection: Connection, frame: memoryview) -> bool:
         try:
-            return self._replica_fetches.serve(connection, listener, frame)
+            return self._replica_fetches.serve(connection, frame)
         except Exception:
             self.fetch_failed(connection)
             return True

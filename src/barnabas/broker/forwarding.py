@@ -10,20 +10,20 @@ the controller of this broker refuses each change with NOT_CONTROLLER, and clien
 A broker that cannot reach the controller sends the Envelope to another broker, which relays it
 (controller_relay.py).
 
-Two fields of the Envelope have a form of our own. `request_principal` has the id and the epoch of the broker
-that forwards, and whether another one relays it. `response_data` begins with the offset of the metadata up to
-which the client's broker has to catch up."""
+Two fields of the Envelope have our own form. `request_principal` is a Sender. `response_data` begins with
+the offset of the metadata up to which the client's broker has to catch up."""
 
 from __future__ import annotations
 
 import logging
 import struct
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.broker.call import Encoded
 from barnabas.broker.turns import completed
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.security.principal import Principal, parse_principal
 from barnabas.wire.message import Message
 
 if TYPE_CHECKING:
@@ -49,9 +49,33 @@ FORWARD_SECONDS_MAX = 25.0
 # connection for long. Clients of larger requests are sent to the controller (NOT_CONTROLLER).
 FORWARDED_BYTES_MAX = 16 * 1024 * 1024
 
-SENDER = struct.Struct(">iq?")
+_SENDER = struct.Struct(">iq?")
 OFFSET = struct.Struct(">q")
 _SIZE = struct.Struct(">i")
+
+
+class Sender(NamedTuple):
+    """The broker that forwards, with its epoch; whether another one relays it; whose request it is (None: the
+    broker's own)."""
+
+    broker_id: int
+    broker_epoch: int
+    is_relayed: bool = False
+    principal: Principal | None = None
+
+    def to_bytes(self) -> bytes:
+        principal = b"" if self.principal is None else str(self.principal).encode()
+        return _SENDER.pack(self.broker_id, self.broker_epoch, self.is_relayed) + principal
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Sender:
+        """ValueError if it has another form."""
+        try:
+            broker_id, broker_epoch, is_relayed = _SENDER.unpack_from(data)
+        except struct.error as error:
+            raise ValueError(str(error)) from error
+        principal = data[_SENDER.size :].decode()
+        return cls(broker_id, broker_epoch, is_relayed, parse_principal(principal) if principal else None)
 
 
 def must_forward(broker: Broker, api_key: int) -> bool:
@@ -63,7 +87,7 @@ async def forward(call: Call, frame: memoryview, answer_here: Callable[[], Any])
     if len(frame) <= FORWARDED_BYTES_MAX:
         try:
             answer = await call.broker.controller_channel.forward(
-                frame, call.connection.peer_host, within_seconds=FORWARD_SECONDS_MAX
+                frame, call.session, within_seconds=FORWARD_SECONDS_MAX
             )
         except KafkaError as error:
             logger.info("cannot forward a request of API %d: %s", call.header.api_key, error.message)

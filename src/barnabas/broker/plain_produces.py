@@ -15,11 +15,11 @@ from barnabas.broker.handlers.produce import TOPIC_ID_VERSION_MIN
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.kernels.log_end import Permit
 from barnabas.kernels.plain_frames import PlainProduces
-from barnabas.replication.gate import ACKS_ALL, Asker
+from barnabas.replication.gate import ACKS_ALL
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.config.listeners import Listener
+    from barnabas.broker.session import Session
 
 
 class ShortWay(PlainProduces):
@@ -27,8 +27,8 @@ class ShortWay(PlainProduces):
     waiting: DeferredReplies | None = None
 
 
-def plain_produces(broker: Broker, listener: Listener) -> ShortWay:
-    """The short way of a connection that came through this listener."""
+def plain_produces(broker: Broker, session: Session) -> ShortWay:
+    """The short way of a connection."""
 
     def ask(client_id: bytes | None, version: int, topic: bytes, index: int) -> Permit:
         """A permit for any number of acks."""
@@ -38,6 +38,6 @@ def plain_produces(broker: Broker, listener: Listener) -> ShortWay:
         except UnicodeDecodeError:
             # The ordinary way says what is wrong.
             raise KafkaError(ErrorCode.INVALID_REQUEST) from None
-        return broker.gate.to_write(Asker(listener.name, client, version), name, index, ACKS_ALL)
+        return broker.gate.to_write(session.asker(client, version), name, index, ACKS_ALL)
 
     return ShortWay(ask, KafkaError, broker.config["socket.request.max.bytes"])

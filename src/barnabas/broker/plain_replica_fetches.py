@@ -23,7 +23,6 @@ from barnabas.wire.messages.fetch import API_KEY, FetchRequest, FetchResponse
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.fetch_sessions import FetchPartition, FetchSession
-    from barnabas.config.listeners import Listener
     from barnabas.kernels.log_end import Permit
     from barnabas.net.connection import Chunk, Connection
     from barnabas.replication.gate import Asker
@@ -52,13 +51,13 @@ class PlainReplicaFetches:
         self.server = server
         self._request = ReplicaFetchFrame()
 
-    def serve(self, connection: Connection, listener: Listener, frame: memoryview) -> bool:
+    def serve(self, connection: Connection, frame: memoryview) -> bool:
         """Answer the frame now or later; False if it belongs to the ordinary way, and nothing has changed."""
         request = self._request
         if not request.read(frame):
             return False
         session = self.broker.fetch_sessions.get(request.session_id)
-        if session is None or session.news is None or not _continues(session, request, listener):
+        if session is None or session.news is None or not _continues(session, request, connection):
             return False
         news = session.news
         if news.is_full_pass_due(self.broker.clock.monotonic()):
@@ -73,7 +72,7 @@ class PlainReplicaFetches:
             return False
         self.broker.fetch_sessions.move_on(session)
         news.begin_short()
-        PlainFetch(self, session, connection, listener, request).begin(named, request)
+        PlainFetch(self, session, connection, request).begin(named, request)
         return True
 
     def _may(
@@ -117,7 +116,7 @@ class PlainReplicaFetches:
         return True
 
 
-def _continues(session: FetchSession, request: ReplicaFetchFrame, listener: Listener) -> bool:
+def _continues(session: FetchSession, request: ReplicaFetchFrame, connection: Connection) -> bool:
     """Whether this is the next request of the one who has the session."""
     asker = session.asker
     return (
@@ -126,7 +125,8 @@ def _continues(session: FetchSession, request: ReplicaFetchFrame, listener: List
         and request.replica_id == asker.replica_id
         and request.broker_epoch == asker.broker_epoch
         and request.client_id == session.client_id
-        and listener.name == asker.listener
+        and connection.session.listener.name == asker.listener
+        and connection.session.principal == asker.principal
     )
 
 
@@ -138,7 +138,6 @@ class PlainFetch:
         "_bytes_min",
         "_connection",
         "_correlation_id",
-        "_listener",
         "_news",
         "_owner",
         "_session",
@@ -152,7 +151,6 @@ class PlainFetch:
         owner: PlainReplicaFetches,
         session: FetchSession,
         connection: Connection,
-        listener: Listener,
         request: ReplicaFetchFrame,
     ) -> None:
         assert session.news is not None
@@ -160,7 +158,6 @@ class PlainFetch:
         self._session = session
         self._news = session.news
         self._connection = connection
-        self._listener = listener
         self._version = request.version
         self._correlation_id = request.correlation_id
         self._wait_ms = request.wait_ms
@@ -284,7 +281,7 @@ class PlainFetch:
         session = self._session
         asker = session.asker
         header = RequestHeader(API_KEY, self._version, self._correlation_id, asker.client_id)
-        call = Call(self._owner.broker, self._connection, self._listener, header)
+        call = Call(self._owner.broker, self._connection, self._connection.session, header)
         request = FetchRequest(
             max_wait_ms=self._wait_ms_left(),
             min_bytes=self._bytes_min,

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.broker.dispatch import PRODUCE_KEY, Dispatcher, Refusal
+from barnabas.broker.session import Session
 from barnabas.config.definition import Source
 from barnabas.config.listeners import parse_host_limits
 from barnabas.net.connection import Connection
@@ -45,15 +46,16 @@ class Endpoint:
         self._server = server
 
     def opened(self, connection: Connection) -> None:
+        connection.session = Session(self.listener, connection.peer_host)
         self.connections.add(connection)
         self._server.opened(connection)
 
     def answer_first(self, connection: Connection, arrived: memoryview) -> tuple[int, bytearray]:
-        return self._server.dispatcher.answer_first(connection, self.listener, arrived)
+        return self._server.dispatcher.answer_first(connection, arrived)
 
     def frame(self, connection: Connection, frame: memoryview) -> None:
         try:
-            self._server.dispatcher.serve(connection, self.listener, frame)
+            self._server.dispatcher.serve(connection, frame)
         except Refusal as refusal:
             self._server.refused(connection, str(refusal), refusal.api_key)
             connection.close()

@@ -113,8 +113,9 @@ class Connection(asyncio.Protocol):
         self._slice_sent = 0
         self._writer_armed = False
         self.is_closed = False
-        # For the owner: what answers the most common requests of this connection.
+        # For the owner: what answers the most common requests of this connection, and who the peer is.
         self.short_way: Any = None
+        self.session: Any = None
         # Called if the peer goes away before the frame in hand is answered; forgotten with the reply.
         self.when_abandoned: Callable[[], object] | None = None
         self.last_active = loop.time()

@@ -18,6 +18,7 @@ from barnabas.records.compression import ZSTD
 from barnabas.replication.partition import NO_EPOCH, Partition
 from barnabas.replication.ports import NO_BROKER_EPOCH
 from barnabas.replication.replicas import Replicas
+from barnabas.security.principal import ANONYMOUS, Principal
 
 # Tools with this client id may write to internal topics, as in Kafka.
 ADMIN_CLIENT_ID = "__admin_client"
@@ -40,6 +41,8 @@ class Asker(NamedTuple):
     version: int
     replica_id: int = NO_REPLICA
     broker_epoch: int = NO_BROKER_EPOCH
+    principal: Principal = ANONYMOUS
+    host: str = ""
 
     @property
     def is_replica(self) -> bool:

@@ -19,6 +19,7 @@ from barnabas.broker.controller_channel import ControllerChannel
 from barnabas.broker.group_coordinator import GroupCoordinator
 from barnabas.broker.later import Later
 from barnabas.broker.producer_ids import ProducerIds
+from barnabas.broker.session import Session
 from barnabas.broker.transaction_coordinator import TransactionCoordinator
 from barnabas.broker.turns import in_turns
 from barnabas.clock import FakeClock
@@ -163,7 +164,7 @@ class Stage:
         key = next(key for key, row in ROWS.items() if type(request).__name__ == row.name + "Request")
         header = RequestHeader(key, version, 7, "tests")
         frame = b"".join(bytes(chunk) for chunk in encode_request(header, request))
-        call = Call(self, None, self.config.listeners[0], header)  # type: ignore[arg-type]
+        call = Call(self, None, Session(self.config.listeners[0], ""), header)  # type: ignore[arg-type]
         answer = ROWS[key].handler(call, decode_request(frame[4:]).message)
         if isinstance(answer, Generator):
             answer = in_turns(answer)

@@ -13,6 +13,7 @@ from tests.unit.broker.handlers.test_produce_plain import a_batch, frame_of, req
 
 from barnabas.broker.deferred_replies import DeferredReplies
 from barnabas.broker.plain_produces import plain_produces
+from barnabas.broker.session import Session
 from barnabas.errors import ErrorCode
 from barnabas.metadata.parts import PartitionImage
 from barnabas.replication.partition import Partition
@@ -57,7 +58,7 @@ class Client:
         self.connection = Connection()
         self.times: list[int] = []
         self.replies = DeferredReplies(self.connection, lambda count, _: self.times.append(count))  # type: ignore
-        self.way = plain_produces(stage, stage.config.listeners[0])  # type: ignore[arg-type]
+        self.way = plain_produces(stage, Session(stage.config.listeners[0], ""))  # type: ignore[arg-type]
 
     def produce(self, topic: str = "topic", acks: int = -1, timeout_ms: int = 60_000) -> bytes:
         request = request_of(self.stage, topic, a_batch(self.stage, 1), acks)

@@ -11,7 +11,7 @@ from barnabas.broker import forwarding
 from barnabas.broker.call import SHORT_ELEMENTS_MAX
 from barnabas.broker.controller_channel import ControllerChannel
 from barnabas.broker.controller_relay import ControllerId
-from barnabas.broker.forwarding import FORWARDED, FORWARDED_BYTES_MAX, SENDER, has_error
+from barnabas.broker.forwarding import FORWARDED, FORWARDED_BYTES_MAX, Sender, has_error
 from barnabas.errors import ErrorCode
 from barnabas.ids import random_uuid
 from barnabas.metadata.parts import BROKER_RESOURCE
@@ -39,7 +39,7 @@ async def sent_in_envelope(
     cluster: SmallCluster, to: int, frame: bytes, sender: bytes | None = None
 ) -> envelope.EnvelopeResponse:
     if sender is None:
-        sender = SENDER.pack(2, cluster.brokers[2].metadata.broker_epoch, True)
+        sender = Sender(2, cluster.brokers[2].metadata.broker_epoch, is_relayed=True).to_bytes()
     request = envelope.EnvelopeRequest(request_data=frame, request_principal=sender)
     answer: envelope.EnvelopeResponse = await cluster.ask(to, ENVELOPE, request)
     return answer
@@ -134,7 +134,7 @@ def test_an_envelope_needs_a_registered_broker_the_controller_and_a_forwarded_ap
         await cluster.start(1, 2)
         frame = frame_of(CREATE_TOPICS, 7, creation("enveloped"))
         epoch = cluster.brokers[2].metadata.broker_epoch
-        wrong = (SENDER.pack(2, epoch + 1, False), SENDER.pack(9, epoch, False))
+        wrong = (Sender(2, epoch + 1).to_bytes(), Sender(9, epoch).to_bytes())
         for sender in (b"", *wrong, random_uuid()):
             refused = await sent_in_envelope(cluster, 1, frame, sender)
             assert refused.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -154,7 +154,7 @@ def test_an_envelope_needs_a_registered_broker_the_controller_and_a_forwarded_ap
 def test_an_envelope_is_relayed_once(tmp_path: Path) -> None:
     async def story(cluster: SmallCluster) -> None:
         await cluster.start(1, 2, 3)
-        sender = SENDER.pack(3, cluster.brokers[3].metadata.broker_epoch, False)
+        sender = Sender(3, cluster.brokers[3].metadata.broker_epoch).to_bytes()
         frame = frame_of(CREATE_TOPICS, 7, creation("relayed"))
         assert (await sent_in_envelope(cluster, 2, frame, sender)).error_code == ErrorCode.NONE
         assert "relayed" in cluster.brokers[1].image.topics

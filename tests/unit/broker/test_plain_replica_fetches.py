@@ -18,6 +18,7 @@ from barnabas.broker.apis import ROWS
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.fetch_sessions import FetchSession, FetchSessions
 from barnabas.broker.plain_replica_fetches import PlainFetch, PlainReplicaFetches
+from barnabas.broker.session import Session
 from barnabas.log.reading import LogSlice
 from barnabas.metadata.records import BrokerRecord
 from barnabas.records.builder import build_batch
@@ -154,7 +155,8 @@ class Leader:
         )
         chunks = encode_request(RequestHeader(FETCH, VERSION, self.correlation_id, "broker-2"), request)
         frame = b"".join(bytes(chunk) for chunk in chunks)[4:]  # type: ignore[arg-type]
-        self.dispatcher.serve(connection, self.stage.config.listeners[0], memoryview(bytearray(frame)))  # type: ignore[arg-type]
+        connection.session = Session(self.stage.config.listeners[0], "")
+        self.dispatcher.serve(connection, memoryview(bytearray(frame)))  # type: ignore[arg-type]
 
     def _part(self, index: int, came: int) -> FetchPartition:
         """The follower has come so far, but not farther than the leader's log."""

@@ -9,7 +9,7 @@ describes the fields."""
 
 from __future__ import annotations
 
-import struct
+import socket
 from typing import Any
 
 from barnabas.broker.call import ELEMENTS_MAX, SHORT_ELEMENTS_MAX, Call
@@ -18,9 +18,10 @@ from barnabas.broker.forwarding import (
     FORWARDED_BYTES_MAX,
     OFFSET,
     RELAYED,
-    SENDER,
+    Sender,
     has_error,
 )
+from barnabas.broker.session import Session
 from barnabas.broker.turns import Work, completed
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.metadata.brokers import check_broker_epoch
@@ -38,26 +39,35 @@ from barnabas.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 
 def envelope(call: Call, request: EnvelopeRequest) -> Work[EnvelopeResponse]:
     try:
-        is_relayed = _check_sender(call, request.request_principal)
+        sender = _checked_sender(call, request.request_principal)
         if not call.broker.controller.active:
-            if is_relayed:
+            if sender.is_relayed:
                 raise KafkaError(ErrorCode.NOT_CONTROLLER)
             answer: EnvelopeResponse = yield call.broker.controller_channel.relay(request)
             return answer
         header = _checked_header(call, request.request_data)
-        return (yield from _answered(call, header, request.request_data))
+        client = _client(call, sender, request.client_host_address)
+        return (yield from _answered(call, client, header, request.request_data))
     except KafkaError as error:
         return EnvelopeResponse(error_code=error.code)
 
 
-def _check_sender(call: Call, sender: bytes | None) -> bool:
-    """Whether another broker has relayed the envelope."""
+def _checked_sender(call: Call, data: bytes | None) -> Sender:
     try:
-        broker_id, broker_epoch, is_relayed = SENDER.unpack(sender or b"")
-        check_broker_epoch(call.broker.image, broker_id, broker_epoch)
-        return bool(is_relayed)
-    except (struct.error, KafkaError) as error:
+        sender = Sender.from_bytes(data or b"")
+        check_broker_epoch(call.broker.image, sender.broker_id, sender.broker_epoch)
+        return sender
+    except (ValueError, KafkaError) as error:
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED) from error
+
+
+def _client(call: Call, sender: Sender, address: bytes) -> Session:
+    """Whose request it is; the sender itself, if it does not name a client."""
+    if sender.principal is None:
+        return call.session
+    family = {4: socket.AF_INET, 16: socket.AF_INET6}.get(len(address))
+    host = "" if family is None else socket.inet_ntop(family, address)
+    return Session(call.listener, host, sender.principal)
 
 
 def _checked_header(call: Call, data: bytes) -> RequestHeader:
@@ -74,7 +84,7 @@ def _checked_header(call: Call, data: bytes) -> RequestHeader:
     return header
 
 
-def _answered(call: Call, header: RequestHeader, data: bytes) -> Work[EnvelopeResponse]:
+def _answered(call: Call, client: Session, header: RequestHeader, data: bytes) -> Work[EnvelopeResponse]:
     """Answer the request in the envelope. It has the same limits as one that comes from a client directly."""
     try:
         message = yield from _decoded(header, data, SHORT_ELEMENTS_MAX)
@@ -84,10 +94,10 @@ def _answered(call: Call, header: RequestHeader, data: bytes) -> Work[EnvelopeRe
         try:
             yield place
             message = yield from _decoded(header, data, ELEMENTS_MAX)
-            return (yield from _handled(call, header, message))
+            return (yield from _handled(call, client, header, message))
         finally:
             long_requests.leave(place)
-    return (yield from _handled(call, header, message))
+    return (yield from _handled(call, client, header, message))
 
 
 def _decoded(header: RequestHeader, data: bytes, elements_max: int) -> Work[Any]:
@@ -100,9 +110,9 @@ def _decoded(header: RequestHeader, data: bytes, elements_max: int) -> Work[Any]
         raise KafkaError(ErrorCode.INVALID_REQUEST) from error
 
 
-def _handled(call: Call, header: RequestHeader, message: Any) -> Work[EnvelopeResponse]:
+def _handled(call: Call, client: Session, header: RequestHeader, message: Any) -> Work[EnvelopeResponse]:
     broker = call.broker
-    inner = Call(broker, call.connection, call.listener, header, is_forwarded=True)
+    inner = Call(broker, call.connection, client, header, is_forwarded=True)
     response = yield completed(broker.rows[header.api_key].handler(inner, message))
     if (yield from _has_error(response, ErrorCode.NOT_CONTROLLER)):
         raise KafkaError(ErrorCode.NOT_CONTROLLER)

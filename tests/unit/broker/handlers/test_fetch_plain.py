@@ -9,6 +9,7 @@ from barnabas.broker.call import Call, Encoded
 from barnabas.broker.fetch_answers import FetchAnswers
 from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.handlers import fetch as handler
+from barnabas.broker.session import Session
 from barnabas.wire.codec import (
     RequestHeader,
     decode_request,
@@ -42,7 +43,7 @@ def ask(stage: Stage, request: FetchRequest, version: int) -> tuple[bool, Any]:
     """Whether the answer went the short way, and the answer as a client reads it."""
     header = RequestHeader(1, version, 7, "tests")
     frame = b"".join(bytes(chunk) for chunk in encode_request(header, request))  # type: ignore[arg-type]
-    call = Call(stage, None, stage.config.listeners[0], header)  # type: ignore[arg-type]
+    call = Call(stage, None, Session(stage.config.listeners[0], ""), header)  # type: ignore[arg-type]
     answer = handler.fetch(call, decode_request(frame[4:]).message)
     is_short = isinstance(answer, Encoded)
     chunks = answer.chunks if isinstance(answer, Encoded) else encode_response(1, version, 7, answer)

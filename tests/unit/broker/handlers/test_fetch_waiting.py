@@ -14,6 +14,7 @@ from barnabas.broker.call import Call, Encoded
 from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.handlers.fetch import fetch
 from barnabas.broker.later import Later
+from barnabas.broker.session import Session
 from barnabas.broker.turns import in_turns
 from barnabas.errors import ErrorCode
 from barnabas.replication.partition import RequestCounts
@@ -54,7 +55,7 @@ async def _ask(stage: Stage, wait_ms: int, meanwhile: Any, abandon: bool) -> Any
     request = FetchRequest(max_wait_ms=wait_ms, min_bytes=100, max_bytes=1 << 20, topics=[topic])
     connection = Connection()
     header = RequestHeader(1, 12, 7, "tests")
-    call = Call(stage, connection, stage.config.listeners[0], header)  # type: ignore[arg-type]
+    call = Call(stage, connection, Session(stage.config.listeners[0], ""), header)  # type: ignore[arg-type]
     answer: Any = fetch(call, request)
     if isinstance(answer, GeneratorType):
         answer = in_turns(answer)

@@ -9,6 +9,7 @@ import pytest
 from tests.unit.broker.conftest import MakeStage, Stage
 
 from barnabas.broker.plain_produces import plain_produces
+from barnabas.broker.session import Session
 from barnabas.metadata.topics import TopicReference
 from barnabas.records.builder import build_batch
 from barnabas.wire.codec import RequestHeader, decode_response, encode_request
@@ -37,7 +38,7 @@ def answered(stage: Stage, arrived: memoryview) -> tuple[int, int, bytearray]:
     """The bytes and number of the frames that the short way answers, and the answers. All frames of a test
     come through one connection, which keeps its permits."""
     if not hasattr(stage, "connection"):
-        stage.connection = plain_produces(stage, stage.config.listeners[0])  # type: ignore
+        stage.connection = plain_produces(stage, Session(stage.config.listeners[0], ""))  # type: ignore
     way = stage.connection  # type: ignore[attr-defined]
     replies = way.answer(arrived, stage.clock.now_ms())
     return way.bytes_answered, way.answered, replies

@@ -10,6 +10,7 @@ from tests.unit.broker.handlers.test_produce_plain import a_batch, request_of
 
 from barnabas.broker.call import Call
 from barnabas.broker.handlers.produce import produce
+from barnabas.broker.session import Session
 from barnabas.broker.turns import in_turns
 from barnabas.errors import ErrorCode
 from barnabas.replication.partition import Partition
@@ -40,7 +41,7 @@ def ask(stage: Stage, timeout_ms: int, *meanwhile: Any) -> ErrorCode:
 
 async def _ask(stage: Stage, request: ProduceRequest, meanwhile: Any) -> ErrorCode:
     header = RequestHeader(0, 9, 7, "tests")
-    call = Call(stage, None, stage.config.listeners[0], header)  # type: ignore[arg-type]
+    call = Call(stage, None, Session(stage.config.listeners[0], ""), header)  # type: ignore[arg-type]
     answer: Any = in_turns(produce(call, request))
     assert asyncio.iscoroutine(answer)
     waiting = asyncio.create_task(answer)

@@ -14,6 +14,7 @@ from barnabas.broker.fetch_reading import Reading
 from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.handlers.fetch import fetch
 from barnabas.broker.later import Later
+from barnabas.broker.session import Session
 from barnabas.metadata.records import BrokerRecord, Listener, PartitionChangeRecord
 from barnabas.records.builder import build_batch
 from barnabas.records.validation import validate
@@ -72,7 +73,7 @@ class Follower:
         call = Call(
             self.stage,  # type: ignore[arg-type]
             self.connection,  # type: ignore[arg-type]
-            self.stage.config.listeners[0],
+            Session(self.stage.config.listeners[0], ""),
             RequestHeader(1, 17, 7, "broker-2"),
         )
         return fetch(call, request)

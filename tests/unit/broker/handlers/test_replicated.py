@@ -13,6 +13,7 @@ from barnabas.broker.call import Call, Encoded
 from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.handlers.fetch import fetch
 from barnabas.broker.later import Later
+from barnabas.broker.session import Session
 from barnabas.errors import ErrorCode
 from barnabas.metadata.records import BrokerRecord, Listener, PartitionChangeRecord
 from barnabas.replication.partition import Partition
@@ -80,7 +81,7 @@ class Replica:
 
     def start(self, request: FetchRequest, version: int = 17) -> Any:
         header = RequestHeader(1, version, 7, "broker-2")
-        call = Call(self.stage, Connection(), self.stage.config.listeners[0], header)  # type: ignore[arg-type]
+        call = Call(self.stage, Connection(), Session(self.stage.config.listeners[0], ""), header)  # type: ignore[arg-type]
         return fetch(call, request)
 
     def fetch(self, offset: int, log_start: int = 0) -> Any:
@@ -255,7 +256,7 @@ def consume(stage: Stage, rack: str, offset: int = 0, version: int = 11) -> Any:
     request = FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=1 << 20, session_epoch=-1, topics=[topic])
     request.rack_id = rack
     header = RequestHeader(1, version, 7, "tests")
-    call = Call(stage, Connection(), stage.config.listeners[0], header)  # type: ignore[arg-type]
+    call = Call(stage, Connection(), Session(stage.config.listeners[0], ""), header)  # type: ignore[arg-type]
     answer: Any = fetch(call, request)
     if isinstance(answer, Encoded):
         return None

@@ -1,0 +1,27 @@
+"""Who is at the other end of a connection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.replication.gate import Asker
+from barnabas.security.principal import ANONYMOUS, Principal
+
+if TYPE_CHECKING:
+    from barnabas.config.listeners import Listener
+
+
+class Session:
+    """What a broker knows about the peer of one connection. The principal is ANONYMOUS until the peer has
+    shown who it is."""
+
+    __slots__ = ("host", "listener", "principal")
+
+    def __init__(self, listener: Listener, host: str, principal: Principal = ANONYMOUS) -> None:
+        self.listener = listener
+        self.host = host
+        self.principal = principal
+
+    def asker(self, client_id: str | None, version: int) -> Asker:
+        """The peer, for the gate."""
+        return Asker(self.listener.name, client_id, version, principal=self.principal, host=self.host)
