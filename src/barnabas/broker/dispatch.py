@@ -229,6 +229,8 @@ class Dispatcher:
 
     async def drain(self) -> None:
         """Cancel what still waits, at shutdown."""
+        # A task that is cancelled before its first step would never await its handler.
+        await asyncio.sleep(0)
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
