@@ -13,7 +13,7 @@ from barnabas.broker.coordinators import Coordinator
 from barnabas.broker.later import Later
 from barnabas.config.group import GroupConfig, group_config
 from barnabas.coordination.runtime import Shard
-from barnabas.coordination.step import Step, Waiter
+from barnabas.coordination.step import Step
 from barnabas.errors import KafkaError
 from barnabas.groups.machine import ClientInfo, GroupMachine
 from barnabas.groups.settings import GroupSettings
@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 MINUTE_MS = 60_000
 # How many groups are looked at before others get their turn.
 GROUPS_PER_STEP = 100
+# The pause after a step whose records could not be written.
+RETRY_SECONDS = 1.0
 
 
 class ImageTopics:
@@ -89,7 +91,7 @@ class GroupCoordinator(Coordinator[GroupMachine]):
 
     def _refuse_waiting(self, shard: Shard[GroupMachine]) -> None:
         if shard.is_active:
-            self._run(shard, lambda machine, now_ms: machine.moved_away(now_ms))
+            shard.run(lambda machine, now_ms: machine.moved_away(now_ms))
 
     async def _load(self, index: int, shard: Shard[GroupMachine]) -> None:
         await super()._load(index, shard)
@@ -108,7 +110,15 @@ class GroupCoordinator(Coordinator[GroupMachine]):
         for shard in list(self.shards()):
             if deleted:
                 self._start_task(self._remove_offsets(shard, deleted))
-            self._run(shard, lambda machine, now_ms: machine.topics_changed(now_ms))
+            self._compute_assignments(shard)
+
+    def _compute_assignments(self, shard: Shard[GroupMachine]) -> None:
+        try:
+            if shard.is_active:
+                shard.run(lambda machine, now_ms: machine.topics_changed(now_ms))
+        except KafkaError as error:
+            if self._is_tried_again(error):
+                asyncio.get_running_loop().call_later(RETRY_SECONDS, self._compute_assignments, shard)
 
     async def _remove_offsets(self, shard: Shard[GroupMachine], topics: Mapping[str, Uuid]) -> None:
         def remove(group_ids: Sequence[str], machine: GroupMachine, now_ms: int) -> Step[bool]:
@@ -135,26 +145,28 @@ class GroupCoordinator(Coordinator[GroupMachine]):
         for first in range(0, len(all_ids), GROUPS_PER_STEP):
             step = partial(decide, all_ids[first : first + GROUPS_PER_STEP])
             has_more = True
-            while has_more:
+            while has_more and shard.is_active:
                 reply = Later()
-                if not shard.is_active or not self._run(shard, step, reply):
-                    return
+                try:
+                    shard.run(step, reply)
+                except KafkaError as error:
+                    if not self._is_tried_again(error):
+                        return
+                    await asyncio.sleep(RETRY_SECONDS)
+                    continue
                 has_more = await reply is True
                 # Others get their turn between two steps.
                 await asyncio.sleep(0)
 
-    def _run(
-        self,
-        shard: Shard[GroupMachine],
-        decide: Callable[[GroupMachine, int], Step[Any]],
-        waiter: Waiter | None = None,
-    ) -> bool:
-        try:
-            shard.run(decide, waiter)
-        except KafkaError as error:
+    def _is_tried_again(self, error: KafkaError) -> bool:
+        """Whether what could not be written, such as for too few replicas, may be written later."""
+        if error.retriable:
+            logger.warning(
+                "cannot remove or update entries of %s yet; it is tried again: %s", self.topic, error
+            )
+        else:
             logger.error("cannot remove or update entries of %s: %s", self.topic, error)
-            return False
-        return True
+        return error.retriable
 
 
 def client_of(call: Call) -> ClientInfo:

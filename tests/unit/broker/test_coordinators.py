@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.broker import group_coordinator
 from barnabas.broker.journal import PartitionJournal
 from barnabas.coordination.step import JournalRecord, Step
 from barnabas.errors import ErrorCode, KafkaError
@@ -377,20 +378,29 @@ def test_offsets_of_a_deleted_topic_are_removed_however_many_there_are(stage: An
     stage.run(story())
 
 
-def test_upkeep_that_fails_is_logged_and_does_not_stop_the_metadata_followers(
-    stage: Any, caplog: pytest.LogCaptureFixture
+def test_upkeep_that_fails_is_logged_and_tried_again(
+    stage: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(group_coordinator, "RETRY_SECONDS", 0.001)
+
     async def story() -> None:
         await commit(stage, 5)
+        offsets = stage.groups.shard_of(GROUP).machine.groups.offsets
         stage.disk.fail("pwrite", errno.ENOSPC)
         await stage.controller.delete_topics([TopicReference(TOPIC)])
         await some_turns()
-        stage.disk.heal()
         assert stage.image.topic(TOPIC) is None
+        assert list(offsets.of_group(GROUP)) != []
+        stage.disk.heal()
+        for _ in range(1000):
+            await asyncio.sleep(0.001)
+            if not list(offsets.of_group(GROUP)):
+                return
+        pytest.fail("the offsets of the deleted topic are still there")
 
-    with caplog.at_level(logging.ERROR):
+    with caplog.at_level(logging.WARNING):
         stage.run(story())
-    assert "__consumer_offsets" in caplog.text
+    assert "__consumer_offsets yet; it is tried again" in caplog.text
 
 
 def test_a_load_removes_the_offsets_of_a_topic_that_was_deleted_meanwhile(stage: Any) -> None:
