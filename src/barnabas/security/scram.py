@@ -17,12 +17,13 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 NONCE_BYTES = 24
-SALT_BYTES = 24
+SALT_BITS = 130
 # The messages of an exchange have three to five attributes, and possibly a few extensions.
 ATTRIBUTES_MAX = 32
 # An attribute of a client's first message: it authenticates with a delegation token (KIP-48).
 TOKEN_AUTHENTICATION = "tokenauth"
 
+_DIGITS = b"0123456789abcdefghijklmnopqrstuvwxyz"
 _CLIENT_KEY = b"Client Key"
 _SERVER_KEY = b"Server Key"
 _PRINTABLE = re.compile(r"[\x21-\x2b\x2d-\x7e]+")
@@ -82,7 +83,7 @@ def make_credential(
     """The credential of a password, with a random salt if none is given. Takes milliseconds."""
     if not password:
         raise ValueError("the password must not be empty")
-    salt = secrets.token_bytes(SALT_BYTES) if salt is None else salt
+    salt = new_salt() if salt is None else salt
     salted = salted_password(mechanism, password, salt, iterations)
     return credential_of_salted(mechanism, salted, salt, iterations)
 
@@ -98,6 +99,21 @@ def credential_of_salted(
 
 def new_nonce() -> str:
     return secrets.token_urlsafe(NONCE_BYTES)
+
+
+def new_salt() -> bytes:
+    return salt_of(secrets.randbits(SALT_BITS))
+
+
+def salt_of(number: int) -> bytes:
+    """The lowest bits of a number in the form in which Kafka makes salts: digits and letters. All salts look
+    the same, also those of users that do not exist (security/sasl/server.py)."""
+    number &= (1 << SALT_BITS) - 1
+    digits = bytearray()
+    while number:
+        number, digit = divmod(number, len(_DIGITS))
+        digits.append(_DIGITS[digit])
+    return bytes(reversed(digits))
 
 
 def escape_user(user: str) -> str:
