@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from barnabas.broker.apis import ROWS
+from barnabas.broker.authentication import Authentication
 from barnabas.broker.broker_life import BrokerLife
 from barnabas.broker.call import Api
 from barnabas.broker.cleaning import CleanerDriver
@@ -103,7 +104,8 @@ class Broker:
         # Requests for partitions that this broker does not have; the others are counted by each partition.
         self.unknown_requests = RequestCounts()
         self.dispatcher = Dispatcher(self, self.rows)
-        self.server = Server(config, self.dispatcher)
+        self.authentication: Authentication = Authentication(self)
+        self.server = Server(config, self.dispatcher, self.authentication)
         self.fetch_sessions = FetchSessions(
             self.clock, config["max.incremental.fetch.session.cache.slots"], FETCH_SESSION_SECONDS_MIN
         )

@@ -28,6 +28,7 @@ class Component(Enum):
     FOLLOWING = "the fetchers of followed partitions"
     LEADING = "the throttle of leaders"
     MOVES = "moves between log directories"
+    AUTHENTICATION = "the authentication with SASL"
 
 
 TAKEN_BY: Mapping[str, Component] = {
@@ -72,6 +73,8 @@ TAKEN_BY: Mapping[str, Component] = {
     "num.replica.fetchers": Component.FOLLOWING,
     "producer.id.expiration.ms": Component.LOGS,
     "replica.alter.log.dirs.io.max.bytes.per.second": Component.MOVES,
+    "sasl.enabled.mechanisms": Component.AUTHENTICATION,
+    "sasl.mechanism.inter.broker.protocol": Component.AUTHENTICATION,
     "transaction.partition.verification.enable": Component.REQUESTS,
     "unclean.leader.election.enable": Component.PARTITIONS,
 }
@@ -107,5 +110,6 @@ TAKERS: Mapping[Component, Callable[[Broker], None]] = {
     Component.CLEANER: _reconfigure_cleaner,
     Component.FOLLOWING: reconfigure_following,
     Component.LEADING: _reconfigure_leading,
+    Component.AUTHENTICATION: lambda broker: broker.authentication.reconfigure(),
     Component.MOVES: lambda broker: broker.log_moves.reconfigure(),
 }

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.dispatch import PRODUCE_KEY, Dispatcher, Refusal
 from barnabas.broker.session import Session
-from barnabas.config.definition import Source
+from barnabas.config.definition import ConfigError, Source
 from barnabas.config.listeners import parse_host_limits
 from barnabas.net.connection import Connection
 
 if TYPE_CHECKING:
+    from barnabas.broker.authentication import Authentication
     from barnabas.config.listeners import Listener
     from barnabas.config.values import BrokerConfig
 
@@ -49,6 +50,8 @@ class Endpoint:
         connection.session = Session(self.listener, connection.peer_host)
         self.connections.add(connection)
         self._server.opened(connection)
+        if not connection.is_closed:
+            self._server.authentication.begin(connection, self)
 
     def answer_first(self, connection: Connection, arrived: memoryview) -> tuple[int, bytearray]:
         return self._server.dispatcher.answer_first(connection, arrived)
@@ -75,8 +78,9 @@ class Endpoint:
 
 
 class Server:
-    def __init__(self, config: BrokerConfig, dispatcher: Dispatcher) -> None:
+    def __init__(self, config: BrokerConfig, dispatcher: Dispatcher, authentication: Authentication) -> None:
         self.dispatcher = dispatcher
+        self.authentication = authentication
         dispatcher.refused = self.refused
         self._frame_bytes_max: int = config["socket.request.max.bytes"]
         self._idle_seconds: float = config["connections.max.idle.ms"] / 1000
@@ -98,6 +102,7 @@ class Server:
 
     async def bind(self, listener: Listener) -> int:
         """Bind the listener's port without answering yet; returns the port, which can be a free one."""
+        self.authentication.open(listener)
         endpoint = Endpoint(listener, self)
         loop = asyncio.get_running_loop()
 
@@ -163,8 +168,9 @@ class Server:
                 continue
             try:
                 await self.bind(listener)
-            except OSError as error:
-                logger.error("the listener %s stays closed: %s", listener.name, error.strerror)
+            except (OSError, ConfigError) as error:
+                reason = error.strerror if isinstance(error, OSError) else error
+                logger.error("the listener %s stays closed: %s", listener.name, reason)
                 continue
             if self._is_serving:
                 for server in self._endpoints[listener.name].servers:

@@ -8,19 +8,27 @@ from barnabas.replication.gate import Asker
 from barnabas.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
+    from barnabas.broker.authentication import Authenticator
     from barnabas.config.listeners import Listener
 
 
 class Session:
     """What a broker knows about the peer of one connection. The principal is ANONYMOUS until the peer has
-    shown who it is."""
+    shown who it is.
 
-    __slots__ = ("host", "listener", "principal")
+    `is_authenticated` is false only on listeners with SASL, at first. `ends` is the time of the loop at which
+    the session is over. `is_token`: the peer has shown a delegation token."""
+
+    __slots__ = ("authenticator", "ends", "host", "is_authenticated", "is_token", "listener", "principal")
 
     def __init__(self, listener: Listener, host: str, principal: Principal = ANONYMOUS) -> None:
         self.listener = listener
         self.host = host
         self.principal = principal
+        self.is_authenticated = True
+        self.is_token = False
+        self.ends: float | None = None
+        self.authenticator: Authenticator | None = None
 
     def asker(self, client_id: str | None, version: int) -> Asker:
         """The peer, for the gate."""

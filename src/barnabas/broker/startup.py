@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from barnabas.broker.sasl_settings import check_sasl
 from barnabas.config.definition import ConfigError
 from barnabas.config.listeners import check_served
 from barnabas.config.properties import load_properties
@@ -50,3 +51,4 @@ def _refuse_unprotected(config: BrokerConfig) -> None:
         )
     for listener in config.listeners:
         check_served(listener)
+    check_sasl(config)

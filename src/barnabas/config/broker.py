@@ -61,6 +61,16 @@ _MECHANISM_KEYS = (
     "connections.max.reauth.ms",
 )
 
+# These have an effect for one listener.
+OF_ONE_LISTENER = frozenset(
+    {
+        "connections.max.reauth.ms",
+        "sasl.enabled.mechanisms",
+        "sasl.jaas.config",
+        "sasl.mechanism.inter.broker.protocol",
+    }
+)
+
 
 def base_name(name: str) -> str:
     """The key without its listener.name.<listener>. prefix, if it has one."""

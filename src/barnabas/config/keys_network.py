@@ -48,7 +48,7 @@ KEYS_NETWORK = table(
     "security.inter.broker.protocol.",
     accepted(LIST, "early.start.listeners", None, ITEMS, HIGH),
     "Listeners that may open before the authorizer is ready.",
-    accepted(
+    honoured(
         STRING,
         "security.inter.broker.protocol",
         "PLAINTEXT",
@@ -87,7 +87,7 @@ KEYS_NETWORK = table(
     "Limits for single addresses or hosts, as host:count items.",
     honoured(INT, "max.connection.creation.rate", INT_MAX, at_least(0), MEDIUM, CLUSTER_WIDE),
     "New connections accepted in a second.",
-    accepted(INT, "connection.failed.authentication.delay.ms", 100, at_least(0), LOW),
+    honoured(INT, "connection.failed.authentication.delay.ms", 100, at_least(0), LOW),
     "Wait before a connection that failed to authenticate is closed.",
     accepted(INT, "request.timeout.ms", 30_000, None, HIGH),
     "Time this broker waits for the answer to a request of its own.",

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from barnabas.config.definition import ConfigError
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+SERVED = ("PLAINTEXT", "SASL_PLAINTEXT")
 
 _ENDPOINT = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 
@@ -29,9 +30,10 @@ class Listener(NamedTuple):
 
 def check_served(listener: Listener) -> None:
     """A listener that asks for protection we do not have must not be opened without it."""
-    if listener.protocol != "PLAINTEXT":
+    if listener.protocol not in SERVED:
         raise ConfigError(
-            f"The listener {listener} asks for {listener.protocol}: only PLAINTEXT is served yet."
+            f"The listener {listener} asks for {listener.protocol}: "
+            f"only {' and '.join(SERVED)} are served yet."
         )
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from barnabas.config.broker import BROKER_KEYS, PREFIXES, base_name
-from barnabas.config.definition import ConfigError, Source
+from barnabas.config.broker import BROKER_KEYS, OF_ONE_LISTENER, PREFIXES, base_name
+from barnabas.config.definition import ConfigError, ConfigKey, Source
 from barnabas.config.listeners import Listener, check_served, parse_listeners, parse_protocol_map
 from barnabas.config.parsing import parse
 from barnabas.config.topic import TopicConfig, topic_defaults, with_overrides
@@ -116,8 +116,7 @@ class BrokerConfig(Mapping[str, Any]):
     def without_effect(self) -> list[str]:
         """Properties that were given and that this release does not act on."""
         keys = ((name, BROKER_KEYS.get(base_name(name))) for name in self.properties)
-        # No setting of a single listener (listener.name.<name>.<key>) has an effect yet.
-        return [name for name, key in keys if key is not None and not (key.honoured and name in BROKER_KEYS)]
+        return [name for name, key in keys if key is not None and not _has_effect(name, key)]
 
     def unknown_sentences(self) -> list[str]:
         """One sentence for each unknown property, with the key that was probably meant."""
@@ -160,6 +159,11 @@ class BrokerConfig(Mapping[str, Any]):
                 return listener
         names = ", ".join(listener.name for listener in self.advertised_listeners)
         raise ConfigError(f"{key} names the listener {required}, but the advertised listeners are {names}.")
+
+
+def _has_effect(name: str, key: ConfigKey) -> bool:
+    """Of the settings of a single listener (listener.name.<name>.<key>), only some have an effect."""
+    return key.honoured if name in BROKER_KEYS else key.name in OF_ONE_LISTENER
 
 
 def _with_both_ids(properties: Mapping[str, str]) -> dict[str, str]:

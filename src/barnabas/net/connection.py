@@ -98,7 +98,8 @@ class Connection(asyncio.Protocol):
     def __init__(self, owner: ConnectionOwner, loop: asyncio.AbstractEventLoop, frame_bytes_max: int) -> None:
         self._owner = owner
         self._loop = loop
-        self._frame_bytes_max = frame_bytes_max
+        self._frame_bytes_min = FRAME_BYTES_MIN
+        self.frame_bytes_max = frame_bytes_max
         self._turn: Turn = getattr(loop, "turn", _UNLIMITED)
         self._buffer: bytearray | mmap = bytearray(FIRST_BUFFER_BYTES)
         self._view = memoryview(self._buffer)
@@ -204,6 +205,14 @@ class Connection(asyncio.Protocol):
             # In a later turn: this one belongs to somebody else's request.
             self._loop.call_soon(self._go_on)
 
+    def hand_over(self, owner: ConnectionOwner) -> None:
+        """Another owner gets the next frames, and is told when the connection is closed."""
+        self._owner = owner
+
+    def limit_frames(self, low: int, high: int) -> None:
+        """How many bytes the next frames may have."""
+        self._frame_bytes_min, self.frame_bytes_max = low, high
+
     def close(self) -> None:
         self._shut()
         if not self._transport.is_closing():
@@ -267,9 +276,10 @@ class Connection(asyncio.Protocol):
         """The frame at the beginning, or None if it cannot be served now: it is not complete, or broken, or
         the replies of earlier frames come first."""
         size = _SIZE.unpack_from(self._buffer, self._start)[0]
-        if not FRAME_BYTES_MIN <= size <= self._frame_bytes_max:
+        if not self._frame_bytes_min <= size <= self.frame_bytes_max:
             self._owner.refused(
-                self, f"a frame of {size} bytes; {FRAME_BYTES_MIN} to {self._frame_bytes_max} are allowed"
+                self,
+                f"a frame of {size} bytes; {self._frame_bytes_min} to {self.frame_bytes_max} are allowed",
             )
             self.close()
             return None

@@ -112,12 +112,17 @@ OBSERVATIONS = {
     "replica.alter.log.dirs.io.max.bytes.per.second": Observation(
         "54321", lambda broker: broker.log_moves.throttle.bytes_per_second, 54_321
     ),
+    "sasl.mechanism.inter.broker.protocol": Observation(
+        "PLAIN", lambda broker: broker.config["sasl.mechanism.inter.broker.protocol"], "PLAIN"
+    ),
     "unclean.leader.election.enable": topic_setting("true", "unclean_leader_election_enable", True),
 }
 # These have a test of their own below.
 SEEN_FROM_OUTSIDE = {
     "listeners",
     "listener.security.protocol.map",
+    # test_authentication.py
+    "sasl.enabled.mechanisms",
     "transaction.partition.verification.enable",
 }
 
@@ -263,7 +268,7 @@ def test_a_listener_whose_port_is_taken_stays_closed_and_the_others_serve(
     ("listeners", "sentence"),
     [
         ("PLAINTEXT://127.0.0.1:9999", "The listener PLAINTEXT cannot be changed while the broker runs"),
-        ("PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:9998", "only PLAINTEXT is served yet"),
+        ("PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:9998", "only PLAINTEXT and SASL_PLAINTEXT are served yet"),
     ],
 )
 def test_a_listener_that_cannot_be_served_is_refused(

@@ -1,6 +1,7 @@
 """SaslAuthenticate, key 36, versions 0-2: one step of a SASL exchange.
 
-Behaviour: listeners are PLAINTEXT, where nobody authenticates: ILLEGAL_SASL_STATE.
+Behaviour: the steps of an authentication do not come here (broker/authentication.py). Before a handshake, and
+on listeners without SASL: ILLEGAL_SASL_STATE.
 Versions:  v1 session_lifetime_ms."""
 
 from __future__ import annotations
