@@ -22,7 +22,7 @@ from functools import partial
 from typing import TypeVar
 
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.metadata import brokers, configs, elections, isr_changes, reassignment, topics
+from barnabas.metadata import acl_changes, brokers, configs, elections, isr_changes, reassignment, topics
 from barnabas.metadata.adoption import FoundTopics, adopt_topics
 from barnabas.metadata.brokers import Heartbeat, HeartbeatAnswer
 from barnabas.metadata.configs import ConfigChange, ConfigRules
@@ -46,6 +46,7 @@ from barnabas.metadata.store import (
     StoreUnreachable,
 )
 from barnabas.metadata.topics import NewPartitions, NewTopic, TopicReference, TopicRules
+from barnabas.security.acls import Acl, AclFilter
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -198,6 +199,26 @@ class Controller:
 
     async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> ProducerIdBlock:
         return await self._commit(lambda image: allocate_producer_ids(image, broker_id, broker_epoch))
+
+    async def create_acls(self, acls: Sequence[Acl]) -> acl_changes.CreateResults:
+        results: acl_changes.CreateResults = []
+        for start in range(0, len(acls), acl_changes.ACLS_AT_ONCE):
+            portion = acls[start : start + acl_changes.ACLS_AT_ONCE]
+            created: acl_changes.CreateResults = await self._commit(
+                partial(acl_changes.create_acls, acls=portion)
+            )
+            results += created
+        return results
+
+    async def delete_acls(self, filters: Sequence[AclFilter]) -> acl_changes.DeleteResults:
+        results: acl_changes.DeleteResults = []
+        for start in range(0, len(filters), acl_changes.FILTERS_AT_ONCE):
+            portion = filters[start : start + acl_changes.FILTERS_AT_ONCE]
+            deleted: acl_changes.DeleteResults = await self._commit(
+                partial(acl_changes.delete_acls, filters=portion)
+            )
+            results += deleted
+        return results
 
     # ---- the life of brokers
 

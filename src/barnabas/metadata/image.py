@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from barnabas.ids import Uuid
+from barnabas.metadata.acls import acl_record
 from barnabas.metadata.difference import Difference, compare
 from barnabas.metadata.image_builder import ImageBuilder
 from barnabas.metadata.parts import TOPIC_RESOURCE, BrokerImage, ConfigResource, PartitionImage, TopicImage
@@ -23,6 +24,7 @@ from barnabas.metadata.records import (
     ProducerIdsRecord,
     TopicRecord,
 )
+from barnabas.security.acls import Acl
 
 _NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
 
@@ -42,6 +44,7 @@ class MetadataImage:
     next_producer_id: int = 0
     controller_id: int = NO_CONTROLLER
     controller_epoch: int = -1
+    acls: Mapping[Uuid, Acl] = field(default_factory=dict)
 
     def topic(self, name: str) -> TopicImage | None:
         return self.topics.get(name)
@@ -111,6 +114,8 @@ class MetadataImage:
         for (resource_type, name), configs in self.configs.items():
             for key, value in configs.items():
                 yield ConfigRecord(resource_type, name, key, value)
+        for acl_id, acl in self.acls.items():
+            yield acl_record(acl_id, acl)
         if self.next_producer_id:
             yield ProducerIdsRecord(-1, -1, self.next_producer_id)
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from barnabas.ids import Uuid, uuid_to_string
+from barnabas.metadata.acls import acl_of
 from barnabas.metadata.difference import Difference, compare_touched
 from barnabas.metadata.partition_changes import merged
 from barnabas.metadata.parts import (
@@ -20,6 +21,7 @@ from barnabas.metadata.parts import (
     collision_key,
 )
 from barnabas.metadata.records import (
+    AclRecord,
     BrokerRecord,
     ConfigRecord,
     ControllerRecord,
@@ -28,6 +30,7 @@ from barnabas.metadata.records import (
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
+    RemoveAclRecord,
     RemoveBrokerRecord,
     RemoveTopicRecord,
     TopicRecord,
@@ -201,6 +204,12 @@ class ImageBuilder:
         self._changed["controller_id"] = record.id
         self._changed["controller_epoch"] = record.epoch
 
+    def _apply_acl(self, record: AclRecord) -> None:
+        self._own("acls")[record.id] = acl_of(record)
+
+    def _apply_remove_acl(self, record: RemoveAclRecord) -> None:
+        self._own("acls").pop(record.id, None)
+
 
 _APPLY: dict[type[MetadataRecord], Callable[[ImageBuilder, Any], None]] = {
     TopicRecord: ImageBuilder._apply_topic,
@@ -213,4 +222,6 @@ _APPLY: dict[type[MetadataRecord], Callable[[ImageBuilder, Any], None]] = {
     ProducerIdsRecord: ImageBuilder._apply_producer_ids,
     FeatureRecord: ImageBuilder._apply_feature,
     ControllerRecord: ImageBuilder._apply_controller,
+    AclRecord: ImageBuilder._apply_acl,
+    RemoveAclRecord: ImageBuilder._apply_remove_acl,
 }

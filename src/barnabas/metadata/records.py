@@ -149,6 +149,25 @@ class ControllerRecord:
     epoch: int
 
 
+@dataclass(frozen=True, slots=True)
+class AclRecord:
+    """An access control list entry. The numbers are Kafka's (security/acls.py)."""
+
+    id: Uuid
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission: int
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveAclRecord:
+    id: Uuid
+
+
 MetadataRecord: TypeAlias = (
     TopicRecord
     | PartitionRecord
@@ -160,6 +179,8 @@ MetadataRecord: TypeAlias = (
     | ProducerIdsRecord
     | FeatureRecord
     | ControllerRecord
+    | AclRecord
+    | RemoveAclRecord
 )
 Fields: TypeAlias = dict[str, Any]
 
@@ -247,6 +268,23 @@ def _controller(fields: Fields) -> MetadataRecord:
     return ControllerRecord(fields["id"], fields["epoch"])
 
 
+def _acl(fields: Fields) -> MetadataRecord:
+    return AclRecord(
+        uuid_from_string(fields["id"]),
+        fields["resource_type"],
+        fields["resource_name"],
+        fields["pattern_type"],
+        fields["principal"],
+        fields["host"],
+        fields["operation"],
+        fields["permission"],
+    )
+
+
+def _remove_acl(fields: Fields) -> MetadataRecord:
+    return RemoveAclRecord(uuid_from_string(fields["id"]))
+
+
 @dataclass(frozen=True, slots=True)
 class _Shape:
     type: str
@@ -266,6 +304,8 @@ _SHAPES: dict[type[MetadataRecord], _Shape] = {
     ProducerIdsRecord: _Shape("producer-ids", 0, _producer_ids),
     FeatureRecord: _Shape("feature", 0, _feature),
     ControllerRecord: _Shape("controller", 0, _controller),
+    AclRecord: _Shape("acl", 0, _acl),
+    RemoveAclRecord: _Shape("remove-acl", 0, _remove_acl),
 }
 _SHAPES_BY_TYPE = {shape.type: shape for shape in _SHAPES.values()}
 # The fields of each record with their default values; a value that is its default is not written.

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.metadata.records import (
+    AclRecord,
     BrokerRecord,
     ConfigRecord,
     ControllerRecord,
@@ -16,6 +17,7 @@ from barnabas.metadata.records import (
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
+    RemoveAclRecord,
     RemoveBrokerRecord,
     RemoveTopicRecord,
     TopicRecord,
@@ -34,6 +36,8 @@ uuid_tuples = st.lists(uuids, max_size=3).map(tuple)
 
 records = st.one_of(
     st.builds(TopicRecord, texts, uuids),
+    st.builds(AclRecord, uuids, ids, texts, ids, texts, texts, ids, ids),
+    st.builds(RemoveAclRecord, uuids),
     st.builds(
         PartitionRecord,
         uuids,
