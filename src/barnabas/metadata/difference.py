@@ -31,6 +31,7 @@ class Difference:
     configs_changed: tuple[ConfigResource, ...] = ()
     brokers_changed: tuple[int, ...] = ()
     controller_changed: bool = False
+    client_quotas_changed: bool = False
 
     @property
     def empty(self) -> bool:
@@ -78,6 +79,7 @@ def compare_touched(
         tuple(sorted(key for key in configs if old.configs.get(key) != new.configs.get(key))),
         tuple(sorted(key for key in brokers if old.brokers.get(key) != new.brokers.get(key))),
         old.controller_id != new.controller_id,
+        old.client_quotas is not new.client_quotas and old.client_quotas != new.client_quotas,
     )
 
 

@@ -15,6 +15,7 @@ from barnabas.metadata.parts import TOPIC_RESOURCE, BrokerImage, ConfigResource,
 from barnabas.metadata.records import (
     NO_CONTROLLER,
     BrokerRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     ControllerRecord,
     FeatureRecord,
@@ -23,6 +24,7 @@ from barnabas.metadata.records import (
     ProducerIdsRecord,
     TopicRecord,
 )
+from barnabas.security.quotas import Entity, QuotaValues
 
 _NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
 
@@ -42,6 +44,7 @@ class MetadataImage:
     next_producer_id: int = 0
     controller_id: int = NO_CONTROLLER
     controller_epoch: int = -1
+    client_quotas: Mapping[Entity, QuotaValues] = field(default_factory=dict)
 
     def topic(self, name: str) -> TopicImage | None:
         return self.topics.get(name)
@@ -111,8 +114,15 @@ class MetadataImage:
         for (resource_type, name), configs in self.configs.items():
             for key, value in configs.items():
                 yield ConfigRecord(resource_type, name, key, value)
+        yield from _client_quota_records(self.client_quotas)
         if self.next_producer_id:
             yield ProducerIdsRecord(-1, -1, self.next_producer_id)
+
+
+def _client_quota_records(client_quotas: Mapping[Entity, QuotaValues]) -> Iterator[ClientQuotaRecord]:
+    for entity, values in client_quotas.items():
+        for key, value in values.items():
+            yield ClientQuotaRecord(entity, key, value)
 
 
 def _partition_record(topic_id: Uuid, index: int, partition: PartitionImage) -> PartitionRecord:

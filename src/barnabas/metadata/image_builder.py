@@ -21,6 +21,7 @@ from barnabas.metadata.parts import (
 )
 from barnabas.metadata.records import (
     BrokerRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     ControllerRecord,
     FeatureRecord,
@@ -201,6 +202,18 @@ class ImageBuilder:
         self._changed["controller_id"] = record.id
         self._changed["controller_epoch"] = record.epoch
 
+    def _apply_client_quota(self, record: ClientQuotaRecord) -> None:
+        quotas = self._own("client_quotas")
+        values = dict(quotas.get(record.entity, {}))
+        if record.value is None:
+            values.pop(record.key, None)
+        else:
+            values[record.key] = record.value
+        if values:
+            quotas[record.entity] = values
+        else:
+            quotas.pop(record.entity, None)
+
 
 _APPLY: dict[type[MetadataRecord], Callable[[ImageBuilder, Any], None]] = {
     TopicRecord: ImageBuilder._apply_topic,
@@ -213,4 +226,5 @@ _APPLY: dict[type[MetadataRecord], Callable[[ImageBuilder, Any], None]] = {
     ProducerIdsRecord: ImageBuilder._apply_producer_ids,
     FeatureRecord: ImageBuilder._apply_feature,
     ControllerRecord: ImageBuilder._apply_controller,
+    ClientQuotaRecord: ImageBuilder._apply_client_quota,
 }

@@ -11,6 +11,7 @@ from dataclasses import fields as fields_of
 from typing import Any, TypeAlias
 
 from barnabas.ids import Uuid, uuid_from_string, uuid_to_string
+from barnabas.security.quotas import Entity
 
 NO_LEADER = -1
 NO_CONTROLLER = -1
@@ -149,6 +150,15 @@ class ControllerRecord:
     epoch: int
 
 
+@dataclass(frozen=True, slots=True)
+class ClientQuotaRecord:
+    """One quota of an entity; the value None removes it."""
+
+    entity: Entity
+    key: str
+    value: float | None = None
+
+
 MetadataRecord: TypeAlias = (
     TopicRecord
     | PartitionRecord
@@ -160,6 +170,7 @@ MetadataRecord: TypeAlias = (
     | ProducerIdsRecord
     | FeatureRecord
     | ControllerRecord
+    | ClientQuotaRecord
 )
 Fields: TypeAlias = dict[str, Any]
 
@@ -247,6 +258,11 @@ def _controller(fields: Fields) -> MetadataRecord:
     return ControllerRecord(fields["id"], fields["epoch"])
 
 
+def _client_quota(fields: Fields) -> MetadataRecord:
+    entity = tuple((kind, name) for kind, name in fields["entity"])
+    return ClientQuotaRecord(entity, fields["key"], fields.get("value"))
+
+
 @dataclass(frozen=True, slots=True)
 class _Shape:
     type: str
@@ -266,6 +282,7 @@ _SHAPES: dict[type[MetadataRecord], _Shape] = {
     ProducerIdsRecord: _Shape("producer-ids", 0, _producer_ids),
     FeatureRecord: _Shape("feature", 0, _feature),
     ControllerRecord: _Shape("controller", 0, _controller),
+    ClientQuotaRecord: _Shape("client-quota", 0, _client_quota),
 }
 _SHAPES_BY_TYPE = {shape.type: shape for shape in _SHAPES.values()}
 # The fields of each record with their default values; a value that is its default is not written.
