@@ -107,18 +107,6 @@ def test_no_feature_can_be_lowered(client: RawClient, version: int) -> None:
     assert "cannot lower" in answer.error_message
 
 
-@pytest.mark.parametrize("version", range(2))
-def test_a_quota_cannot_be_set(client: RawClient, version: int) -> None:
-    entry = quota_changes.RequestEntryData(
-        entity=[quota_changes.EntityData(entity_type="user", entity_name="alice")],
-        ops=[quota_changes.OpData(key="producer_byte_rate", value=1000.0)],
-    )
-    answer = client.call(49, version, quota_changes.AlterClientQuotasRequest(entries=[entry]))
-    (result,) = answer.entries
-    assert result.error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert result.error_message == "this release of Barnabas has no quotas"
-
-
 def test_a_credential_cannot_be_set(client: RawClient) -> None:
     upsertion = scram_changes.ScramCredentialUpsertion(name="alice", mechanism=1, iterations=4096)
     answer = client.call(51, 0, scram_changes.AlterUserScramCredentialsRequest(upsertions=[upsertion]))

@@ -22,7 +22,16 @@ from functools import partial
 from typing import TypeVar
 
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.metadata import acl_changes, brokers, configs, elections, isr_changes, reassignment, topics
+from barnabas.metadata import (
+    acl_changes,
+    brokers,
+    client_quotas,
+    configs,
+    elections,
+    isr_changes,
+    reassignment,
+    topics,
+)
 from barnabas.metadata.adoption import FoundTopics, adopt_topics
 from barnabas.metadata.brokers import Heartbeat, HeartbeatAnswer
 from barnabas.metadata.configs import ConfigChange, ConfigRules
@@ -195,6 +204,13 @@ class Controller:
     ) -> configs.Results:
         return await self._commit_configs(
             lambda image: configs.replace_configs(image, replacements, self._rules), validate_only
+        )
+
+    async def alter_client_quotas(
+        self, alterations: client_quotas.Alterations, *, validate_only: bool = False
+    ) -> client_quotas.Results:
+        return await self._commit(
+            lambda image: client_quotas.alter_client_quotas(image, alterations), validate_only
         )
 
     async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> ProducerIdBlock:

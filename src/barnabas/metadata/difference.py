@@ -32,6 +32,7 @@ class Difference:
     brokers_changed: tuple[int, ...] = ()
     controller_changed: bool = False
     acls_changed: bool = False
+    client_quotas_changed: bool = False
 
     @property
     def empty(self) -> bool:
@@ -80,6 +81,7 @@ def compare_touched(
         tuple(sorted(key for key in brokers if old.brokers.get(key) != new.brokers.get(key))),
         old.controller_id != new.controller_id,
         old.acls is not new.acls and old.acls != new.acls,
+        old.client_quotas is not new.client_quotas and old.client_quotas != new.client_quotas,
     )
 
 

@@ -16,6 +16,7 @@ from barnabas.metadata.parts import TOPIC_RESOURCE, BrokerImage, ConfigResource,
 from barnabas.metadata.records import (
     NO_CONTROLLER,
     BrokerRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     ControllerRecord,
     FeatureRecord,
@@ -25,6 +26,7 @@ from barnabas.metadata.records import (
     TopicRecord,
 )
 from barnabas.security.acls import Acl
+from barnabas.security.quotas import Entity, QuotaValues
 
 _NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
 
@@ -45,6 +47,7 @@ class MetadataImage:
     controller_id: int = NO_CONTROLLER
     controller_epoch: int = -1
     acls: Mapping[Uuid, Acl] = field(default_factory=dict)
+    client_quotas: Mapping[Entity, QuotaValues] = field(default_factory=dict)
 
     def topic(self, name: str) -> TopicImage | None:
         return self.topics.get(name)
@@ -116,8 +119,15 @@ class MetadataImage:
                 yield ConfigRecord(resource_type, name, key, value)
         for acl_id, acl in self.acls.items():
             yield acl_record(acl_id, acl)
+        yield from _client_quota_records(self.client_quotas)
         if self.next_producer_id:
             yield ProducerIdsRecord(-1, -1, self.next_producer_id)
+
+
+def _client_quota_records(client_quotas: Mapping[Entity, QuotaValues]) -> Iterator[ClientQuotaRecord]:
+    for entity, values in client_quotas.items():
+        for key, value in values.items():
+            yield ClientQuotaRecord(entity, key, value)
 
 
 def _partition_record(topic_id: Uuid, index: int, partition: PartitionImage) -> PartitionRecord:

@@ -23,6 +23,7 @@ from barnabas.metadata.parts import (
 from barnabas.metadata.records import (
     AclRecord,
     BrokerRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     ControllerRecord,
     FeatureRecord,
@@ -210,6 +211,18 @@ class ImageBuilder:
     def _apply_remove_acl(self, record: RemoveAclRecord) -> None:
         self._own("acls").pop(record.id, None)
 
+    def _apply_client_quota(self, record: ClientQuotaRecord) -> None:
+        quotas = self._own("client_quotas")
+        values = dict(quotas.get(record.entity, {}))
+        if record.value is None:
+            values.pop(record.key, None)
+        else:
+            values[record.key] = record.value
+        if values:
+            quotas[record.entity] = values
+        else:
+            quotas.pop(record.entity, None)
+
 
 _APPLY: dict[type[MetadataRecord], Callable[[ImageBuilder, Any], None]] = {
     TopicRecord: ImageBuilder._apply_topic,
@@ -224,4 +237,5 @@ _APPLY: dict[type[MetadataRecord], Callable[[ImageBuilder, Any], None]] = {
     ControllerRecord: ImageBuilder._apply_controller,
     AclRecord: ImageBuilder._apply_acl,
     RemoveAclRecord: ImageBuilder._apply_remove_acl,
+    ClientQuotaRecord: ImageBuilder._apply_client_quota,
 }

@@ -11,6 +11,7 @@ from dataclasses import fields as fields_of
 from typing import Any, TypeAlias
 
 from barnabas.ids import Uuid, uuid_from_string, uuid_to_string
+from barnabas.security.quotas import Entity
 
 NO_LEADER = -1
 NO_CONTROLLER = -1
@@ -168,6 +169,15 @@ class RemoveAclRecord:
     id: Uuid
 
 
+@dataclass(frozen=True, slots=True)
+class ClientQuotaRecord:
+    """One quota of an entity; the value None removes it."""
+
+    entity: Entity
+    key: str
+    value: float | None = None
+
+
 MetadataRecord: TypeAlias = (
     TopicRecord
     | PartitionRecord
@@ -181,6 +191,7 @@ MetadataRecord: TypeAlias = (
     | ControllerRecord
     | AclRecord
     | RemoveAclRecord
+    | ClientQuotaRecord
 )
 Fields: TypeAlias = dict[str, Any]
 
@@ -285,6 +296,11 @@ def _remove_acl(fields: Fields) -> MetadataRecord:
     return RemoveAclRecord(uuid_from_string(fields["id"]))
 
 
+def _client_quota(fields: Fields) -> MetadataRecord:
+    entity = tuple((kind, name) for kind, name in fields["entity"])
+    return ClientQuotaRecord(entity, fields["key"], fields.get("value"))
+
+
 @dataclass(frozen=True, slots=True)
 class _Shape:
     type: str
@@ -306,6 +322,7 @@ _SHAPES: dict[type[MetadataRecord], _Shape] = {
     ControllerRecord: _Shape("controller", 0, _controller),
     AclRecord: _Shape("acl", 0, _acl),
     RemoveAclRecord: _Shape("remove-acl", 0, _remove_acl),
+    ClientQuotaRecord: _Shape("client-quota", 0, _client_quota),
 }
 _SHAPES_BY_TYPE = {shape.type: shape for shape in _SHAPES.values()}
 # The fields of each record with their default values; a value that is its default is not written.

@@ -46,8 +46,6 @@ def test_the_entity_of_options(arguments: str, expected: Entity) -> None:
         ("--entity-type broker-loggers", "An entity name must be specified"),
         ("--broker one", "must be a valid integer broker id, but it is: one"),
         ("--topic a*", "Topic name 'a\\*' has characters"),
-        ("--user alice --client app", "not supported yet"),
-        ("--ip-defaults", "not supported yet"),
     ],
 )
 def test_options_without_a_valid_entity(arguments: str, message: str) -> None:

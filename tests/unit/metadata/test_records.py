@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from barnabas.metadata.records import (
     AclRecord,
     BrokerRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     ControllerRecord,
     FeatureRecord,
@@ -33,6 +34,8 @@ epochs = st.integers(-1, 2**62)
 texts = st.text(max_size=20)
 listeners = st.lists(st.builds(Listener, texts, texts, ids, texts), max_size=3).map(tuple)
 uuid_tuples = st.lists(uuids, max_size=3).map(tuple)
+
+entities = st.lists(st.tuples(texts, st.none() | texts), max_size=2).map(tuple)
 
 records = st.one_of(
     st.builds(TopicRecord, texts, uuids),
@@ -85,6 +88,7 @@ records = st.one_of(
     st.builds(ProducerIdsRecord, ids, epochs, epochs),
     st.builds(FeatureRecord, texts, ids),
     st.builds(ControllerRecord, ids, ids),
+    st.builds(ClientQuotaRecord, entities, texts, st.none() | st.floats(0, 1e18)),
 )
 
 

@@ -1,32 +1,60 @@
 """DescribeClientQuotas, key 48, versions 0-1: the quotas of users, client ids and addresses.
 
-Behaviour: the filter is checked as Kafka does; there are no quotas, so the list is empty.
-Not done:  quotas."""
+Behaviour: the filter is checked as Kafka does. Its parts match a name, the default, or both; if it is strict,
+the entity has no other parts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from barnabas.broker.call import Call
+from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.security.quotas import (
+    DEFAULT,
+    ENTITY_TYPES,
+    EXACT,
+    IP,
+    SPECIFIED,
+    Entity,
+    FilterPart,
+    QuotaValues,
+    matches,
+)
 from barnabas.wire.messages.describe_client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
+    EntityData,
+    EntryData,
+    ValueData,
 )
 
-USER, CLIENT_ID, IP = "user", "client-id", "ip"
-EXACT, DEFAULT, SPECIFIED = 0, 1, 2
 # As Kafka's messages spell the types of a match that have no name in them.
 NAMELESS = {DEFAULT: "MATCH_TYPE_DEFAULT", SPECIFIED: "MATCH_TYPE_SPECIFIED"}
 
 
-def describe_client_quotas(call: Call, request: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
+def describe_client_quotas(
+    call: Call, request: DescribeClientQuotasRequest
+) -> Work[DescribeClientQuotasResponse]:
     try:
         _check_filter(request.components)
     except KafkaError as error:
         return DescribeClientQuotasResponse(error_code=error.code, error_message=error.message, entries=None)
-    return DescribeClientQuotasResponse()
+    parts = [FilterPart(part.entity_type, part.match_type, part.match) for part in request.components]
+    entries: list[EntryData] = []
+    for entity, values in call.broker.image.client_quotas.items():
+        if matches(entity, parts, strict=request.strict):
+            entries.append(_entry(entity, values))
+        yield
+    return DescribeClientQuotasResponse(entries=entries)
+
+
+def _entry(entity: Entity, values: QuotaValues) -> EntryData:
+    return EntryData(
+        entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+        values=[ValueData(key=key, value=value) for key, value in values.items()],
+    )
 
 
 def _check_filter(components: Iterable[ComponentData]) -> None:
@@ -40,7 +68,7 @@ def _check_filter(components: Iterable[ComponentData]) -> None:
                 ErrorCode.INVALID_REQUEST,
                 f"Entity type {kind} cannot appear more than once in the filter.",
             )
-        if kind not in (USER, CLIENT_ID, IP):
+        if kind not in ENTITY_TYPES:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Unsupported entity type {kind}")
         seen.add(kind)
         _check_match(component)

@@ -1,18 +1,21 @@
-"""`barnabas configs`: show and change settings of topics, brokers and groups, as kafka-configs.sh does."""
+"""`barnabas configs`: show and change settings of topics, brokers and groups, and quotas of users, clients
+and addresses, as kafka-configs.sh does."""
 
 import argparse
 
 from barnabas.cli.configs.altering import alter
 from barnabas.cli.configs.arguments import add_arguments
 from barnabas.cli.configs.describing import describe
-from barnabas.cli.configs.entities import entity_of
+from barnabas.cli.configs.entities import QUOTA_TYPES, entity_of, types_and_names
+from barnabas.cli.configs.quotas import Named, alter_quotas, check_named, describe_quotas
 from barnabas.cli.connecting import admin_of
 from barnabas.cli.failures import ToolError
 
 __all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
 
 DESCRIPTION = """\
-Show or change settings of topics, brokers, groups, loggers and metrics subscriptions.
+Show or change settings of topics, brokers, groups, loggers and metrics subscriptions, and quotas of users,
+clients and ips.
 `synonyms` shows where a value comes from: the first one is used; the others are used if it is deleted."""
 EXAMPLES = """\
   barnabas configs --bootstrap-server localhost:9092 --describe --topic orders
@@ -24,6 +27,9 @@ EXAMPLES = """\
       --add-config log.retention.ms=86400000
   barnabas configs --bootstrap-server localhost:9092 --alter --group billing \\
       --add-config consumer.session.timeout.ms=50000
+  barnabas configs --bootstrap-server localhost:9092 --alter --client billing \\
+      --add-config producer_byte_rate=1048576,consumer_byte_rate=2097152
+  barnabas configs --bootstrap-server localhost:9092 --describe --entity-type users --entity-type clients
 """
 
 
@@ -31,11 +37,17 @@ def run(options: argparse.Namespace) -> int:
     if len(options.actions) != 1:
         raise ToolError("Command must include exactly one action: --describe, --alter.")
     (action,) = options.actions
-    entity = entity_of(options, action)
+    named = Named(*types_and_names(options))
+    has_quotas = named.types[0] in QUOTA_TYPES
+    if has_quotas:
+        check_named(named, action)
+    entity = None if has_quotas else entity_of(options, action)
     if options.bootstrap_server is None:
         raise ToolError(
             "There are no separate controllers: use --bootstrap-server HOST:PORT "
             "with the address of a broker."
         )
     with admin_of(options) as admin:
+        if entity is None:
+            return (describe_quotas if action == "describe" else alter_quotas)(admin, named, options)
         return (describe if action == "describe" else alter)(admin, entity, options)

@@ -10,8 +10,7 @@ from barnabas.config.definition import Source
 from barnabas.ids import topic_name_problem
 
 DEFAULT_NAME = ""
-# Users, clients and ips have quotas and credentials, which need other APIs that this command does not use
-# yet.
+# They have quotas and credentials (quotas.py).
 QUOTA_TYPES = ("users", "clients", "ips")
 _WITH_DEFAULTS = ("brokers", *QUOTA_TYPES)
 _BY_NUMBER = ("brokers", "broker-loggers")
@@ -57,13 +56,7 @@ class Entity(NamedTuple):
 
 
 def entity_of(options: argparse.Namespace, action: str) -> Entity:
-    types, names = _types_and_names(options)
-    _check_types(types)
-    if types[0] in QUOTA_TYPES:
-        raise ToolError(
-            "Quotas and credentials of users, clients and ips are not supported yet; topics, brokers, "
-            "broker-loggers, groups and client-metrics have settings."
-        )
+    types, names = types_and_names(options)
     if len(names) > 1:
         raise ToolError(
             "Only one name is allowed for an entity type: use --entity-name or --entity-default once."
@@ -73,7 +66,8 @@ def entity_of(options: argparse.Namespace, action: str) -> Entity:
     return entity
 
 
-def _types_and_names(options: argparse.Namespace) -> tuple[list[str], list[str]]:
+def types_and_names(options: argparse.Namespace) -> tuple[list[str], list[str]]:
+    """The entity types and the names that the options give, both in the order of the command line."""
     short = {
         kind: getattr(options, name) for name, kind in NAMING.items() if getattr(options, name) is not None
     }
@@ -84,6 +78,7 @@ def _types_and_names(options: argparse.Namespace) -> tuple[list[str], list[str]]
             "--entity-{type,name,default} should not be used in conjunction with specific entity flags."
         )
     types = [*options.entity_type, *short, *short_defaults]
+    _check_types(types)
     return types, [*named, *short.values(), *[DEFAULT_NAME] * len(short_defaults)]
 
 

@@ -15,6 +15,7 @@ from barnabas.client.admin.groups import GroupAdmin
 from barnabas.client.admin.log_dirs import LogDirAdmin
 from barnabas.client.admin.offsets import OffsetAdmin
 from barnabas.client.admin.producers import ProducerAdmin
+from barnabas.client.admin.quotas import QuotaAdmin
 from barnabas.client.admin.reassignments import ReassignmentAdmin
 from barnabas.client.admin.replicas import ReplicaAdmin
 from barnabas.client.admin.topics import TopicAdmin
@@ -90,6 +91,7 @@ class Admin(
     GroupAdmin,
     OffsetAdmin,
     ProducerAdmin,
+    QuotaAdmin,
     ReassignmentAdmin,
     ReplicaAdmin,
     TransactionAdmin,

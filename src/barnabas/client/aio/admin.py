@@ -107,6 +107,8 @@ class AsyncAdmin:
     list_offsets = _awaited(Admin.list_offsets)
 
     describe_producers = _awaited(Admin.describe_producers)
+    describe_client_quotas = _awaited(Admin.describe_client_quotas)
+    alter_client_quotas = _awaited(Admin.alter_client_quotas)
     list_transactions = _awaited(Admin.list_transactions)
     describe_transactions = _awaited(Admin.describe_transactions)
     abort_transaction = _awaited(Admin.abort_transaction)
