@@ -44,32 +44,35 @@ class ClientSecurity:
 
 
 class ClientTls:
-    """Makes the context of connections, and makes it again when its files have changed: certificates are
-    replaced while clients run."""
+    """Makes the context of connections, and makes it again when its settings or files have changed:
+    certificates are replaced while clients and brokers run."""
 
     def __init__(self, get: Get) -> None:
         self._get = get
-        self._stamp: _Stamp = ()
+        self._made_from = self._state()
         self._context = self._made()
 
     def context(self) -> ssl.SSLContext:
         """The context for a new connection. If the new files cannot be used, the old context stays."""
-        if _stamp_of(self._files) != self._stamp:
-            try:
+        try:
+            state = self._state()
+            if state != self._made_from:
+                self._made_from = state
                 self._context = self._made()
-            except ConfigError as error:
-                _log.warning("the changed certificates of this client are not used: %s", error)
-                self._stamp = _stamp_of(self._files)
+        except ConfigError as error:
+            _log.warning("the changed certificates of this client are not used: %s", error)
         return self._context
+
+    def _state(self) -> tuple[TlsSettings, _Stamp]:
+        try:
+            settings = TlsSettings.from_config(_with_files(self._get))
+        except TlsError as error:
+            raise ConfigError(str(error)) from None
+        return settings, _stamp_of(settings.files)
 
     def _made(self) -> ssl.SSLContext:
         try:
-            settings = TlsSettings.from_config(_with_files(self._get))
-            named = [text for key in _FILES if (text := self._get(key))]
-            self._files = (*settings.files, *named)
-            # Taken before the files are read: a change in between is noticed next time.
-            self._stamp = _stamp_of(self._files)
-            return client_context(settings)
+            return client_context(self._made_from[0])
         except TlsError as error:
             raise ConfigError(str(error)) from None
 
