@@ -277,5 +277,22 @@ class UnsupportedVersionError(KafkaError):
         super().__init__(ErrorCode.UNSUPPORTED_VERSION, message)
 
 
+class AuthenticationError(KafkaError):
+    """The broker does not accept who we are, or we do not accept who it is. Trying again does not help: the
+    settings must be changed first."""
+
+    def __init__(
+        self, message: str | None = None, code: ErrorCode = ErrorCode.SASL_AUTHENTICATION_FAILED
+    ) -> None:
+        super().__init__(code, message)
+
+    def __str__(self) -> str:
+        return self.message
+
+    @property
+    def retriable(self) -> bool:
+        return False
+
+
 class ClosedError(RuntimeError):
     """The client is closed and cannot be used any more."""

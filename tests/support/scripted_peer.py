@@ -112,13 +112,18 @@ class ScriptedPeer:
                 # The client has gone.
                 return
 
-    def _serve_one(self, connection: socket.socket, read: Callable[[int], bytes]) -> bool:
+    def _serve_one(
+        self,
+        connection: socket.socket,
+        read: Callable[[int], bytes],
+        answer_to: Callable[[Request], Answer] | None = None,
+    ) -> bool:
         head = read(4)
         if len(head) < 4:
             return False
         request = decode_request(read(_SIZE.unpack(head)[0]))
         self.requests.append(request.header)
-        answer = self._answer(request)
+        answer = (answer_to or self._answer)(request)
         if isinstance(answer, str):
             return answer == SILENCE
         if isinstance(answer, bytes):

@@ -251,7 +251,7 @@ class Broker:
     async def _join(self) -> None:
         """Be a candidate for controller; from here on there is a broker epoch."""
         listener_name = self.config.inter_broker_listener.name
-        self.peers = Peers(lambda: self.image, listener_name, peer_settings(self.config))
+        self.peers = Peers(lambda: self.image, listener_name, peer_settings(lambda: self.config))
         await self.life.join()
         self.producer_ids = ProducerIds(self)
         if self.config["barnabas.adopt.log.dirs"]:

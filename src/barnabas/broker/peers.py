@@ -11,10 +11,19 @@ loop."""
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from barnabas.errors import ClosedError, DisconnectedError, ErrorCode, KafkaError, KafkaTimeoutError
+from barnabas.broker.peer_security import peer_security
+from barnabas.errors import (
+    AuthenticationError,
+    ClosedError,
+    DisconnectedError,
+    ErrorCode,
+    KafkaError,
+    KafkaTimeoutError,
+)
 from barnabas.net.broker_connection import BrokerConnection, ConnectionSettings
 from barnabas.net.connections import Address, Connections
 
@@ -22,6 +31,8 @@ if TYPE_CHECKING:
     from barnabas.config.values import BrokerConfig
     from barnabas.metadata.image import MetadataImage
     from barnabas.wire.message import Message
+
+_log = logging.getLogger(__name__)
 
 CONTROL = "control"
 # ApiVersions lists the APIs that only brokers use to peers that name this software.
@@ -51,6 +62,7 @@ class Peers:
         self._listener_name = listener_name
         self._settings = settings
         self._peers: dict[int, _Peer] = {}
+        self._refusals: dict[int, str] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
@@ -63,6 +75,8 @@ class Peers:
             return await peer.connections.open(Address(place.host, place.port, purpose))
         except ClosedError:
             raise _gone(broker_id) from None
+        except AuthenticationError as error:
+            raise self._refused(broker_id, error) from error
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -108,6 +122,14 @@ class Peers:
         if self._closing:
             await asyncio.wait(self._closing)
 
+    def _refused(self, broker_id: int, error: AuthenticationError) -> DisconnectedError:
+        """What is fatal for a client is not for a broker: certificates and users are changed while it runs.
+        So it goes on trying, and the log has the reason once."""
+        if self._refusals.get(broker_id) != error.message:
+            self._refusals[broker_id] = error.message
+            _log.error("cannot connect to broker %d: %s", broker_id, error.message)
+        return DisconnectedError(f"broker {broker_id} and this one do not accept each other: {error.message}")
+
     def _peer(self, broker_id: int) -> _Peer:
         place = self._place(self._image(), broker_id)
         if place is None or self._is_closed:
@@ -142,10 +164,12 @@ def _gone(broker_id: int) -> DisconnectedError:
     )
 
 
-def peer_settings(config: BrokerConfig) -> ConnectionSettings:
-    """How this broker connects to others."""
+def peer_settings(current: Callable[[], BrokerConfig]) -> ConnectionSettings:
+    """How this broker connects to others. `current` returns its settings, some of which may change."""
+    config = current()
     return ConnectionSettings(
         client_id=f"broker-{config.node_id}",
         software_name=BROKER_SOFTWARE_NAME,
         request_seconds=config["controller.socket.timeout.ms"] / 1000,
+        security=peer_security(current),
     )

@@ -12,7 +12,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from barnabas.client.config import ClientConfig
-from barnabas.client.errors import ClosedError, DisconnectedError, KafkaError, error_from, raise_for
+from barnabas.client.errors import (
+    AuthenticationError,
+    ClosedError,
+    DisconnectedError,
+    KafkaError,
+    error_from,
+    raise_for,
+)
 from barnabas.client.metadata import ClusterMetadata, Leader, TopicMetadata
 from barnabas.client.types import Node, TopicPartition
 from barnabas.errors import ErrorCode
@@ -47,6 +54,8 @@ class Cluster:
         self._keeper: asyncio.Task[None] | None = None
         self._stale = asyncio.Event()
         self._is_closed = False
+        self.refusal: AuthenticationError | None = None
+        """Why the last update of the metadata failed, if no broker and we accept each other."""
 
     def start(self) -> None:
         """Begin to keep metadata fresh. Nothing is sent until a topic is tracked or an update is
@@ -91,6 +100,9 @@ class Cluster:
         for address in known:
             try:
                 return await self._connections.open(address)
+            except AuthenticationError:
+                # The others would say the same, and the caller should know at once.
+                raise
             except KafkaError as error:
                 failure = error
         raise failure or DisconnectedError("no broker is known")
@@ -275,9 +287,13 @@ class Cluster:
             try:
                 await self.refresh()
                 failures = failures + 1 if self._lacks_something() else 0
-            except KafkaError:
+                self.refusal = None
+            except KafkaError as error:
                 # Callers that need the metadata call refresh() themselves and get the error.
                 failures += 1
+                self.refusal = error if isinstance(error, AuthenticationError) else None
+                if self.refusal is not None:
+                    self._tell_listeners()
             await asyncio.sleep(self.backoff.seconds(failures + 1))
 
     def _lacks_something(self) -> bool:

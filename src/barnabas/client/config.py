@@ -8,12 +8,15 @@ config.seconds("retry.backoff.ms") # 0.1
 import itertools
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from barnabas.client.keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS
 from barnabas.config.definition import ConfigError, ConfigKey, Type
 from barnabas.config.parsing import parse, wrong_value
 from barnabas.net.broker_connection import ConnectionSettings
+
+if TYPE_CHECKING:
+    from barnabas.security.client_security import ClientSecurity
 
 __all__ = ["ClientConfig", "admin_config", "consumer_config", "parse_servers", "producer_config"]
 
@@ -41,6 +44,12 @@ class ClientConfig:
         for name, value in given.items():
             self._values[name] = _typed(keys[name], value)
         self.servers = parse_servers(self._values["bootstrap.servers"])
+        # Made now, so that the one who creates the client gets the error for a wrong setting or file.
+        self.security = self._security()
+
+    def __repr__(self) -> str:
+        # Values may be secrets.
+        return f"<settings of a client: {', '.join(sorted(self._given))}>"
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
@@ -61,6 +70,14 @@ class ClientConfig:
         milliseconds: int = self._values[name]
         return milliseconds / 1000
 
+    def _security(self) -> "ClientSecurity | None":
+        if self["security.protocol"].upper() == "PLAINTEXT" and not self.is_set("sasl.mechanism"):
+            return None
+        # Imported late: TLS and SASL cost time that clients without them need not spend.
+        from barnabas.security.client_security import client_security
+
+        return client_security(self._values.get)
+
     @property
     def connection_settings(self) -> ConnectionSettings:
         return ConnectionSettings(
@@ -73,6 +90,7 @@ class ClientConfig:
             reconnect_pause_seconds_max=self.seconds("reconnect.backoff.max.ms"),
             send_buffer_bytes=self["send.buffer.bytes"],
             receive_buffer_bytes=self["receive.buffer.bytes"],
+            security=self.security,
         )
 
 

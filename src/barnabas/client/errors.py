@@ -4,6 +4,7 @@ KafkaError                     any error with a Kafka code; `error.retriable`: t
 ├── KafkaTimeoutError          the time limit of the method is over (also a TimeoutError)
 ├── DisconnectedError          the connection was closed before the answer came; retriable
 ├── UnsupportedVersionError    the broker does not support the request, or no version that we support
+├── AuthenticationError        broker and client do not accept each other: wrong password, certificate, ...
 ├── ConfigError                a wrong setting
 ├── SerializationError         a serializer or deserializer failed on a record
 ├── CommitFailedError          another member has the partitions; the offsets are not committed
@@ -23,6 +24,7 @@ from collections.abc import Callable, Mapping
 
 from barnabas.config.definition import ConfigError
 from barnabas.errors import (
+    AuthenticationError,
     ClosedError,
     DisconnectedError,
     ErrorCode,
@@ -34,6 +36,7 @@ from barnabas.errors import (
 from barnabas.ids import TopicPartition
 
 __all__ = [
+    "AuthenticationError",
     "ClosedError",
     "CommitFailedError",
     "ConcurrentAccessError",
@@ -147,6 +150,7 @@ _CLASSES: dict[ErrorCode, Callable[[str | None], KafkaError]] = {
     ErrorCode.REQUEST_TIMED_OUT: KafkaTimeoutError,
     ErrorCode.NETWORK_EXCEPTION: DisconnectedError,
     ErrorCode.UNSUPPORTED_VERSION: UnsupportedVersionError,
+    ErrorCode.SASL_AUTHENTICATION_FAILED: AuthenticationError,
     ErrorCode.PRODUCER_FENCED: ProducerFencedError,
     ErrorCode.REBALANCE_IN_PROGRESS: RebalanceInProgressError,
     ErrorCode.TRANSACTION_ABORTABLE: TransactionAbortableError,

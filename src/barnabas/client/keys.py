@@ -3,6 +3,7 @@
 `honoured` rows have an effect. `accepted` rows are read and checked but have no effect, so that a
 configuration written for another client works."""
 
+from barnabas.client.keys_security import SECURITY_KEYS
 from barnabas.config.definition import (
     BOOLEAN,
     CLASS,
@@ -31,7 +32,7 @@ _OFFSET_RESET = Check(
 )
 
 
-_COMMON = table(
+_COMMON = SECURITY_KEYS | table(
     honoured(LIST, "bootstrap.servers", (), None, HIGH),
     "host:port of some brokers; the client learns the others from them.",
     honoured(STRING, "client.id", ""),
@@ -77,8 +78,6 @@ _COMMON = table(
     "The first pause before a failed request is sent again.",
     honoured(LONG, "retry.backoff.max.ms", 1_000, at_least(0), LOW),
     "The longest pause between attempts of a request.",
-    honoured(STRING, "security.protocol", "PLAINTEXT", one_of("PLAINTEXT")),
-    "How connections are protected; this release has PLAINTEXT only.",
     honoured(LONG, "socket.connection.setup.timeout.ms", 10_000, at_least(0)),
     "How long the first attempt to connect may take.",
     honoured(LONG, "socket.connection.setup.timeout.max.ms", 30_000, at_least(0)),

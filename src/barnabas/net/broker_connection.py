@@ -4,15 +4,20 @@ On opening, ApiVersions determines the version of every API: the highest that bo
 broker does not support our newest ApiVersions, we ask again in a version that it supports. An answer that
 cannot be decoded closes the connection; all waiting callers get a DisconnectedError that says why.
 
+With `security` in its settings, a connection is encrypted (TLS) before ApiVersions and authenticated (SASL)
+after it. If the broker limits the life of a session, the connection authenticates again in time. Requests
+that are made meanwhile are held back, because brokers take no others during the exchange.
+
 Each answer has its own memory, so slices of its records stay valid. Only for the event loop."""
 
 import asyncio
 import socket
+import ssl
 import struct
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from barnabas.errors import (
     DisconnectedError,
@@ -23,10 +28,16 @@ from barnabas.errors import (
     error_of,
 )
 from barnabas.net.frame_reader import FrameReader
+from barnabas.net.tls_failures import tls_failure
 from barnabas.wire.apis import API_VERSIONS_KEY, api_of
 from barnabas.wire.codec import RequestHeader, WireError, decode_response, encode_request
 from barnabas.wire.message import Message
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+if TYPE_CHECKING:
+    from barnabas.net.authenticating import Authentication
+    from barnabas.security.client_security import ClientSecurity
+    from barnabas.security.logins import Login
 
 SOFTWARE_NAME = "barnabas-python"
 SOFTWARE_VERSION = "0.1.0"
@@ -51,6 +62,8 @@ class ConnectionSettings:
     reconnect_pause_seconds_max: float = 1.0
     send_buffer_bytes: int = -1
     receive_buffer_bytes: int = -1
+    security: "ClientSecurity | None" = None
+    """TLS and SASL; None for PLAINTEXT."""
 
 
 # Takes the frame of an answer, without its size, or the error that came instead.
@@ -88,6 +101,12 @@ class BrokerConnection(FrameReader):
         self._correlation_id = 0
         self._transport: asyncio.Transport | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
+        self._loss: Exception | None = None
+        # Where new requests are written and noted: the transport and `_pending`, except while the connection
+        # authenticates again (net/authenticating.py).
+        self._output: Callable[[bytes | bytearray | memoryview], object] = _not_connected
+        self._entering = self._pending
+        self._authentication: Authentication | None = None
         self.last_active = self._loop.time()
         self.is_closed = False
         self.when_closed: Callable[[BrokerConnection], None] | None = None
@@ -105,19 +124,51 @@ class BrokerConnection(FrameReader):
         connection = cls(host, port, settings)
         try:
             async with asyncio.timeout(connect_seconds):
-                await asyncio.get_running_loop().create_connection(lambda: connection, host, port)
+                await connection._connect()
         except TimeoutError:
             text = f"cannot connect to {host}:{port} within {connect_seconds:g} s"
             raise DisconnectedError(text) from None
+        except ssl.SSLError as error:
+            raise tls_failure(f"{host}:{port}", error) from error
         except (OSError, UnicodeError) as error:
             # UnicodeError: the name cannot even be encoded for a lookup.
             raise DisconnectedError(f"cannot connect to {host}:{port}: {error}") from error
         try:
             await connection._agree_on_versions()
-        except BaseException:
-            connection.close("client and broker did not agree on versions")
+            if settings.security is not None and settings.security.login is not None:
+                await connection._authenticate(settings.security.login)
+        except BaseException as error:
+            connection.close("client and broker did not agree on versions or on who the client is")
+            if isinstance(error, DisconnectedError):
+                raise connection._explained(error) from error
             raise
         return connection
+
+    async def _connect(self) -> None:
+        security = self._settings.security
+        if security is None or security.tls is None:
+            await self._loop.create_connection(lambda: self, self.host, self.port)
+            return
+        await self._loop.create_connection(
+            lambda: self, self.host, self.port, ssl=security.tls.context(), server_hostname=self.host
+        )
+
+    def _explained(self, error: DisconnectedError) -> KafkaError:
+        """A broker that refuses our certificate (TLS 1.3) does so after the handshake. One that wants TLS
+        closes a connection without it, and says nothing."""
+        place = f"{self.host}:{self.port}"
+        if isinstance(self._loss, ssl.SSLError):
+            return tls_failure(place, self._loss)
+        if self.api_versions.api_keys:
+            return error
+        security = self._settings.security
+        if security is None:
+            hint = "if its listener wants TLS or SASL, set security.protocol"
+        elif security.tls is None:
+            hint = "if its listener wants TLS, set security.protocol=SASL_SSL"
+        else:
+            hint = "if it does not accept the certificate of this client, its log says so"
+        return DisconnectedError(f"{error.message}; {hint}")
 
     def __repr__(self) -> str:
         return f"<connection to {self.host}:{self.port}, {'closed' if self.is_closed else 'open'}>"
@@ -130,7 +181,9 @@ class BrokerConnection(FrameReader):
         """Send a request and return its answer. If it takes longer than `within` seconds (request.timeout.ms
         by default), the connection is closed and KafkaTimeoutError raised. Cancelling leaves it open."""
         future = self.request(api_key, message, version_max=version_max)
-        seconds = self._request_seconds if within is None else within
+        return await self._answer_to(future, self._request_seconds if within is None else within)
+
+    async def _answer_to(self, future: asyncio.Future[Any], seconds: float) -> Any:
         timer = self._loop.call_later(seconds, self._give_up, future, seconds)
         try:
             # Cancelling the caller cancels the future; the answer is dropped when it comes.
@@ -154,7 +207,7 @@ class BrokerConnection(FrameReader):
         version = self.version_of(api_key, version_max=version_max)
         correlation_id = self._write(api_key, version, message)
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._pending.append(_Pending(correlation_id, api_key, version, future))
+        self._entering.append(_Pending(correlation_id, api_key, version, future))
         return future
 
     def exchange(
@@ -165,9 +218,9 @@ class BrokerConnection(FrameReader):
         if self.is_closed or self._transport is None:
             raise DisconnectedError(f"the connection to {self.host}:{self.port} is closed")
         correlation_id = self._next_correlation_id()
-        self._transport.write(write(correlation_id))
+        self._output(write(correlation_id))
         self.last_active = self._loop.time()
-        self._pending.append(_Pending(correlation_id, api_key, 0, None, when_answered))
+        self._entering.append(_Pending(correlation_id, api_key, 0, None, when_answered))
 
     def send_no_reply(self, api_key: int, message: Message, *, version_max: int | None = None) -> None:
         """Write a request that the broker does not answer (Produce with acks=0)."""
@@ -191,8 +244,9 @@ class BrokerConnection(FrameReader):
 
     @property
     def pending(self) -> int:
-        """How many requests wait for an answer."""
-        return len(self._pending)
+        """How many requests wait for an answer, or to be sent."""
+        held = 0 if self._entering is self._pending else len(self._entering)
+        return len(self._pending) + held
 
     def close(self, reason: str = "the client closed it") -> None:
         """Close at once; callers that wait for an answer get DisconnectedError."""
@@ -201,10 +255,13 @@ class BrokerConnection(FrameReader):
         self.is_closed = True
         if self._idle_timer is not None:
             self._idle_timer.cancel()
+        if self._authentication is not None:
+            self._authentication.stop()
         if self._transport is not None:
             self._transport.abort()
         error_text = f"the connection to {self.host}:{self.port} was closed: {reason}"
-        pending, self._pending = self._pending, deque()
+        pending = [*self._pending, *(() if self._entering is self._pending else self._entering)]
+        self._entering = self._pending = deque()
         for entry in pending:
             if entry.sink is not None:
                 entry.sink(DisconnectedError(error_text))
@@ -217,6 +274,7 @@ class BrokerConnection(FrameReader):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._output = self._transport.write
         plain = transport.get_extra_info("socket")
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for option, size in (
@@ -229,6 +287,7 @@ class BrokerConnection(FrameReader):
             self._idle_timer = self._loop.call_later(self._idle_seconds, self._close_if_idle)
 
     def connection_lost(self, error: Exception | None) -> None:
+        self._loss = error
         self.close("the broker closed it" if error is None else str(error))
 
     # ---- answers
@@ -257,6 +316,48 @@ class BrokerConnection(FrameReader):
     def framing_broken(self, reason: str) -> None:
         self.close(reason)
 
+    # ---- authentication
+
+    async def _authenticate(self, login: "Login") -> None:
+        # Imported late: connections without SASL do not need it.
+        from barnabas.net.authenticating import Authentication
+
+        self._authentication = Authentication(self, login)
+        await self._authentication.begin()
+
+    async def ask_now(self, api_key: int, message: Message) -> Any:
+        """Send a request of the authentication, also while others are held back."""
+        held = self._output, self._entering
+        if self._transport is not None:
+            self._output, self._entering = self._transport.write, self._pending
+        try:
+            future = self.request(api_key, message)
+        finally:
+            self._output, self._entering = held
+        return await self._answer_to(future, self._request_seconds)
+
+    def hold(self) -> list[bytes]:
+        """Keep new requests back, in the list that is returned, until `release`."""
+        frames: list[bytes] = []
+        self._output = lambda data: frames.append(bytes(data))
+        self._entering = deque()
+        return frames
+
+    def release(self, frames: list[bytes]) -> None:
+        """Send the requests that were held back."""
+        if self.is_closed or self._transport is None:
+            return
+        self._output = self._transport.write
+        for frame in frames:
+            self._output(frame)
+        self._pending.extend(self._entering)
+        self._entering = self._pending
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether the broker has answered all that was sent."""
+        return not self._pending
+
     # ---- requests
 
     def _write(self, api_key: int, version: int, message: Message) -> int:
@@ -270,7 +371,7 @@ class BrokerConnection(FrameReader):
             raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
         # Join the chunks: two small writes would be two packets, and their buffers are free again. Write a
         # view, because a transport that cannot send everything at once slices off the part that was sent.
-        self._transport.write(memoryview(b"".join(cast(list[bytes], chunks))))
+        self._output(memoryview(b"".join(cast(list[bytes], chunks))))
         self.last_active = self._loop.time()
         return correlation_id
 
@@ -306,6 +407,10 @@ class BrokerConnection(FrameReader):
             return
         wait = max(self._idle_seconds - idle, 0.001) if not self._pending else self._idle_seconds
         self._idle_timer = self._loop.call_later(wait, self._close_if_idle)
+
+
+def _not_connected(_: bytes | bytearray | memoryview) -> None:
+    raise DisconnectedError("the connection is not open yet")
 
 
 def _decode(entry: _Pending, frame: bytes | bytearray) -> Any:

@@ -26,6 +26,7 @@ from barnabas.testing.relay import Quality
 from barnabas.testing.zookeeper import ZooKeeper
 
 WAIT_SECONDS_MAX = 60.0
+PROTOCOLS = "listener.security.protocol.map"
 POLL_SECONDS = 0.05
 # A killed broker is replaced when its session ends. It is short here, so that tests do not wait long, but not
 # so short that a broker on a busy machine loses its session.
@@ -41,6 +42,9 @@ class Cluster:
     """Brokers 1 to `brokers`. `overrides` are Kafka's config keys for all of them, `broker_overrides` those
     of single brokers; `racks` has a broker.rack for each. Topics have three replicas by default, and two must
     be in sync (with fewer brokers: fewer). `zookeepers` is the number of ZooKeeper servers.
+
+    The listeners are PLAINTEXT (for the cluster's own questions; leave it unprotected), CLIENTS and BROKERS.
+    For TLS and SASL, give `listener.security.protocol.map` for all three, and what the protocols need.
 
     `data_dir` is where the data stays when the `with` block ends."""
 
@@ -65,6 +69,7 @@ class Cluster:
         for id_, own in (broker_overrides or {}).items():
             of_brokers[id_] = {**of_brokers.get(id_, {}), **own}
         self._broker_overrides = of_brokers
+        self._protocols = (overrides or {}).get(PROTOCOLS)
         self._local = LocalCluster(
             brokers,
             directory,
@@ -281,7 +286,7 @@ class Cluster:
             "zookeeper.connect": ",".join(servers),
             "listeners": _listeners(names, (port, clients_port, brokers_port)),
             "advertised.listeners": _listeners(names, advertised),
-            "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in names),
+            PROTOCOLS: self._protocols or ",".join(f"{name}:PLAINTEXT" for name in names),
             "inter.broker.listener.name": "BROKERS",
             **self._broker_overrides.get(broker_id, {}),
         }

@@ -54,6 +54,8 @@ class LocalCluster:
         self._ports = {id_: port and port + id_ - 1 for id_ in range(1, brokers + 1)}
         self.environments: dict[int, dict[str, str]] = {id_: {} for id_ in self._ports}
         self.brokers: dict[int, BrokerProcess] = {}
+        # What a client needs besides an address, if the first listener is protected.
+        self.client_settings: dict[str, str] = {}
 
     @property
     def broker_ids(self) -> list[int]:
@@ -129,7 +131,7 @@ class LocalCluster:
         """Return when this broker knows all brokers that run and are not paused."""
         expected = {each.id for each in self.brokers.values() if each.is_answering}
         deadline = time.monotonic() + JOIN_SECONDS_MAX
-        while not expected <= _brokers_known_at(broker.address):
+        while not expected <= _brokers_known_at(broker.address, self.client_settings):
             if time.monotonic() > deadline:
                 raise RuntimeError(
                     f"broker {broker.id} does not know all brokers {sorted(expected)} after "
@@ -177,10 +179,10 @@ class LocalCluster:
         }
 
 
-def _brokers_known_at(address: str) -> set[int]:
+def _brokers_known_at(address: str, settings: Mapping[str, str]) -> set[int]:
     """The brokers that the broker at this address knows; none while it knows no controller."""
     # A new client each time: after its first answer a client may ask another broker.
-    with suppress(KafkaError), Admin(bootstrap_servers=address) as admin:
+    with suppress(KafkaError), Admin({**settings, "bootstrap.servers": address}) as admin:
         cluster = admin.describe_cluster(timeout=DESCRIBE_SECONDS_MAX)
         if cluster.controller is not None:
             return {node.id for node in cluster.nodes}

@@ -49,7 +49,7 @@ def test_numbers_for_string_settings_and_objects_are_accepted() -> None:
         ({"linger_ms": None}, "linger.ms cannot be 'None'"),
         ({"linger_ms": -1}, "at least 0"),
         ({"acks": "2"}, "one of all"),
-        ({"security_protocol": "SSL"}, "one of PLAINTEXT"),
+        ({"security_protocol": "TLS"}, "one of PLAINTEXT"),
         ({"enable_idempotence": 1}, "of type boolean"),
         ({"bootstrap_servers": "nohost"}, "each item must be host:port"),
         ({"bootstrap_servers": "h:99999"}, "each item must be host:port"),

@@ -55,10 +55,17 @@ class Network:
     def leader(self, partition: TopicPartition) -> int:
         node_id = self.cached_leader(partition)
         if node_id is None:
+            self.raise_refusal()
             self.track((partition.topic,))
             self.request_update()
             raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"the leader of {partition} is not known")
         return node_id
+
+    def raise_refusal(self) -> None:
+        """If there is no metadata because the brokers and we do not accept each other, waiting does not
+        help."""
+        if self.cluster.refusal is not None:
+            raise self.cluster.refusal
 
     def topic_id(self, topic: str) -> Uuid:
         known = self.cluster.metadata.topics.get(topic)

@@ -57,7 +57,10 @@ class Positions:
         states = list(self._assignments.states.values())
         self._network.track({state.partition.topic for state in states})
         # A partition without a leader must not delay the others; new metadata wakes the fetcher.
-        states = [state for state in states if self._network.cached_leader(state.partition) is not None]
+        led = [state for state in states if self._network.cached_leader(state.partition) is not None]
+        if len(led) < len(states):
+            self._network.raise_refusal()
+        states = led
         committed = [state for state in states if state.lookup == COMMITTED]
         if committed:
             await self._find_committed(committed)

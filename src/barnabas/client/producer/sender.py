@@ -9,7 +9,13 @@ from collections.abc import Callable, Coroutine, Hashable
 from functools import partial
 from typing import Any
 
-from barnabas.client.errors import ErrorCode, KafkaError, KafkaTimeoutError, error_from
+from barnabas.client.errors import (
+    AuthenticationError,
+    ErrorCode,
+    KafkaError,
+    KafkaTimeoutError,
+    error_from,
+)
 from barnabas.client.metadata import Leader
 from barnabas.client.producer.accumulator import Accumulator, PartitionQueue
 from barnabas.client.producer.batch import ProducerBatch, split_batch
@@ -385,8 +391,18 @@ class Sender:
             node.connection = await self._view.connection(node_id)
         except KafkaError as error:
             _log.warning("cannot connect to broker %d: %s", node_id, error)
+            if isinstance(error, AuthenticationError):
+                self._fail_waiting_for(node_id, error)
             await asyncio.sleep(self.settings.backoff_seconds)
             await self._refresh()
+
+    def _fail_waiting_for(self, node_id: int, error: KafkaError) -> None:
+        """The broker and we do not accept each other: trying again until delivery.timeout.ms would not
+        help."""
+        for queue in list(self._accumulator.waiting):
+            if self._view.leader_of(queue.partition) == node_id:
+                for batch in list(queue.batches):
+                    self._fail_with(queue, batch, error, was_refused=batch.attempts == 0)
 
     async def _refresh(self) -> None:
         try:
