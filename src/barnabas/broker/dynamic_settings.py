@@ -11,6 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from barnabas.broker.following import reconfigure_following
+from barnabas.config.keys_security import TLS_KEYS
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -23,6 +24,7 @@ class Component(Enum):
     REQUESTS = "the requests"
     CONNECTIONS = "the limits on connections"
     LISTENERS = "the listeners"
+    TLS = "the certificates of TLS listeners"
     LOGS = "the log manager"
     CLEANER = "the log cleaner"
     FOLLOWING = "the fetchers of followed partitions"
@@ -75,6 +77,7 @@ TAKEN_BY: Mapping[str, Component] = {
     "replica.alter.log.dirs.io.max.bytes.per.second": Component.MOVES,
     "sasl.enabled.mechanisms": Component.AUTHENTICATION,
     "sasl.mechanism.inter.broker.protocol": Component.AUTHENTICATION,
+    **dict.fromkeys(TLS_KEYS, Component.TLS),
     "transaction.partition.verification.enable": Component.REQUESTS,
     "unclean.leader.election.enable": Component.PARTITIONS,
 }
@@ -86,6 +89,10 @@ def _reconfigure_connections(broker: Broker) -> None:
 
 def _reconfigure_listeners(broker: Broker) -> None:
     broker.server.listen_on(broker.config.listeners)
+
+
+def _reconfigure_tls(broker: Broker) -> None:
+    broker.server.reconfigure_tls(broker.config)
 
 
 def _reconfigure_logs(broker: Broker) -> None:
@@ -105,6 +112,8 @@ def _reconfigure_cleaner(broker: Broker) -> None:
 # Each is called after every change of dynamic settings and may find that nothing of its own has changed.
 TAKERS: Mapping[Component, Callable[[Broker], None]] = {
     Component.CONNECTIONS: _reconfigure_connections,
+    # Before the listeners: a new one gets the new settings.
+    Component.TLS: _reconfigure_tls,
     Component.LISTENERS: _reconfigure_listeners,
     Component.LOGS: _reconfigure_logs,
     Component.CLEANER: _reconfigure_cleaner,

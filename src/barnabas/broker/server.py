@@ -9,7 +9,7 @@ import asyncio
 import logging
 import socket
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.broker.dispatch import PRODUCE_KEY, Dispatcher, Refusal
@@ -17,6 +17,7 @@ from barnabas.broker.session import Session
 from barnabas.config.definition import ConfigError, Source
 from barnabas.config.listeners import parse_host_limits
 from barnabas.net.connection import Connection
+from barnabas.security.key_stores import TlsError
 
 if TYPE_CHECKING:
     from barnabas.broker.authentication import Authentication
@@ -33,6 +34,8 @@ LOCALHOST = "localhost"
 LOGGED_MAX = 10_000
 # No protocol has keys from here on: they count as one, so that a scanner cannot fill the log with them.
 API_KEYS_MAX = 256
+# In place of an API key, for a TLS handshake.
+HANDSHAKE = -1
 
 
 class Endpoint:
@@ -70,6 +73,9 @@ class Endpoint:
         self.connections.discard(connection)
         self._server.closed(connection)
 
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """Settings have changed; a listener without TLS has none of its own."""
+
     def close(self) -> None:
         for server in self.servers:
             server.close()
@@ -82,6 +88,7 @@ class Server:
         self.dispatcher = dispatcher
         self.authentication = authentication
         dispatcher.refused = self.refused
+        self._config = config
         self._frame_bytes_max: int = config["socket.request.max.bytes"]
         self._idle_seconds: float = config["connections.max.idle.ms"] / 1000
         self._set_limits(config)
@@ -98,17 +105,14 @@ class Server:
         self._second_count = 0
         self._sweeper: asyncio.TimerHandle | None = None
         self.refusals = 0
+        self.failed_handshakes = 0
         self.accepted = 0
 
     async def bind(self, listener: Listener) -> int:
         """Bind the listener's port without answering yet; returns the port, which can be a free one."""
         self.authentication.open(listener)
-        endpoint = Endpoint(listener, self)
         loop = asyncio.get_running_loop()
-
-        def connect() -> Connection:
-            return Connection(endpoint, loop, self._frame_bytes_max)
-
+        endpoint, connect = self._endpoint(listener, loop)
         port = listener.port
         for host in _bind_hosts(listener.host):
             try:
@@ -129,6 +133,19 @@ class Server:
             port = server.sockets[0].getsockname()[1]
         self._endpoints[listener.name] = endpoint
         return port
+
+    def _endpoint(
+        self, listener: Listener, loop: asyncio.AbstractEventLoop
+    ) -> tuple[Endpoint, Callable[[], Connection]]:
+        """A new endpoint, and what makes its connections."""
+        if not listener.uses_tls:
+            plain = Endpoint(listener, self)
+            return plain, lambda: Connection(plain, loop, self._frame_bytes_max)
+        # Imported here: a broker without TLS starts faster without it.
+        from barnabas.broker.tls_endpoint import TlsEndpoint
+
+        endpoint = TlsEndpoint(listener, self, self._config, loop)
+        return endpoint, lambda: endpoint.connect(self._frame_bytes_max)
 
     async def serve(self) -> None:
         self._is_serving = True
@@ -168,7 +185,7 @@ class Server:
                 continue
             try:
                 await self.bind(listener)
-            except (OSError, ConfigError) as error:
+            except (OSError, ConfigError, TlsError) as error:
                 reason = error.strerror if isinstance(error, OSError) else error
                 logger.error("the listener %s stays closed: %s", listener.name, reason)
                 continue
@@ -178,7 +195,14 @@ class Server:
 
     def reconfigure(self, config: BrokerConfig) -> None:
         """Take limits that were changed while running; connections that are open stay open."""
+        self._config = config
         self._set_limits(config)
+
+    def reconfigure_tls(self, config: BrokerConfig) -> None:
+        """New connections get the certificates of the new settings."""
+        self._config = config
+        for endpoint in self._endpoints.values():
+            endpoint.reconfigure(config)
 
     def _set_limits(self, config: BrokerConfig) -> None:
         self._per_host_overrides = parse_host_limits(config["max.connections.per.ip.overrides"])
@@ -223,17 +247,32 @@ class Server:
         self.refusals += 1
         if api_key is not None and not 0 <= api_key < API_KEYS_MAX:
             api_key = API_KEYS_MAX
-        refusal = (connection.peer_host, api_key)
+        if self._is_first((connection.peer_host, api_key)):
+            logger.warning(
+                "closed a connection from %s: %s (logged once per host and API key)",
+                connection.peer_host,
+                reason,
+            )
+
+    def handshake_failed(self, connection: Connection, reason: str) -> None:
+        """Count a peer that did not get through the TLS handshake; log it once for each host."""
+        self.failed_handshakes += 1
+        if self._is_first((connection.peer_host, HANDSHAKE)):
+            logger.warning(
+                "closed a connection from %s to the listener %s: %s (logged once per host)",
+                connection.peer_host,
+                connection.session.listener.name,
+                reason,
+            )
+
+    def _is_first(self, refusal: tuple[str, int | None]) -> bool:
+        """Whether this has not been logged yet."""
         if refusal in self._logged:
-            return
+            return False
         if len(self._logged) >= LOGGED_MAX:
             self._logged.clear()
         self._logged.add(refusal)
-        logger.warning(
-            "closed a connection from %s: %s (logged once per host and API key)",
-            connection.peer_host,
-            reason,
-        )
+        return True
 
     def _sweep(self) -> None:
         """Close idle connections and shrink the buffers of quiet ones, again and again."""

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from barnabas.broker.sasl_settings import check_sasl
 from barnabas.config.definition import ConfigError
-from barnabas.config.listeners import check_served
 from barnabas.config.properties import load_properties
 from barnabas.config.values import BrokerConfig
 
@@ -49,6 +48,9 @@ def _refuse_unprotected(config: BrokerConfig) -> None:
         raise ConfigError(
             "authorizer.class.name is set, but there are no ACLs yet: remove it to start without protection."
         )
-    for listener in config.listeners:
-        check_served(listener)
     check_sasl(config)
+    if any(listener.uses_tls for listener in config.listeners):
+        # Imported here: a broker without TLS starts faster without it.
+        from barnabas.security.listener_tls import check_tls
+
+        check_tls(config, config.listeners)

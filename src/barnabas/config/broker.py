@@ -9,7 +9,7 @@ from barnabas.config.keys_groups import KEYS_GROUPS
 from barnabas.config.keys_log import KEYS_LOG
 from barnabas.config.keys_network import KEYS_NETWORK
 from barnabas.config.keys_oauth import KEYS_OAUTH
-from barnabas.config.keys_security import KEYS_SECURITY
+from barnabas.config.keys_security import KEYS_SECURITY, TLS_KEYS
 from barnabas.config.keys_share import KEYS_SHARE
 from barnabas.config.keys_tiered import KEYS_TIERED
 from barnabas.config.keys_transactions import KEYS_TRANSACTIONS
@@ -68,6 +68,10 @@ OF_ONE_LISTENER = frozenset(
         "sasl.enabled.mechanisms",
         "sasl.jaas.config",
         "sasl.mechanism.inter.broker.protocol",
+        "ssl.allow.dn.changes",
+        "ssl.allow.san.changes",
+        "ssl.principal.mapping.rules",
+        *TLS_KEYS,
     }
 )
 

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from barnabas.config.definition import ConfigError
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-SERVED = ("PLAINTEXT", "SASL_PLAINTEXT")
 
 _ENDPOINT = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 
@@ -23,18 +22,22 @@ class Listener(NamedTuple):
     port: int
     protocol: str
 
+    @property
+    def uses_tls(self) -> bool:
+        return self.protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def uses_sasl(self) -> bool:
+        return self.protocol in ("SASL_PLAINTEXT", "SASL_SSL")
+
+    @property
+    def config_prefix(self) -> str:
+        """What the keys that count for this listener only begin with."""
+        return f"listener.name.{self.name.lower()}."
+
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.name}://{host}:{self.port}"
-
-
-def check_served(listener: Listener) -> None:
-    """A listener that asks for protection we do not have must not be opened without it."""
-    if listener.protocol not in SERVED:
-        raise ConfigError(
-            f"The listener {listener} asks for {listener.protocol}: "
-            f"only {' and '.join(SERVED)} are served yet."
-        )
 
 
 def parse_protocol_map(text: str) -> dict[str, str]:

@@ -5,11 +5,11 @@ from typing import Any
 
 from barnabas.config.broker import BROKER_KEYS, OF_ONE_LISTENER, PREFIXES, base_name
 from barnabas.config.definition import ConfigError, ConfigKey, Source
-from barnabas.config.listeners import Listener, check_served, parse_listeners, parse_protocol_map
-from barnabas.config.parsing import parse
+from barnabas.config.listeners import Listener, parse_listeners, parse_protocol_map
+from barnabas.config.parsing import parse, render
 from barnabas.config.topic import TopicConfig, topic_defaults, with_overrides
 
-__all__ = ["BrokerConfig", "parse"]
+__all__ = ["BrokerConfig", "ListenerConfig", "parse"]
 
 _MEGABYTE = 1024 * 1024
 
@@ -36,6 +36,8 @@ class BrokerConfig(Mapping[str, Any]):
             (Source.STATIC_BROKER, self.properties),
         )
         self._values = {name: key.default for name, key in BROKER_KEYS.items()}
+        # listener.name.<listener>.<key>, under the whole name.
+        self._listener_values: dict[str, Any] = {}
         for _, layer in reversed(self._layers):
             for name, text in layer.items():
                 self._put(name, text)
@@ -48,7 +50,7 @@ class BrokerConfig(Mapping[str, Any]):
         if key is not None:
             self._values[name] = parse(key, text)
         elif base_name(name) in BROKER_KEYS:
-            parse(BROKER_KEYS[base_name(name)], text)
+            self._listener_values[name] = parse(BROKER_KEYS[base_name(name)], text)
 
     def _resolve(self) -> None:
         self.topic_defaults: TopicConfig = topic_defaults(self._values)
@@ -73,6 +75,10 @@ class BrokerConfig(Mapping[str, Any]):
         """Where the value of a key comes from."""
         return next((source for source, layer in self._layers if name in layer), Source.DEFAULT)
 
+    def for_listener(self, listener: Listener) -> "ListenerConfig":
+        """The settings as they are for one listener."""
+        return ListenerConfig(self, self._listener_values, listener.config_prefix)
+
     def with_overrides(self, properties: Mapping[str, str]) -> "BrokerConfig":
         """The same configuration with some properties of the file replaced."""
         return self._copy({**self.properties, **properties}, self.cluster_dynamic, self.broker_dynamic)
@@ -95,8 +101,6 @@ class BrokerConfig(Mapping[str, Any]):
                     f"The listener {listener.name} cannot be changed while the broker runs: "
                     "add one with another name, or change it in the file and restart."
                 )
-            if listener.name not in old_listeners:
-                check_served(listener)
         if new.advertised_listeners != self.advertised_listeners:
             raise ConfigError(
                 "The addresses given to clients cannot be changed while the broker runs: "
@@ -164,6 +168,37 @@ class BrokerConfig(Mapping[str, Any]):
 def _has_effect(name: str, key: ConfigKey) -> bool:
     """Of the settings of a single listener (listener.name.<name>.<key>), only some have an effect."""
     return key.honoured if name in BROKER_KEYS else key.name in OF_ONE_LISTENER
+
+
+class ListenerConfig(Mapping[str, Any]):
+    """The settings of one listener: `listener.name.<listener>.<key>` if it is set, else `<key>`. A key of a
+    SASL mechanism is `<mechanism>.<key>`; it has no value outside of a listener."""
+
+    def __init__(self, config: BrokerConfig, listener_values: Mapping[str, Any], prefix: str) -> None:
+        self._config = config
+        self._listener_values = listener_values
+        self._prefix = prefix
+
+    def __getitem__(self, name: str) -> Any:
+        own = self._prefix + name
+        return self._listener_values[own] if own in self._listener_values else self._config[name]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._config
+        for name in self._listener_values:
+            if name.startswith(self._prefix) and name.removeprefix(self._prefix) not in self._config:
+                yield name.removeprefix(self._prefix)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def is_own(self, name: str) -> bool:
+        """Whether the key is set for this listener itself."""
+        return self._prefix + name in self._listener_values
+
+    def text(self, name: str) -> str | None:
+        """The value as text, as in a properties file; None if there is none."""
+        return render(self[name])
 
 
 def _with_both_ids(properties: Mapping[str, str]) -> dict[str, str]:

@@ -71,7 +71,9 @@ class ConfigRules:
             if name == "":
                 config.check_change(config.with_dynamic(settings, config.broker_dynamic))
             elif name == str(config.node_id):
-                config.check_change(config.with_dynamic(config.cluster_dynamic, settings))
+                changed = config.with_dynamic(config.cluster_dynamic, settings)
+                config.check_change(changed)
+                _check_tls(config, changed)
         except ConfigError as error:
             raise invalid_request(error.message) from error
 
@@ -81,6 +83,14 @@ class ConfigRules:
         if resource_type == TOPIC_RESOURCE:
             return render(inherited_value(TOPIC_KEYS[key], config)) if key in TOPIC_KEYS else None
         return render(config[key]) if key in config else None
+
+
+def _check_tls(config: BrokerConfig, changed: BrokerConfig) -> None:
+    if any(listener.uses_tls for listener in changed.listeners):
+        # Imported here: most brokers never need it.
+        from barnabas.security.listener_tls import check_tls_change
+
+        check_tls_change(config, changed)
 
 
 def _refuse_open_secrets(settings: Mapping[str, str], config: BrokerConfig) -> None:

@@ -45,6 +45,8 @@ _UNLIMITED = UnlimitedTurn()
 _SIZE = struct.Struct(">i")
 _KEY = struct.Struct(">h")
 _BYTES = (bytearray, bytes, memoryview)
+# What a TLS client sends first: a handshake record of any version.
+_TLS_GREETING = b"\x16\x03"
 
 
 class File(Protocol):
@@ -63,6 +65,15 @@ class FileRange(Protocol):
     def release(self) -> None:
         """The range is sent, or will not be sent; this may be called twice."""
         ...
+
+
+class Socket(Protocol):
+    """What a connection needs of its socket: a plain one, or TLS (tls_socket.py)."""
+
+    def fileno(self) -> int: ...
+    def recv_into(self, view: memoryview, /) -> int: ...
+    def send(self, data: "Bytes", flags: int = 0, /) -> int: ...
+    def close(self) -> None: ...
 
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
@@ -131,8 +142,9 @@ class Connection(asyncio.Protocol):
         self.peer_host, self.peer_port = peer[0], peer[1]
         plain = transport.get_extra_info("socket")
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket = socket.socket(fileno=os.dup(plain.fileno()))
-        self._socket.setblocking(False)
+        duplicate = socket.socket(fileno=os.dup(plain.fileno()))
+        duplicate.setblocking(False)
+        self._socket: Socket = duplicate
         self._transport.pause_reading()
         self._loop.add_reader(self._socket.fileno(), self._readable)
         self._owner.opened(self)
@@ -277,10 +289,7 @@ class Connection(asyncio.Protocol):
         the replies of earlier frames come first."""
         size = _SIZE.unpack_from(self._buffer, self._start)[0]
         if not self._frame_bytes_min <= size <= self.frame_bytes_max:
-            self._owner.refused(
-                self,
-                f"a frame of {size} bytes; {self._frame_bytes_min} to {self.frame_bytes_max} are allowed",
-            )
+            self._owner.refused(self, self._about_size(size))
             self.close()
             return None
         if available < 4 + size:
@@ -291,6 +300,11 @@ class Connection(asyncio.Protocol):
         begin = self._start + 4
         self._start = begin + size
         return self._view[begin : begin + size]
+
+    def _about_size(self, size: int) -> str:
+        if bytes(self._view[self._start : self._start + 2]) == _TLS_GREETING:
+            return "it speaks TLS, but this listener does not: connect to a listener with SSL or SASL_SSL"
+        return f"a frame of {size} bytes; {self._frame_bytes_min} to {self.frame_bytes_max} are allowed"
 
     def _read_on(self) -> None:
         """Read from the socket again if there is room now."""

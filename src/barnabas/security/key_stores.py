@@ -132,7 +132,7 @@ class TrustStore:
 
 
 def pem_blocks(text: str, where: str) -> list[tuple[str, str]]:
-    """The label and the PEM text of each block. As in Kafka, blanks may stand in place of line ends: a
+    """The label and the PEM text of each block. As in Kafka, blanks may replace line ends: a
     properties file has the whole text in one line."""
     blocks = []
     for match in _PEM_BLOCK.finditer(text):

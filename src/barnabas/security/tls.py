@@ -18,6 +18,7 @@ __all__ = [
     "TlsSettings",
     "TrustStore",
     "client_context",
+    "load_server",
     "principal_of",
     "server_context",
     "subject_of",
@@ -110,6 +111,11 @@ class TlsSettings:
 
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
     """The context of a listener; TlsError if a store cannot be used."""
+    return load_server(settings)[0]
+
+
+def load_server(settings: TlsSettings) -> tuple[ssl.SSLContext, str]:
+    """The context of a listener, and the certificates (PEM) that it shows."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _apply(context, settings, list(settings.enabled_protocols))
     # A peer that asks for new keys again and again would cost a handshake each time.
@@ -118,7 +124,7 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
         raise TlsError(
             "A TLS listener needs a key and a certificate: set ssl.keystore.location, or ssl.keystore.key."
         )
-    _load_key(context, settings.key_store)
+    chain = _load_key(context, settings.key_store)
     context.verify_mode = _CLIENT_AUTH[settings.client_auth]
     if context.verify_mode != ssl.CERT_NONE:
         if not settings.trust_store.is_given:
@@ -128,7 +134,7 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
                 "set ssl.truststore.location."
             )
         _load_trust(context, settings.trust_store)
-    return context
+    return context, chain
 
 
 def client_context(settings: TlsSettings) -> ssl.SSLContext:
@@ -207,7 +213,7 @@ def _openssl_name(suite: str) -> str:
     return name.replace("_", "-")
 
 
-def _load_key(context: ssl.SSLContext, store: KeyStore) -> None:
+def _load_key(context: ssl.SSLContext, store: KeyStore) -> str:
     material = store.load()
     where = store.location or "ssl.keystore.key"
     try:
@@ -222,6 +228,7 @@ def _load_key(context: ssl.SSLContext, store: KeyStore) -> None:
             f"The private key or the certificates of {where} cannot be used ({_reason(error)}): "
             "they are damaged, too weak, or ssl.key.password is wrong."
         ) from None
+    return material.chain
 
 
 def _load_chain(context: ssl.SSLContext, material: KeyMaterial) -> None:

@@ -19,6 +19,7 @@ from barnabas.broker.cleaning import CleanerDriver
 from barnabas.broker.dynamic_settings import TAKEN_BY, TAKERS, Component
 from barnabas.config.broker import BROKER_KEYS
 from barnabas.config.definition import PER_BROKER, READ_ONLY
+from barnabas.config.keys_security import TLS_KEYS
 from barnabas.errors import ErrorCode
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.incremental_alter_configs import (
@@ -124,6 +125,8 @@ SEEN_FROM_OUTSIDE = {
     # test_authentication.py
     "sasl.enabled.mechanisms",
     "transaction.partition.verification.enable",
+    # Seen by the certificates that clients get: tests/unit/broker/test_tls_endpoint.py.
+    *TLS_KEYS,
 }
 
 
@@ -268,7 +271,7 @@ def test_a_listener_whose_port_is_taken_stays_closed_and_the_others_serve(
     ("listeners", "sentence"),
     [
         ("PLAINTEXT://127.0.0.1:9999", "The listener PLAINTEXT cannot be changed while the broker runs"),
-        ("PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:9998", "only PLAINTEXT and SASL_PLAINTEXT are served yet"),
+        ("PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:9998", "A TLS listener needs a key and a certificate"),
     ],
 )
 def test_a_listener_that_cannot_be_served_is_refused(

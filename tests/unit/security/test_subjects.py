@@ -74,7 +74,7 @@ def authority() -> Authority:
     return Authority()
 
 
-def attribute(oid: x509.ObjectIdentifier, value: str) -> x509.NameAttribute:
+def attribute(oid: x509.ObjectIdentifier, value: str) -> x509.NameAttribute[str]:
     return x509.NameAttribute(oid, value)
 
 
