@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # The dispatcher forwards these as a whole: CreateTopics, DeleteTopics, CreatePartitions, ElectLeaders,
-# AlterPartitionReassignments, ListPartitionReassignments, AlterClientQuotas, UnregisterBroker.
-FORWARDED_WHOLE = frozenset({19, 20, 37, 43, 45, 46, 49, 64})
+# AlterPartitionReassignments, ListPartitionReassignments, AlterClientQuotas, AlterUserScramCredentials,
+# UnregisterBroker.
+FORWARDED_WHOLE = frozenset({19, 20, 37, 43, 45, 46, 49, 51, 64})
 # AlterConfigs and IncrementalAlterConfigs: the handler answers for this broker's own settings and loggers,
 # and forwards what is left.
 FORWARDED_IN_PART = frozenset({33, 44})

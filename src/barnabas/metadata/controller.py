@@ -30,6 +30,7 @@ from barnabas.metadata import (
     elections,
     isr_changes,
     reassignment,
+    scram,
     topics,
 )
 from barnabas.metadata.adoption import FoundTopics, adopt_topics
@@ -235,6 +236,9 @@ class Controller:
             )
             results += deleted
         return results
+
+    async def alter_scram_credentials(self, changes: Sequence[scram.ScramChange]) -> scram.Results:
+        return await self._commit(lambda image: scram.alter_scram_credentials(image, changes))
 
     # ---- the life of brokers
 

@@ -23,6 +23,7 @@ from barnabas.metadata.records import (
     MetadataRecord,
     PartitionRecord,
     ProducerIdsRecord,
+    ScramCredentialRecord,
     TopicRecord,
 )
 from barnabas.security.acls import Acl
@@ -48,6 +49,8 @@ class MetadataImage:
     controller_epoch: int = -1
     acls: Mapping[Uuid, Acl] = field(default_factory=dict)
     client_quotas: Mapping[Entity, QuotaValues] = field(default_factory=dict)
+    # By user and mechanism; see scram.py.
+    scram_credentials: Mapping[tuple[str, int], str] = field(default_factory=dict, repr=False)
 
     def topic(self, name: str) -> TopicImage | None:
         return self.topics.get(name)
@@ -117,15 +120,17 @@ class MetadataImage:
         for (resource_type, name), configs in self.configs.items():
             for key, value in configs.items():
                 yield ConfigRecord(resource_type, name, key, value)
-        for acl_id, acl in self.acls.items():
-            yield acl_record(acl_id, acl)
-        yield from _client_quota_records(self.client_quotas)
+        yield from _security_records(self)
         if self.next_producer_id:
             yield ProducerIdsRecord(-1, -1, self.next_producer_id)
 
 
-def _client_quota_records(client_quotas: Mapping[Entity, QuotaValues]) -> Iterator[ClientQuotaRecord]:
-    for entity, values in client_quotas.items():
+def _security_records(image: MetadataImage) -> Iterator[MetadataRecord]:
+    for acl_id, acl in image.acls.items():
+        yield acl_record(acl_id, acl)
+    for (user, mechanism), credential in image.scram_credentials.items():
+        yield ScramCredentialRecord(user, mechanism, credential)
+    for entity, values in image.client_quotas.items():
         for key, value in values.items():
             yield ClientQuotaRecord(entity, key, value)
 

@@ -34,6 +34,7 @@ from barnabas.metadata.records import (
     RemoveAclRecord,
     RemoveBrokerRecord,
     RemoveTopicRecord,
+    ScramCredentialRecord,
     TopicRecord,
 )
 
@@ -223,6 +224,13 @@ class ImageBuilder:
         else:
             quotas.pop(record.entity, None)
 
+    def _apply_scram_credential(self, record: ScramCredentialRecord) -> None:
+        key = (record.user, record.mechanism)
+        if record.credential is None:
+            self._own("scram_credentials").pop(key, None)
+        else:
+            self._own("scram_credentials")[key] = record.credential
+
 
 _APPLY: dict[type[MetadataRecord], Callable[[ImageBuilder, Any], None]] = {
     TopicRecord: ImageBuilder._apply_topic,
@@ -238,4 +246,5 @@ _APPLY: dict[type[MetadataRecord], Callable[[ImageBuilder, Any], None]] = {
     AclRecord: ImageBuilder._apply_acl,
     RemoveAclRecord: ImageBuilder._apply_remove_acl,
     ClientQuotaRecord: ImageBuilder._apply_client_quota,
+    ScramCredentialRecord: ImageBuilder._apply_scram_credential,
 }

@@ -6,7 +6,7 @@ of the fields raises the version; a new field has a default, so that older recor
 has its default value is not written. Pure values: no I/O."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, dataclass, field
 from dataclasses import fields as fields_of
 from typing import Any, TypeAlias
 
@@ -178,6 +178,16 @@ class ClientQuotaRecord:
     value: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ScramCredentialRecord:
+    """The credential of a user for one mechanism, which has Kafka's number; None removes it. scram.py writes
+    and reads the text, which is a secret."""
+
+    user: str
+    mechanism: int
+    credential: str | None = field(repr=False)
+
+
 MetadataRecord: TypeAlias = (
     TopicRecord
     | PartitionRecord
@@ -192,6 +202,7 @@ MetadataRecord: TypeAlias = (
     | AclRecord
     | RemoveAclRecord
     | ClientQuotaRecord
+    | ScramCredentialRecord
 )
 Fields: TypeAlias = dict[str, Any]
 
@@ -301,6 +312,10 @@ def _client_quota(fields: Fields) -> MetadataRecord:
     return ClientQuotaRecord(entity, fields["key"], fields.get("value"))
 
 
+def _scram_credential(fields: Fields) -> MetadataRecord:
+    return ScramCredentialRecord(fields["user"], fields["mechanism"], fields.get("credential"))
+
+
 @dataclass(frozen=True, slots=True)
 class _Shape:
     type: str
@@ -323,10 +338,11 @@ _SHAPES: dict[type[MetadataRecord], _Shape] = {
     AclRecord: _Shape("acl", 0, _acl),
     RemoveAclRecord: _Shape("remove-acl", 0, _remove_acl),
     ClientQuotaRecord: _Shape("client-quota", 0, _client_quota),
+    ScramCredentialRecord: _Shape("scram-credential", 0, _scram_credential),
 }
 _SHAPES_BY_TYPE = {shape.type: shape for shape in _SHAPES.values()}
 # The fields of each record with their default values; a value that is its default is not written.
-_DEFAULTS = {record: [(field.name, field.default) for field in fields_of(record)] for record in _SHAPES}
+_DEFAULTS = {record: [(each.name, each.default) for each in fields_of(record)] for record in _SHAPES}
 
 
 def _json_value(value: object) -> object:

@@ -18,6 +18,7 @@ from barnabas.metadata.records import (
     ProducerIdsRecord,
     RemoveBrokerRecord,
     RemoveTopicRecord,
+    ScramCredentialRecord,
     TopicRecord,
 )
 
@@ -102,6 +103,9 @@ def test_a_snapshot_rebuilds_the_image() -> None:
         ProducerIdsRecord(1, 0, 3000),
         FeatureRecord("group.version", 1),
         RemoveTopicRecord(topic_id(2)),
+        ScramCredentialRecord("alice", 1, "4096,a,b,c"),
+        ScramCredentialRecord("alice", 2, "gone"),
+        ScramCredentialRecord("alice", 2, None),
     )
     rebuilt = MetadataImage(cluster_id="c").apply(image.records())
     assert rebuilt.difference(image).empty
@@ -116,6 +120,8 @@ def test_a_snapshot_rebuilds_the_image() -> None:
         {"group.version": 1},
         3000,
     )
+    assert rebuilt.scram_credentials == {("alice", 1): "4096,a,b,c"}
+    assert "4096" not in repr(rebuilt)
 
 
 def test_a_change_leaves_the_other_fields_of_a_partition() -> None:

@@ -1,4 +1,5 @@
-"""Encrypts secret settings, such as the passwords of key stores, with `password.encoder.secret`.
+"""Encrypts secrets with `password.encoder.secret`: settings, such as the passwords of key stores, and the
+SCRAM credentials of users.
 
 Otherwise everybody who may read ZooKeeper could read them. The image in the memory of a broker has them in
 plain text. A value that cannot be decrypted stays as it is in ZooKeeper, also in later snapshots: a broker
@@ -7,7 +8,10 @@ with another secret does no harm to it.
 The cipher is made of HMAC-SHA256, because Python's own library has no AES (docs/decisions/0011). A stored
 value is a random nonce, a tag, and the text combined with the key stream HMAC(key 1, nonce and counter). The
 tag is HMAC(key 2, all of it), and is checked first. It also covers the resource and the name of the setting,
-so a value cannot be moved to another one."""
+or the user and the mechanism, so a value cannot be moved to another one.
+
+Without a `password.encoder.secret` secret settings are refused. Credentials are stored as they are, as Kafka
+stores them: they are not passwords, but good for guessing them."""
 
 import base64
 import binascii
@@ -17,14 +21,17 @@ import logging
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from barnabas.config.broker import is_secret
 from barnabas.metadata.parts import BROKER_RESOURCE
-from barnabas.metadata.records import ConfigRecord, MetadataRecord
+from barnabas.metadata.records import ConfigRecord, MetadataRecord, ScramCredentialRecord
 from barnabas.metadata.store import StoreError
 
 logger = logging.getLogger(__name__)
+
+SecretRecord: TypeAlias = ConfigRecord | ScramCredentialRecord
+_WITH_SECRETS = (ConfigRecord, ScramCredentialRecord)
 
 PREFIX = "barnabas-encrypted:1:"
 _NONCE_BYTES = 16
@@ -61,56 +68,79 @@ class SecretValues:
 
     def sealed(self, records: Iterable[MetadataRecord]) -> list[MetadataRecord]:
         """The records as they are stored. StoreError if one has a secret and there is no key."""
-        return [self._seal(record) if isinstance(record, ConfigRecord) else record for record in records]
+        return [self._seal(record) if isinstance(record, _WITH_SECRETS) else record for record in records]
 
     def opened(self, records: tuple[MetadataRecord, ...]) -> tuple[MetadataRecord, ...]:
         """The records with their secrets in plain text, as far as the keys allow."""
-        if not any(isinstance(record, ConfigRecord) and _is_sealed(record) for record in records):
+        if not any(isinstance(record, _WITH_SECRETS) and _is_sealed(record) for record in records):
             return records
-        return tuple(self._open(record) if isinstance(record, ConfigRecord) else record for record in records)
+        return tuple(
+            self._open(record) if isinstance(record, _WITH_SECRETS) else record for record in records
+        )
 
-    def _seal(self, record: ConfigRecord) -> ConfigRecord:
-        if record.value is None or _is_sealed(record) or not has_secret(record):
+    def _seal(self, record: SecretRecord) -> SecretRecord:
+        value = _value(record)
+        if value is None or _is_sealed(record) or not has_secret(record):
+            return record
+        if not self.keys and isinstance(record, ScramCredentialRecord):
             return record
         if not self.keys:
             raise StoreError(
-                f"{record.key} is a secret, which is stored in ZooKeeper only if it can be encrypted: set "
+                f"{_name(record)} is a secret, which is stored in ZooKeeper only if it can be encrypted: set "
                 "password.encoder.secret to the same value on all brokers"
             )
         nonce = secrets.token_bytes(_NONCE_BYTES)
-        text = _combine(self.keys[0], nonce, record.value.encode())
+        text = _combine(self.keys[0], nonce, value.encode())
         sealed = nonce + _tag(self.keys[0], record, nonce + text) + text
-        return replace(record, value=PREFIX + base64.urlsafe_b64encode(sealed).decode())
+        return _with_value(record, PREFIX + base64.urlsafe_b64encode(sealed).decode())
 
-    def _open(self, record: ConfigRecord) -> ConfigRecord:
-        if record.value is None or not _is_sealed(record):
+    def _open(self, record: SecretRecord) -> SecretRecord:
+        value = _value(record)
+        if value is None or not _is_sealed(record):
             return record
         try:
-            sealed = base64.urlsafe_b64decode(record.value.removeprefix(PREFIX))
+            sealed = base64.urlsafe_b64decode(value.removeprefix(PREFIX))
         except (binascii.Error, ValueError):
             sealed = b""
         nonce, tag = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES : _NONCE_BYTES + _TAG_BYTES]
         text = sealed[_NONCE_BYTES + _TAG_BYTES :]
         for keys in self.keys:
             if hmac.compare_digest(tag, _tag(keys, record, nonce + text)):
-                return replace(record, value=_combine(keys, nonce, text).decode())
+                return _with_value(record, _combine(keys, nonce, text).decode())
         if self.is_needed:
             logger.error(
-                "cannot decrypt %s of broker %r: it was encrypted with another password.encoder.secret",
-                record.key,
-                record.resource_name,
+                "cannot decrypt %s: it was encrypted with another password.encoder.secret", _name(record)
             )
         return record
 
 
 def has_secret(record: MetadataRecord) -> bool:
+    if isinstance(record, ScramCredentialRecord):
+        return record.credential is not None
     if not isinstance(record, ConfigRecord) or record.resource_type != BROKER_RESOURCE:
         return False
     return record.value is not None and is_secret(record.key)
 
 
-def _is_sealed(record: ConfigRecord) -> bool:
-    return record.value is not None and record.value.startswith(PREFIX)
+def _value(record: SecretRecord) -> str | None:
+    return record.value if isinstance(record, ConfigRecord) else record.credential
+
+
+def _with_value(record: SecretRecord, value: str) -> SecretRecord:
+    if isinstance(record, ConfigRecord):
+        return replace(record, value=value)
+    return replace(record, credential=value)
+
+
+def _name(record: SecretRecord) -> str:
+    if isinstance(record, ConfigRecord):
+        return f"{record.key} of broker {record.resource_name!r}"
+    return f"the SCRAM credential {record.mechanism} of user {record.user!r}"
+
+
+def _is_sealed(record: SecretRecord) -> bool:
+    value = _value(record)
+    return value is not None and value.startswith(PREFIX)
 
 
 def _combine(keys: Keys, nonce: bytes, text: bytes) -> bytes:
@@ -122,6 +152,9 @@ def _combine(keys: Keys, nonce: bytes, text: bytes) -> bytes:
     return bytes(a ^ b for a, b in zip(text, stream, strict=False))
 
 
-def _tag(keys: Keys, record: ConfigRecord, data: bytes) -> bytes:
-    name = f"{record.resource_type}\0{record.resource_name}\0{record.key}\0".encode()
+def _tag(keys: Keys, record: SecretRecord, data: bytes) -> bytes:
+    if isinstance(record, ConfigRecord):
+        name = f"{record.resource_type}\0{record.resource_name}\0{record.key}\0".encode()
+    else:
+        name = f"scram\0{record.mechanism}\0{record.user}\0".encode()
     return hmac.digest(keys.tag, len(name).to_bytes(4, "big") + name + data, "sha256")

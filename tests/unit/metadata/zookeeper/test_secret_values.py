@@ -11,7 +11,7 @@ from barnabas.errors import KafkaError
 from barnabas.metadata.configs import ConfigRules
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.parts import BROKER_RESOURCE, TOPIC_RESOURCE
-from barnabas.metadata.records import ConfigRecord, MetadataRecord, TopicRecord
+from barnabas.metadata.records import ConfigRecord, MetadataRecord, ScramCredentialRecord, TopicRecord
 from barnabas.metadata.store import RecordBatch, Snapshot, StoreError
 from barnabas.metadata.zookeeper.secret_values import PREFIX, SecretValues
 from barnabas.metadata.zookeeper.settings import ZooKeeperSettings
@@ -25,6 +25,7 @@ RECORDS: tuple[MetadataRecord, ...] = (
     ConfigRecord(TOPIC_RESOURCE, "a", "retention.ms", "5"),
     TopicRecord("a", b"1" * 16),
 )
+CREDENTIAL = ScramCredentialRecord("alice", 1, "4096,salt,stored,server")
 
 
 def value_of(record: MetadataRecord) -> str:
@@ -41,6 +42,19 @@ def test_only_secrets_are_encrypted_and_each_time_differently() -> None:
     assert values.opened(tuple(sealed)) == RECORDS
     # What is encrypted already stays as it is.
     assert values.sealed(sealed) == sealed
+
+
+def test_credentials_are_encrypted_if_there_is_a_secret() -> None:
+    values = SecretValues.of(["key"], "cluster")
+    (sealed,) = values.sealed([CREDENTIAL])
+    assert isinstance(sealed, ScramCredentialRecord)
+    assert sealed.credential is not None and sealed.credential.startswith(PREFIX)
+    assert values.opened((sealed,)) == (CREDENTIAL,)
+    moved = ScramCredentialRecord("bob", 1, sealed.credential)
+    assert values.opened((moved,)) == (moved,)
+    assert SecretValues().sealed([CREDENTIAL]) == [CREDENTIAL]
+    removal = ScramCredentialRecord("alice", 1, None)
+    assert values.sealed([removal]) == [removal]
 
 
 @pytest.mark.parametrize("secret, cluster", [("other", "cluster"), ("key", "other")])
