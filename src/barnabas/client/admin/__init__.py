@@ -1,4 +1,4 @@
-"""The admin client: topics, settings, groups, offsets and transactions of a cluster.
+"""The admin client: topics, settings, groups, offsets, transactions, users and rights of a cluster.
 
     with Admin(bootstrap_servers="localhost:9092") as admin:
         admin.create_topics([NewTopic("orders", partitions=3)])
@@ -8,6 +8,7 @@ Methods wait for the cluster, at most `timeout` seconds (default.api.timeout.ms)
 later. A method for many items returns a dict. If some items fail it raises AdminError, which has the results
 and the errors of all items."""
 
+from barnabas.client.admin.acls import AclAdmin
 from barnabas.client.admin.cluster import ClusterAdmin
 from barnabas.client.admin.configs import ConfigAdmin
 from barnabas.client.admin.group_descriptions import GroupDescriptionAdmin
@@ -18,6 +19,7 @@ from barnabas.client.admin.producers import ProducerAdmin
 from barnabas.client.admin.quotas import QuotaAdmin
 from barnabas.client.admin.reassignments import ReassignmentAdmin
 from barnabas.client.admin.replicas import ReplicaAdmin
+from barnabas.client.admin.tokens import DelegationToken, TokenAdmin
 from barnabas.client.admin.topics import TopicAdmin
 from barnabas.client.admin.transactions import TransactionAdmin
 from barnabas.client.admin.types import (
@@ -49,9 +51,13 @@ from barnabas.client.admin.types import (
     TransactionDescription,
     TransactionListing,
 )
+from barnabas.client.admin.users import ScramCredentialInfo, ScramDeletion, ScramUpsertion, UserAdmin
+from barnabas.security.acls import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
 
 __all__ = [
     "AbortTransactionSpec",
+    "Acl",
+    "AclFilter",
     "Admin",
     "AdminError",
     "AlterConfigOp",
@@ -65,6 +71,7 @@ __all__ = [
     "ConsumerGroupDescription",
     "ConsumerGroupListing",
     "CreatedTopic",
+    "DelegationToken",
     "ElectionType",
     "ListedOffset",
     "LogDirDescription",
@@ -72,9 +79,16 @@ __all__ = [
     "NewPartitions",
     "NewTopic",
     "OffsetSpec",
+    "Operation",
     "PartitionReassignment",
+    "PatternType",
+    "Permission",
     "ProducerState",
     "ReplicaInfo",
+    "ResourceType",
+    "ScramCredentialInfo",
+    "ScramDeletion",
+    "ScramUpsertion",
     "TopicListing",
     "TopicPartitionReplica",
     "TransactionDescription",
@@ -95,5 +109,8 @@ class Admin(
     ReassignmentAdmin,
     ReplicaAdmin,
     TransactionAdmin,
+    AclAdmin,
+    UserAdmin,
+    TokenAdmin,
 ):
     """The settings are Kafka's: keyword arguments with underscores, or a dict with dots."""

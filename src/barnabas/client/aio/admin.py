@@ -114,3 +114,13 @@ class AsyncAdmin:
     abort_transaction = _awaited(Admin.abort_transaction)
     fence_producers = _awaited(Admin.fence_producers)
     force_terminate_transaction = _awaited(Admin.force_terminate_transaction)
+
+    create_acls = _awaited(Admin.create_acls)
+    describe_acls = _awaited(Admin.describe_acls)
+    delete_acls = _awaited(Admin.delete_acls)
+    describe_user_scram_credentials = _awaited(Admin.describe_user_scram_credentials)
+    alter_user_scram_credentials = _awaited(Admin.alter_user_scram_credentials)
+    create_delegation_token = _awaited(Admin.create_delegation_token)
+    renew_delegation_token = _awaited(Admin.renew_delegation_token)
+    expire_delegation_token = _awaited(Admin.expire_delegation_token)
+    describe_delegation_tokens = _awaited(Admin.describe_delegation_tokens)
