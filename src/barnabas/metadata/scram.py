@@ -59,8 +59,12 @@ def credential_of(text: str) -> ScramCredential | None:
     """None if this broker cannot decrypt it."""
     try:
         iterations, salt, stored_key, server_key = text.split(",")
-        keys = (base64.b64decode(part) for part in (salt, stored_key, server_key))
-        return ScramCredential(*keys, iterations=int(iterations))
+        return ScramCredential(
+            base64.b64decode(salt),
+            base64.b64decode(stored_key),
+            base64.b64decode(server_key),
+            int(iterations),
+        )
     except (ValueError, binascii.Error):
         return None
 
