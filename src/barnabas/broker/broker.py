@@ -25,6 +25,7 @@ from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.following import follower_manager, healer
 from barnabas.broker.group_coordinator import GroupCoordinator
 from barnabas.broker.housekeeping import Housekeeping
+from barnabas.broker.initial_users import create_initial_users
 from barnabas.broker.isr_changes import AlterPartitions, isr_changes
 from barnabas.broker.log_moves import LogMoves
 from barnabas.broker.metadata_followers import MetadataFollowers
@@ -156,6 +157,7 @@ class Broker:
         await self.server.serve()
         await self.life.unfence()
         self.life.start()
+        await create_initial_users(self)
 
     async def stop(self) -> None:
         """Stop everything in order; parts that were not started are skipped."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.cli.connecting import key_values
 from barnabas.cli.failures import ToolError
+from barnabas.cli.secure import SecureFiles, how_to_connect, listeners
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("barnabas")
 
+DEFAULT_PORT = 9092
 COLLECTOR_THRESHOLDS = (20_000, 20, 100)
 
 DESCRIPTION = """\
@@ -31,6 +33,7 @@ EXAMPLES = """\
                                                      any free port, which is written to ./ready
   barnabas start --config server.properties          Kafka's own file
   barnabas start --override num.partitions=4 --override log.retention.hours=24
+  barnabas start --secure --data-dir ./data          with TLS, an admin user and ACLs; see ./data/secure
 """
 
 
@@ -47,6 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, help="listen on 127.0.0.1 at this port; 0 means a free port")
     parser.add_argument(
         "--data-dir", type=Path, metavar="DIR", help="the data directory, instead of log.dirs"
+    )
+    parser.add_argument(
+        "--secure",
+        action="store_true",
+        help="TLS, passwords and ACLs; certificates and the settings of an admin go to DIR/secure",
     )
     parser.add_argument(
         "--ready-file",
@@ -79,6 +87,10 @@ def run(options: argparse.Namespace) -> int:
     overrides = key_values(options.override, "--override")
     if options.metrics_port is not None:
         overrides["barnabas.metrics.port"] = str(options.metrics_port)
+    secure = _secure_files(options) if options.secure else None
+    if secure is not None:
+        port = DEFAULT_PORT if options.port is None else options.port
+        overrides = {**secure.broker_settings(), **listeners(port), **overrides}
     config = broker_config(options.config or options.file, options.data_dir, options.port, overrides)
     for sentence in config.unknown_sentences():
         logger.warning("%s", sentence)
@@ -86,13 +98,21 @@ def run(options: argparse.Namespace) -> int:
         logger.warning("these settings have no effect yet: %s", ", ".join(config.without_effect))
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            runner.run(_serve(config, options.ready_file))
+            runner.run(_serve(config, options.ready_file, secure))
     except (LogDirError, StoreError) as error:
         raise ToolError(str(error)) from error
     return 0
 
 
-async def _serve(config: "BrokerConfig", ready_file: Path | None) -> None:
+def _secure_files(options: argparse.Namespace) -> SecureFiles:
+    if options.data_dir is None:
+        raise ToolError("--secure needs --data-dir DIR: certificates and passwords go to DIR/secure.")
+    files = SecureFiles(options.data_dir)
+    files.make()
+    return files
+
+
+async def _serve(config: "BrokerConfig", ready_file: Path | None, secure: SecureFiles | None) -> None:
     from barnabas.broker.broker import Broker
 
     broker = Broker(config)
@@ -103,6 +123,9 @@ async def _serve(config: "BrokerConfig", ready_file: Path | None) -> None:
     try:
         if await _started(broker, stop):
             _announce(broker, ready_file)
+            if secure is not None:
+                first = broker.endpoints[0]
+                print(how_to_connect(f"{first.host}:{first.port}", secure), flush=True)
             await stop.wait()
     finally:
         await broker.stop()

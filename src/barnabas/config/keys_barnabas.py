@@ -10,4 +10,6 @@ KEYS_BARNABAS = table(
     internal(honoured(BOOLEAN, "barnabas.adopt.log.dirs", False, None, LOW)),
     "Whether partitions found in log.dirs that the metadata does not know, such as those of a Kafka broker, "
     "become topics of this one at start. Otherwise their directories are renamed and named in the log.",
+    internal(honoured(STRING, "barnabas.initial.users.file", None, None, LOW)),
+    "File with lines name=password: users that get SCRAM credentials at start, if they have none yet.",
 )

@@ -84,6 +84,11 @@ def _add_start(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--restart", action="store_true", help="start a process that has died again")
     parser.add_argument(
+        "--secure",
+        action="store_true",
+        help="TLS, passwords and ACLs; certificates and the settings of an admin go to DIR/secure",
+    )
+    parser.add_argument(
         "--override",
         action="append",
         default=[],

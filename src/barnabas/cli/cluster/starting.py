@@ -16,6 +16,7 @@ from typing import NoReturn
 from barnabas.cli.cluster.following import FollowedOutput
 from barnabas.cli.connecting import key_values
 from barnabas.cli.failures import ToolError
+from barnabas.cli.secure import SecureFiles, how_to_connect, listeners
 from barnabas.testing.broker_process import BrokerProcess
 from barnabas.testing.local_cluster import LocalCluster
 from barnabas.testing.zookeeper import ZooKeeper
@@ -40,12 +41,15 @@ def start(options: argparse.Namespace) -> int:
     options.data_dir.mkdir(parents=True, exist_ok=True)
     with ExitStack() as ending:
         _lock(options.data_dir, ending)
-        cluster = _cluster(options, overrides)
+        secure = _secure_files(options) if options.secure else None
+        cluster = _cluster(options, overrides) if secure is None else _secured(options, overrides, secure)
         output = ending.enter_context(FollowedOutput(cluster.output_files()))
         try:
             ending.callback(cluster.kill_all)
             _start(cluster)
             _announce(cluster, options.ready_file)
+            if secure is not None:
+                print(how_to_connect(cluster.bootstrap, secure), flush=True)
             _watch(cluster, options.restart)
         except KeyboardInterrupt:
             output.say("stopping the brokers one after the other (Ctrl-C again kills them)")
@@ -58,6 +62,29 @@ def _cluster(options: argparse.Namespace, overrides: dict[str, str]) -> LocalClu
     directory = options.data_dir.absolute()
     zookeeper = options.zookeeper or ZooKeeper(data_dir=directory / "zookeeper", sync_writes=True)
     return LocalCluster(options.brokers, directory, zookeeper, port=options.port, overrides=overrides)
+
+
+def _secure_files(options: argparse.Namespace) -> SecureFiles:
+    files = SecureFiles(options.data_dir)
+    files.make()
+    return files
+
+
+def _secured(options: argparse.Namespace, overrides: dict[str, str], files: SecureFiles) -> LocalCluster:
+    """A cluster whose brokers have a listener with TLS and SASL, and another one among themselves."""
+    cluster = _cluster(options, {**files.broker_settings(), **overrides})
+    for id_ in cluster.broker_ids:
+        # The listeners must be named with their ports, so free ones are chosen here.
+        port = options.port + id_ - 1 if options.port else _free_port()
+        cluster.broker_overrides[id_] = listeners(port)
+    cluster.client_settings = files.client_settings()
+    return cluster
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
