@@ -59,8 +59,8 @@ def credential_of(text: str) -> ScramCredential | None:
     """None if this broker cannot decrypt it."""
     try:
         iterations, salt, stored_key, server_key = text.split(",")
-        keys = (base64.b64decode(part) for part in (salt, stored_key, server_key))
-        return ScramCredential(*keys, iterations=int(iterations))
+        decode = base64.b64decode
+        return ScramCredential(decode(salt), decode(stored_key), decode(server_key), int(iterations))
     except (ValueError, binascii.Error):
         return None
 
