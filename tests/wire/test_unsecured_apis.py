@@ -107,12 +107,12 @@ def test_no_feature_can_be_lowered(client: RawClient, version: int) -> None:
     assert "cannot lower" in answer.error_message
 
 
-def test_a_credential_cannot_be_set(client: RawClient) -> None:
+def test_an_empty_credential_cannot_be_set(client: RawClient) -> None:
     upsertion = scram_changes.ScramCredentialUpsertion(name="alice", mechanism=1, iterations=4096)
     answer = client.call(51, 0, scram_changes.AlterUserScramCredentialsRequest(upsertions=[upsertion]))
     (result,) = answer.results
-    assert (result.user, result.error_code) == ("alice", ErrorCode.UNSUPPORTED_VERSION)
-    assert result.error_message == "this release of Barnabas has no users"
+    assert (result.user, result.error_code) == ("alice", ErrorCode.UNACCEPTABLE_CREDENTIAL)
+    assert result.error_message == "The salt must have 1 to 1024 bytes"
 
 
 def test_a_running_broker_cannot_be_unregistered(client: RawClient) -> None:

@@ -59,12 +59,8 @@ def credential_of(text: str) -> ScramCredential | None:
     """None if this broker cannot decrypt it."""
     try:
         iterations, salt, stored_key, server_key = text.split(",")
-        return ScramCredential(
-            base64.b64decode(salt),
-            base64.b64decode(stored_key),
-            base64.b64decode(server_key),
-            int(iterations),
-        )
+        decode = base64.b64decode
+        return ScramCredential(decode(salt), decode(stored_key), decode(server_key), int(iterations))
     except (ValueError, binascii.Error):
         return None
 

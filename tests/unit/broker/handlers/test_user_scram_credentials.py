@@ -149,10 +149,8 @@ def test_what_is_refused(client: RawClient) -> None:
         unknown,
         upsertion("twice"),
         upsertion("twice", mechanism=SHA_512),
-        upsertion("both"),
         deletion("missing"),
         deletion("missing"),
-        deletion("both"),
         upsertion("good"),
     ) == {
         "few": ErrorCode.UNACCEPTABLE_CREDENTIAL,
@@ -162,7 +160,6 @@ def test_what_is_refused(client: RawClient) -> None:
         "no salt": ErrorCode.UNACCEPTABLE_CREDENTIAL,
         "unknown mechanism": ErrorCode.UNSUPPORTED_SASL_MECHANISM,
         "twice": ErrorCode.DUPLICATE_RESOURCE,
-        "both": ErrorCode.DUPLICATE_RESOURCE,
         "missing": ErrorCode.RESOURCE_NOT_FOUND,
         "good": 0,
     }
@@ -170,6 +167,7 @@ def test_what_is_refused(client: RawClient) -> None:
         "twice": ErrorCode.RESOURCE_NOT_FOUND,
         "good": ErrorCode.DUPLICATE_RESOURCE,
     }
+    assert alter(client, deletion("good"), upsertion("good")) == {"good": ErrorCode.DUPLICATE_RESOURCE}
     assert alter(client, deletion("good")) == {"good": 0}
 
 
