@@ -44,10 +44,6 @@ def broker_config(
 
 def _refuse_unprotected(config: BrokerConfig) -> None:
     """A file that asks for protection we do not have must not start a broker without it."""
-    if config["authorizer.class.name"]:
-        raise ConfigError(
-            "authorizer.class.name is set, but there are no ACLs yet: remove it to start without protection."
-        )
     check_sasl(config)
     if any(listener.uses_tls for listener in config.listeners):
         # Imported here: a broker without TLS starts faster without it.
