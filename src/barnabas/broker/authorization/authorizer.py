@@ -183,14 +183,18 @@ _PLAIN_PRODUCE = Audit("Produce", logs_denied=False)
 def authorizer_of(config: BrokerConfig) -> Authorizer | AllowAll:
     if not config["authorizer.class.name"]:
         return AllowAll()
+    allows_by_default = config["allow.everyone.if.no.acl.found"]
+    return Authorizer(AclIndex(super_users=super_users(config), allows_by_default=allows_by_default))
+
+
+def super_users(config: BrokerConfig) -> list[str]:
     users = [user.strip() for user in config["super.users"].split(";") if user.strip()]
     for user in users:
         try:
             parse_principal(user)
         except ValueError as error:
             raise ConfigError(f"super.users: {error}; separate several by semicolons.") from error
-    index = AclIndex(super_users=users, allows_by_default=config["allow.everyone.if.no.acl.found"])
-    return Authorizer(index)
+    return users
 
 
 def _audit_line(who: Who, action: Action, audit: Audit, verdict: tuple[bool, str]) -> str:
