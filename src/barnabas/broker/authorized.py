@@ -1,8 +1,28 @@
-"""The bit fields of operations a client may perform; without an authorizer that is all of them."""
+"""The bit fields of operations that a client may perform; without an authorizer that is all of them."""
 
-# Kafka's numbers: READ 3, WRITE 4, CREATE 5, DELETE 6, ALTER 7, DESCRIBE 8, CLUSTER_ACTION 9,
-# DESCRIBE_CONFIGS 10, ALTER_CONFIGS 11, IDEMPOTENT_WRITE 12.
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.security.acls import CLUSTER_NAME, Operation, ResourceType
+
+if TYPE_CHECKING:
+    from barnabas.broker.call import Call
+
 NOT_ASKED = -(2**31)
-TOPIC_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
-CLUSTER_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
-GROUP_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
+
+
+def topic_operations(call: Call, name: str) -> int:
+    return call.broker.authorizer.operations(call.session, ResourceType.TOPIC, name)
+
+
+def group_operations(call: Call, group_id: str) -> int:
+    return call.broker.authorizer.operations(call.session, ResourceType.GROUP, group_id)
+
+
+def cluster_operations(call: Call) -> int:
+    """None, for those who may not describe the cluster."""
+    authorizer = call.broker.authorizer
+    if not authorizer.allows(call.session, Operation.DESCRIBE, ResourceType.CLUSTER):
+        return 0
+    return authorizer.operations(call.session, ResourceType.CLUSTER, CLUSTER_NAME)

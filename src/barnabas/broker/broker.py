@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from barnabas.broker.apis import ROWS
 from barnabas.broker.authentication import Authentication
+from barnabas.broker.authorization.authorizer import authorizer_of
 from barnabas.broker.broker_life import BrokerLife
 from barnabas.broker.call import Api
 from barnabas.broker.cleaning import CleanerDriver
@@ -104,6 +105,12 @@ class Broker:
         self._open_store = open_store
         # Requests for partitions that this broker does not have; the others are counted by each partition.
         self.unknown_requests = RequestCounts()
+        self.authorizer = authorizer_of(config)
+        if self.authorizer.is_enabled:
+            # Imported here because only a broker with an authorizer needs it.
+            from barnabas.broker.authorization.guard import guarded_rows
+
+            self.rows = guarded_rows(self.rows)
         self.dispatcher = Dispatcher(self, self.rows)
         self.authentication: Authentication = Authentication(self)
         self.server = Server(config, self.dispatcher, self.authentication)
@@ -269,7 +276,8 @@ class Broker:
         self.isr_changes = isr_changes(self)
         surroundings = surroundings_of(self)
         self.replicas = Replicas(self.id, self.logs, self.topic_config, surroundings, self.following)
-        self.gate = Gate(self.replicas)
+        self.authorizer.follow(image)
+        self.gate = Gate(self.replicas, self.authorizer.rights)
         self.replicas.follow(image, image.difference(MetadataImage()))
         self.replicas.finish()
         self.groups = GroupCoordinator(self)
@@ -308,6 +316,7 @@ class Broker:
         followers.add("the broker's settings", partial(self._if_settings_changed, Broker._take_settings))
         for component, take in TAKERS.items():
             followers.add(component.value, partial(self._if_settings_changed, take))
+        followers.add("the authorizer", lambda image, _: self._follow_acls(image))
         followers.add("the peers", lambda image, _: self.peers.follow(image))
         followers.add("the event loop", self._share_processors)
         followers.add("the cleaned offsets", self._follow_deleted_topics)
@@ -327,6 +336,10 @@ class Broker:
     ) -> None:
         if any(resource_type == BROKER_RESOURCE for resource_type, _ in difference.configs_changed):
             take(self)
+
+    def _follow_acls(self, image: MetadataImage) -> None:
+        if self.authorizer.follow(image):
+            self.replicas.withdraw_permits()
 
     def _share_processors(self, image: MetadataImage, difference: Difference) -> None:
         if difference.brokers_changed:

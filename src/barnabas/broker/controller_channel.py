@@ -204,7 +204,7 @@ class ControllerChannel:
         row = self._broker.rows[api_key]
         header = RequestHeader(api_key, row.versions[1], 0, self._client_id)
         connection = cast("Connection", _NoConnection())
-        session = Session(self._broker.config.inter_broker_listener, "")
+        session = Session(self._broker.config.inter_broker_listener, "", is_trusted=True)
         call = Call(self._broker, connection, session, header)
         # The message may be needed again, for the next controller.
         return await completed(row.handler(call, copied(message)))

@@ -34,8 +34,8 @@ logger = logging.getLogger(__name__)
 
 # The dispatcher forwards these as a whole: CreateTopics, DeleteTopics, CreatePartitions, ElectLeaders,
 # AlterPartitionReassignments, ListPartitionReassignments, AlterClientQuotas, AlterUserScramCredentials,
-# UnregisterBroker.
-FORWARDED_WHOLE = frozenset({19, 20, 37, 43, 45, 46, 49, 51, 64})
+# UnregisterBroker, CreateAcls, DeleteAcls.
+FORWARDED_WHOLE = frozenset({19, 20, 30, 31, 37, 43, 45, 46, 49, 51, 64})
 # AlterConfigs and IncrementalAlterConfigs: the handler answers for this broker's own settings and loggers,
 # and forwards what is left.
 FORWARDED_IN_PART = frozenset({33, 44})

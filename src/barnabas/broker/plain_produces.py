@@ -38,6 +38,7 @@ def plain_produces(broker: Broker, session: Session) -> ShortWay:
         except UnicodeDecodeError:
             # The ordinary way says what is wrong.
             raise KafkaError(ErrorCode.INVALID_REQUEST) from None
-        return broker.gate.to_write(session.asker(client, version), name, index, ACKS_ALL)
+        asker = session.asker(client, version)._replace(is_short_way=True)
+        return broker.gate.to_write(asker, name, index, ACKS_ALL)
 
     return ShortWay(ask, KafkaError, broker.config["socket.request.max.bytes"])

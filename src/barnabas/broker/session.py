@@ -17,11 +17,23 @@ class Session:
     shown who it is.
 
     `is_authenticated` is false only on listeners with SASL, at first. `ends` is the time of the loop at which
-    the session is over. `is_token`: the peer has shown a delegation token."""
+    the session is over. `is_token`: the peer has shown a delegation token. `is_trusted`: it is this broker
+    itself, which needs no rights."""
 
-    __slots__ = ("authenticator", "ends", "host", "is_authenticated", "is_token", "listener", "principal")
+    __slots__ = (
+        "authenticator",
+        "ends",
+        "host",
+        "is_authenticated",
+        "is_token",
+        "is_trusted",
+        "listener",
+        "principal",
+    )
 
-    def __init__(self, listener: Listener, host: str, principal: Principal = ANONYMOUS) -> None:
+    def __init__(
+        self, listener: Listener, host: str, principal: Principal = ANONYMOUS, *, is_trusted: bool = False
+    ) -> None:
         self.listener = listener
         self.host = host
         self.principal = principal
@@ -29,6 +41,7 @@ class Session:
         self.is_token = False
         self.ends: float | None = None
         self.authenticator: Authenticator | None = None
+        self.is_trusted = is_trusted
 
     def asker(self, client_id: str | None, version: int) -> Asker:
         """The peer, for the gate."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from barnabas.broker.authorization.authorizer import super_users
 from barnabas.broker.sasl_settings import check_sasl
 from barnabas.config.definition import ConfigError
 from barnabas.config.properties import load_properties
@@ -44,11 +45,8 @@ def broker_config(
 
 def _refuse_unprotected(config: BrokerConfig) -> None:
     """A file that asks for protection we do not have must not start a broker without it."""
-    if config["authorizer.class.name"]:
-        raise ConfigError(
-            "authorizer.class.name is set, but there are no ACLs yet: remove it to start without protection."
-        )
     check_sasl(config)
+    super_users(config)
     if any(listener.uses_tls for listener in config.listeners):
         # Imported here: a broker without TLS starts faster without it.
         from barnabas.security.listener_tls import check_tls

@@ -14,9 +14,11 @@ from barnabas.config.definition import (
     PER_BROKER,
     SHORT,
     STRING,
+    Check,
     accepted,
     at_least,
     honoured,
+    internal,
     one_of,
     table,
 )
@@ -37,10 +39,22 @@ TLS_KEYS = (
     "ssl.truststore.password",
     "ssl.truststore.type",
 )
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+# Kafka 4 has removed AclAuthorizer, which kept its ACLs in ZooKeeper.
+AUTHORIZER = Check(
+    f"{STANDARD_AUTHORIZER}, or empty: other authorizers are Java classes",
+    lambda name: name in ("", STANDARD_AUTHORIZER),
+)
 
 KEYS_SECURITY = table(
-    accepted(STRING, "authorizer.class.name", "", None, LOW),
-    "Java class that decides who may do what; empty allows everything.",
+    honoured(STRING, "authorizer.class.name", "", AUTHORIZER, LOW),
+    "What decides who may do what: the ACLs of the cluster with Kafka's name of its authorizer, "
+    "org.apache.kafka.metadata.authorizer.StandardAuthorizer; empty allows everything.",
+    internal(honoured(STRING, "super.users", "", None, LOW)),
+    "Users who may do everything, whatever the ACLs say, separated by semicolons: User:alice;User:bob. "
+    "The brokers of a cluster belong here.",
+    internal(honoured(BOOLEAN, "allow.everyone.if.no.acl.found", False, None, LOW)),
+    "Whether everybody may use a resource that no ACL is about.",
     accepted(
         CLASS,
         "principal.builder.class",

@@ -9,7 +9,7 @@ here:
   change must withdraw the permits of the partitions concerned.
 - one about what a request says: in one of the checks, which run each time."""
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import INTERNAL_TOPICS, ZERO_UUID, Uuid
@@ -43,15 +43,30 @@ class Asker(NamedTuple):
     broker_epoch: int = NO_BROKER_EPOCH
     principal: Principal = ANONYMOUS
     host: str = ""
+    # If the gate refuses, the ordinary way asks again.
+    is_short_way: bool = False
 
     @property
     def is_replica(self) -> bool:
         return self.replica_id > NO_REPLICA
 
 
+class Rights(Protocol):
+    """The rights of an asker. When they change, all permits are withdrawn."""
+
+    def may_write(self, asker: Asker, topic: str) -> bool: ...
+
+    def may_read(self, asker: Asker, topic: str) -> bool:
+        """Whether a client may read the topic, or whether a replica may be one."""
+        ...
+
+
 class Gate:
-    def __init__(self, replicas: Replicas) -> None:
+    """Without `rights` everybody may read and write everything."""
+
+    def __init__(self, replicas: Replicas, rights: Rights | None = None) -> None:
         self._replicas = replicas
+        self._rights = rights
 
     def to_write(self, asker: Asker, topic: Topic, index: int, acks: int) -> Permit:
         """A permit to append to the partition. `topic` is None if no topic has the id of the request."""
@@ -59,6 +74,8 @@ class Gate:
             raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+        if self._rights is not None and not self._rights.may_write(asker, topic):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if topic in INTERNAL_TOPICS and asker.client_id != ADMIN_CLIENT_ID:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"only coordinators may write to {topic}")
         partition = self._replicas.leader(topic, index)
@@ -78,6 +95,8 @@ class Gate:
         """A permit to read the partition. `topic` is None if no topic has the id of the request."""
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+        if self._rights is not None and not self._rights.may_read(asker, topic):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if asker.is_replica or asker.version < FETCH_FOLLOWERS_VERSION_MIN:
             partition = self._replicas.leader(topic, index)
         else:

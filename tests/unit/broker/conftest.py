@@ -14,7 +14,9 @@ import pytest
 from tests.support.faulty_disk import FaultyDisk
 
 from barnabas.broker.apis import ROWS
-from barnabas.broker.call import Call
+from barnabas.broker.authorization.authorizer import authorizer_of
+from barnabas.broker.authorization.guard import guarded_rows
+from barnabas.broker.call import Api, Call
 from barnabas.broker.controller_channel import ControllerChannel
 from barnabas.broker.group_coordinator import GroupCoordinator
 from barnabas.broker.later import Later
@@ -44,6 +46,7 @@ from barnabas.records.validation import validate
 from barnabas.replication.gate import Gate
 from barnabas.replication.partition import Partition, RequestCounts
 from barnabas.replication.replicas import Replicas
+from barnabas.security.principal import ANONYMOUS
 from barnabas.wire.codec import (
     RequestHeader,
     decode_request,
@@ -58,7 +61,7 @@ BROKER_ID = 1
 class Stage:
     """The parts of a broker that handlers use, and methods to call a handler."""
 
-    rows = ROWS
+    rows: Mapping[int, Api] = ROWS
     is_clustered = False
 
     def __init__(self, directory: Path, properties: Mapping[str, str]) -> None:
@@ -66,6 +69,11 @@ class Stage:
             {"node.id": str(BROKER_ID), "log.dirs": str(directory / "logs"), **properties}
         )
         self.id = BROKER_ID
+        self.authorizer = authorizer_of(self.config)
+        if self.authorizer.is_enabled:
+            self.rows = guarded_rows(ROWS)
+        # Who asks.
+        self.principal = ANONYMOUS
         self.clock = FakeClock()
         self.unknown_requests = RequestCounts()
         self.disk = FaultyDisk()
@@ -88,10 +96,16 @@ class Stage:
         self.logs = LogManager(log_dirs, log_settings, self.disk, self.clock)
         self.logs.load(lambda topic: self._config_of(topic, self.image))
         self.replicas = Replicas(BROKER_ID, self.logs, self._config_of)
-        self.gate = Gate(self.replicas)
+        self.authorizer.follow(self.image)
+        self.gate = Gate(self.replicas, self.authorizer.rights)
         self.replicas.follow(self.image, self.image.difference(MetadataImage()))
-        self.node.listen(lambda _, image, difference: self.replicas.follow(image, difference))
+        self.node.listen(self._follow)
         self.producer_ids = ProducerIds(self)  # type: ignore[arg-type]
+
+    def _follow(self, old: MetadataImage, image: MetadataImage, difference: Difference) -> None:
+        if self.authorizer.follow(image):
+            self.replicas.withdraw_permits()
+        self.replicas.follow(image, difference)
 
     @property
     def metadata(self) -> MetadataNode:
@@ -164,8 +178,9 @@ class Stage:
         key = next(key for key, row in ROWS.items() if type(request).__name__ == row.name + "Request")
         header = RequestHeader(key, version, 7, "tests")
         frame = b"".join(bytes(chunk) for chunk in encode_request(header, request))
-        call = Call(self, None, Session(self.config.listeners[0], ""), header)  # type: ignore[arg-type]
-        answer = ROWS[key].handler(call, decode_request(frame[4:]).message)
+        session = Session(self.config.listeners[0], "", self.principal)
+        call = Call(self, None, session, header)  # type: ignore[arg-type]
+        answer = self.rows[key].handler(call, decode_request(frame[4:]).message)
         if isinstance(answer, Generator):
             answer = in_turns(answer)
         if isinstance(answer, Coroutine | Later):

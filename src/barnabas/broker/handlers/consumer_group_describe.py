@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.broker.authorized import GROUP_OPERATIONS
+from barnabas.broker.authorized import group_operations
 from barnabas.broker.call import Call
 from barnabas.broker.shard_calls import ShardCall, call_shards
 from barnabas.broker.turns import Work
@@ -20,7 +20,7 @@ from barnabas.wire.messages.consumer_group_describe import (
 def consumer_group_describe(call: Call, request: ConsumerGroupDescribeRequest) -> Work[Any]:
     return call_shards(
         (_shard_call(call, group_id) for group_id in dict.fromkeys(request.group_ids)),
-        lambda answers: _response(request, answers),
+        lambda answers: _response(call, request, answers),
     )
 
 
@@ -33,10 +33,10 @@ def _shard_call(call: Call, group_id: str) -> ShardCall:
 
 
 def _response(
-    request: ConsumerGroupDescribeRequest, groups: list[Any]
+    call: Call, request: ConsumerGroupDescribeRequest, groups: list[Any]
 ) -> Work[ConsumerGroupDescribeResponse]:
     for group in groups:
         if request.include_authorized_operations and not group.error_code:
-            group.authorized_operations = GROUP_OPERATIONS
+            group.authorized_operations = group_operations(call, group.group_id)
         yield
     return ConsumerGroupDescribeResponse(groups=groups)

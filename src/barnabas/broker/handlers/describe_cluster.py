@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from barnabas.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED
+from barnabas.broker.authorized import NOT_ASKED, cluster_operations
 from barnabas.broker.call import Call
 from barnabas.errors import ErrorCode
 from barnabas.wire.messages.describe_cluster import (
@@ -32,7 +32,7 @@ def describe_cluster(call: Call, request: DescribeClusterRequest) -> DescribeClu
         cluster_id=call.broker.image.cluster_id,
         controller_id=controller if any(b.broker_id == controller for b in brokers) else NO_CONTROLLER,
         brokers=brokers,
-        cluster_authorized_operations=CLUSTER_OPERATIONS if asks_operations else NOT_ASKED,
+        cluster_authorized_operations=cluster_operations(call) if asks_operations else NOT_ASKED,
     )
 
 

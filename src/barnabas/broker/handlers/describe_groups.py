@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.broker.authorized import GROUP_OPERATIONS
+from barnabas.broker.authorized import group_operations
 from barnabas.broker.call import Call
 from barnabas.broker.shard_calls import ShardCall, call_shards
 from barnabas.broker.turns import Work
@@ -20,7 +20,7 @@ from barnabas.wire.messages.describe_groups import (
 def describe_groups(call: Call, request: DescribeGroupsRequest) -> Work[Any]:
     return call_shards(
         (_shard_call(call, group_id) for group_id in dict.fromkeys(request.groups)),
-        lambda answers: _response(request, answers),
+        lambda answers: _response(call, request, answers),
     )
 
 
@@ -32,9 +32,9 @@ def _shard_call(call: Call, group_id: str) -> ShardCall:
     )
 
 
-def _response(request: DescribeGroupsRequest, groups: list[Any]) -> Work[DescribeGroupsResponse]:
+def _response(call: Call, request: DescribeGroupsRequest, groups: list[Any]) -> Work[DescribeGroupsResponse]:
     for group in groups:
         if request.include_authorized_operations and not group.error_code:
-            group.authorized_operations = GROUP_OPERATIONS
+            group.authorized_operations = group_operations(call, group.group_id)
         yield
     return DescribeGroupsResponse(groups=groups)

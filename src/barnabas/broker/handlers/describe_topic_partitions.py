@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from heapq import heapify, heappop
 from itertools import islice
 
-from barnabas.broker.authorized import TOPIC_OPERATIONS
+from barnabas.broker.authorization.authorizer import UNASKED
+from barnabas.broker.authorized import topic_operations
 from barnabas.broker.call import Call
 from barnabas.broker.leaders import offline_replicas, reachable_brokers
 from barnabas.broker.turns import Work
@@ -19,6 +20,7 @@ from barnabas.ids import INTERNAL_TOPICS, topic_name_problem
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.parts import PartitionImage, TopicImage
 from barnabas.metadata.records import NO_LEADER
+from barnabas.security.acls import Operation, ResourceType
 from barnabas.wire.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -38,7 +40,7 @@ def describe_topic_partitions(
         return (yield from _refuse(named))
     first_name = "" if cursor is None else cursor.topic_name
     # A heap, because a page needs only the first names in order, and sorting many cannot be interrupted.
-    names = [name for name in named or call.broker.image.topics if name >= first_name]
+    names = [name for name in named or _visible_topics(call) if name >= first_name]
     heapify(names)
     yield
     limit: int = call.broker.config["max.request.partition.size.limit"]
@@ -50,6 +52,18 @@ def describe_topic_partitions(
             break
         yield
     return page.response
+
+
+def _visible_topics(call: Call) -> Iterable[str]:
+    """All topics that the client may describe."""
+    authorizer = call.broker.authorizer
+    if not authorizer.is_enabled:
+        return call.broker.image.topics
+    return [
+        name
+        for name in call.broker.image.topics
+        if authorizer.allows(call.session, Operation.DESCRIBE, ResourceType.TOPIC, name, UNASKED)
+    ]
 
 
 class Page:
@@ -68,13 +82,13 @@ class Page:
             return False
         topic = self._call.broker.image.topic(name)
         if topic is None:
-            self.response.topics.append(_absent(name))
+            self.response.topics.append(_absent(self._call, name))
             return True
         partitions = [
             _partition(self._call.broker.image, index, part, self._reachable)
             for index, part in islice(enumerate(topic.partitions), start, start + self._room)
         ]
-        self.response.topics.append(_topic(topic, partitions))
+        self.response.topics.append(_topic(self._call, topic, partitions))
         self._room -= len(partitions)
         end = start + len(partitions)
         if end < len(topic.partitions):
@@ -94,25 +108,25 @@ def _refuse(named: Iterable[str]) -> Work[DescribeTopicPartitionsResponse]:
     return response
 
 
-def _absent(name: str) -> DescribeTopicPartitionsResponseTopic:
+def _absent(call: Call, name: str) -> DescribeTopicPartitionsResponseTopic:
     is_valid = topic_name_problem(name) is None
     return DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_valid else ErrorCode.INVALID_TOPIC_EXCEPTION,
         name=name,
         is_internal=name in INTERNAL_TOPICS,
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=topic_operations(call, name),
     )
 
 
 def _topic(
-    topic: TopicImage, partitions: list[DescribeTopicPartitionsResponsePartition]
+    call: Call, topic: TopicImage, partitions: list[DescribeTopicPartitionsResponsePartition]
 ) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=partitions,
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=topic_operations(call, topic.name),
     )
 
 

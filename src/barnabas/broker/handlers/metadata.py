@@ -11,7 +11,7 @@ ids in the answer · v12 topics asked by id."""
 
 from __future__ import annotations
 
-from barnabas.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from barnabas.broker.authorized import NOT_ASKED, cluster_operations, topic_operations
 from barnabas.broker.call import Call
 from barnabas.broker.leaders import endpoints_of, offline_replicas, reachable_brokers
 from barnabas.broker.portions import drained
@@ -101,7 +101,7 @@ def _answer(call: Call, request: MetadataRequest, refusals: dict[str, KafkaError
         ],
         cluster_id=image.cluster_id,
         controller_id=call.broker.controller_id,
-        cluster_authorized_operations=CLUSTER_OPERATIONS if asks_operations else NOT_ASKED,
+        cluster_authorized_operations=cluster_operations(call) if asks_operations else NOT_ASKED,
     )
     if asks_for_all:
         for topic in image.topics.values():
@@ -146,7 +146,7 @@ def _described(call: Call, topic: TopicImage, request: MetadataRequest) -> Work[
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        topic_authorized_operations=TOPIC_OPERATIONS if asks_operations else NOT_ASKED,
+        topic_authorized_operations=topic_operations(call, topic.name) if asks_operations else NOT_ASKED,
     )
     for index, part in enumerate(topic.partitions):
         answer.partitions.append(_partition(call, image, index, part, reachable))

@@ -1,0 +1,243 @@
+"""Every API with and without each right, through a real broker: generated from the table of rights."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.security.rights_samples import (
+    CONSUMERS,
+    DELETABLE,
+    NAMES,
+    SAMPLES,
+    G,
+    Sample,
+    T,
+    World,
+    X,
+    consumer_heartbeat,
+    one,
+)
+from tests.security.users import ADMIN, ALICE, GuardedBroker, acl, guarded_broker
+from tests.support.raw_calls import Topic, batch_of, new_topic, produce_batch
+from tests.support.raw_client import RawClient
+from tests.support.raw_transactions import RawTransactional
+
+from barnabas.broker.apis import ROWS
+from barnabas.broker.authorization.rules import NoRight, Right
+from barnabas.broker.authorization.table import RIGHTS
+from barnabas.errors import ErrorCode
+from barnabas.security.acls import Acl, Operation, Permission, ResourceType
+from barnabas.wire.message import Message
+from barnabas.wire.messages import describe_groups, find_coordinator, offset_commit
+
+DENIALS = {code for code in ErrorCode if code.name.endswith("_AUTHORIZATION_FAILED")}
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedBroker]:
+    with guarded_broker(tmp_path_factory.mktemp("rights")) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def world(broker: GuardedBroker) -> World:
+    with broker.client(ADMIN) as admin:
+        topic = new_topic(admin, name=T)
+        new_topic(admin, name=DELETABLE)
+        transactional = RawTransactional(admin, X)
+        transactional.init(timeout_ms=600_000)
+        assert transactional.produce(topic, b"value") == ErrorCode.NONE
+        _await_group_coordinator(admin)
+        part = offset_commit.OffsetCommitRequestPartition(partition_index=0, committed_offset=0)
+        committed = offset_commit.OffsetCommitRequestTopic(name=T, partitions=[part])
+        answer = admin.call(8, 9, offset_commit.OffsetCommitRequest(group_id=G, topics=[committed]))
+        assert codes_of(answer) == {ErrorCode.NONE}
+        assert codes_of(admin.call(68, 1, consumer_heartbeat(CONSUMERS, "a-member"))) == {ErrorCode.NONE}
+        facts = broker.visible.look(
+            lambda broker: (broker.id, broker.metadata.broker_epoch, broker.config.log_dirs[0])
+        )
+        batch = batch_of(b"v", producer_id=5, producer_epoch=0, base_sequence=0, transactional=True)
+        return World(topic, *facts, batch)
+
+
+def _await_group_coordinator(client: RawClient) -> None:
+    request = find_coordinator.FindCoordinatorRequest(coordinator_keys=[G])
+    describe = describe_groups.DescribeGroupsRequest(groups=[G])
+    while codes_of(client.call(10, 4, request)) | codes_of(client.call(15, 0, describe)) != {ErrorCode.NONE}:
+        pass
+
+
+def codes_of(message: Any) -> set[int]:
+    """All error codes in a response."""
+    if isinstance(message, list):
+        return set().union(*(codes_of(each) for each in message)) if message else set()
+    if not isinstance(message, Message):
+        return set()
+    found = set()
+    for field in message.FIELDS:
+        value = getattr(message, field.name)
+        if field.name.endswith("error_code"):
+            found.add(value)
+        else:
+            found |= codes_of(value)
+    return found
+
+
+def is_denied(client: RawClient, sample: Sample, world: World) -> bool:
+    response = client.call(sample.api_key, sample.version, sample.make(world))
+    has_error = bool(codes_of(response) & DENIALS)
+    if sample.shows is None or has_error:
+        return has_error
+    return not sample.shows(response)
+
+
+def acls_of(sample: Sample, rights: tuple[Right, ...]) -> list[Acl]:
+    return [
+        acl(*right, sample.names.get(right.resource_type, NAMES[right.resource_type])) for right in rights
+    ]
+
+
+def _name(sample: Sample) -> str:
+    return f"{ROWS[sample.api_key].name}-v{sample.version}"
+
+
+def test_every_api_is_in_the_table() -> None:
+    assert RIGHTS.keys() == ROWS.keys()
+
+
+def test_every_row_of_the_table_has_samples_for_all_its_rights() -> None:
+    tested: dict[int, set[Right]] = {}
+    for sample in SAMPLES:
+        rights = {right for needed in sample.needs for right in needed}
+        tested.setdefault(sample.api_key, set()).update(rights, sample.also)
+    for key, rule in RIGHTS.items():
+        if key in (17, 18, 36):
+            # Sent before anybody is known; there is nothing to refuse.
+            assert isinstance(rule, NoRight)
+            continue
+        assert tested.get(key) == set(rule.rights), ROWS[key].name
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=_name)
+def test_each_right(broker: GuardedBroker, world: World, sample: Sample) -> None:
+    """Denials first: what is allowed may change something, such as create the topic."""
+    alternatives = [acls_of(sample, needed) for needed in sample.needs]
+    everything = [each for needed in alternatives for each in needed]
+    with broker.client(ALICE) as client:
+        broker.set_acls([])
+        assert is_denied(client, sample, world) == bool(sample.needs)
+        for needed in alternatives:
+            rest = [each for each in everything if each not in needed]
+            broker.set_acls(_without_implied(rest, needed))
+            assert is_denied(client, sample, world), f"allowed without {needed}"
+        for needed in alternatives:
+            if len(needed) == 1:
+                denial = needed[0]._replace(permission=Permission.DENY)
+                broker.set_acls([*everything, denial])
+                assert is_denied(client, sample, world), f"allowed in spite of {denial}"
+        broker.set_acls(everything)
+        assert not is_denied(client, sample, world), f"denied with {everything}"
+        for needed in alternatives:
+            for chosen in needed:
+                broker.set_acls([each for each in everything if each not in needed or each == chosen])
+                assert not is_denied(client, sample, world), f"denied with {chosen}"
+
+
+def _without_implied(acls: list[Acl], needed: list[Acl]) -> list[Acl]:
+    """Where the right to describe is tested, others on the same resource must not imply it."""
+    if any(each.operation is Operation.DESCRIBE for each in needed):
+        resources = {(each.resource_type, each.resource_name) for each in needed}
+        return [each for each in acls if (each.resource_type, each.resource_name) not in resources]
+    return acls
+
+
+def test_a_super_user_needs_no_rights(broker: GuardedBroker, world: World) -> None:
+    broker.set_acls([])
+    with broker.client(ADMIN) as admin:
+        assert not is_denied(admin, SAMPLES[0], world)
+
+
+# ---- the short ways: a right that is taken away counts for the next request of the same connection
+
+
+def test_a_producer_is_stopped_when_its_right_is_taken_away(broker: GuardedBroker, world: World) -> None:
+    may_write = acl(Operation.WRITE, ResourceType.TOPIC, T)
+    with broker.client(ALICE) as client:
+        broker.set_acls([may_write])
+        for _ in range(3):
+            assert produce_batch(client, world.topic, batch_of(b"v")).error_code == ErrorCode.NONE
+        broker.set_acls([])
+        assert produce_batch(client, world.topic, batch_of(b"v")).error_code == (
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        )
+        broker.set_acls([may_write])
+        assert produce_batch(client, world.topic, batch_of(b"v")).error_code == ErrorCode.NONE
+
+
+def test_a_fetch_session_ends_where_the_right_does(broker: GuardedBroker, world: World) -> None:
+    may_read = (one(Operation.READ, ResourceType.TOPIC),)
+    sample = next(each for each in SAMPLES if each.api_key == 1 and each.needs == may_read)
+    with broker.client(ALICE) as client:
+        broker.set_acls([acl(Operation.READ, ResourceType.TOPIC, T)])
+        request: Any = sample.make(world)
+        request.session_epoch = 0
+        answer = client.call(1, 12, request)
+        assert answer.session_id and not codes_of(answer) & DENIALS
+        broker.set_acls([])
+        request.topics, request.session_id, request.session_epoch = [], answer.session_id, 1
+        assert codes_of(client.call(1, 12, request)) & DENIALS
+
+
+# ---- nothing leaks
+
+
+def test_topics_that_may_not_be_described_look_like_absent_ones(broker: GuardedBroker, world: World) -> None:
+    broker.set_acls([])
+    by_topic = [each for each in SAMPLES if each.api_key in (2, 3, 21, 23, 37, 61, 75) and each.shows is None]
+    absent = world._replace(topic=Topic("absent", bytes(15) + b"x"))
+    with broker.client(ALICE) as client:
+        for sample in by_topic:
+            known = sample.make(world)
+            unknown = _renamed(sample.make(absent), {T: "absent", "auto-topic": "absent"})
+            shown = [
+                repr(client.call(sample.api_key, sample.version, request)) for request in (known, unknown)
+            ]
+            assert shown[0].replace(T, "absent").replace("auto-topic", "absent") == shown[1], _name(sample)
+
+
+def _renamed(value: Any, names: dict[str, str]) -> Any:
+    """The same with other names."""
+    if isinstance(value, Message):
+        for field in value.FIELDS:
+            setattr(value, field.name, _renamed(getattr(value, field.name), names))
+    elif isinstance(value, list):
+        return [_renamed(each, names) for each in value]
+    return names.get(value, value) if isinstance(value, str) else value
+
+
+# ---- the audit log
+
+
+def test_the_audit_log(broker: GuardedBroker, world: World, caplog: pytest.LogCaptureFixture) -> None:
+    broker.set_acls([])
+    with broker.client(ALICE) as client, caplog.at_level(logging.DEBUG, "kafka.authorizer.logger"):
+        produce_batch(client, world.topic, batch_of(b"v"))
+        broker.set_acls([acl(Operation.WRITE, ResourceType.TOPIC, T)])
+        produce_batch(client, world.topic, batch_of(b"v"))
+    lines = [
+        (record.levelname, record.getMessage())
+        for record in caplog.records
+        if record.name == "kafka.authorizer.logger"
+    ]
+    rule = (
+        f"MatchingAcl(acl=StandardAcl(resourceType=TOPIC, resourceName={T}, patternType=LITERAL, "
+        "principal=User:alice, host=*, operation=WRITE, permissionType=ALLOW))"
+    )
+    line = (
+        "Principal = User:alice is {} operation = WRITE from host = 127.0.0.1 "
+        f"on resource = Topic:LITERAL:{T} for request = Produce with resourceRefCount = 1 based on rule {{}}"
+    )
+    assert lines == [("INFO", line.format("Denied", "DefaultDeny")), ("DEBUG", line.format("Allowed", rule))]
