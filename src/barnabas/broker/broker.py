@@ -32,6 +32,7 @@ from barnabas.broker.metrics.server import MetricsServer
 from barnabas.broker.peers import Peers, peer_settings
 from barnabas.broker.processors import share_processors
 from barnabas.broker.producer_ids import ProducerIds
+from barnabas.broker.quotas import Quotas
 from barnabas.broker.server import Server
 from barnabas.broker.strays import adopt_strays, set_strays_aside
 from barnabas.broker.surroundings import surroundings_of
@@ -103,6 +104,7 @@ class Broker:
         self._open_store = open_store
         # Requests for partitions that this broker does not have; the others are counted by each partition.
         self.unknown_requests = RequestCounts()
+        self.quotas = Quotas(config, self.clock)
         self.dispatcher = Dispatcher(self, self.rows)
         self.authentication: Authentication = Authentication(self)
         self.server = Server(config, self.dispatcher, self.authentication)
@@ -267,6 +269,7 @@ class Broker:
         self.isr_changes = isr_changes(self)
         surroundings = surroundings_of(self)
         self.replicas = Replicas(self.id, self.logs, self.topic_config, surroundings, self.following)
+        self.quotas.follow(image)
         self.gate = Gate(self.replicas)
         self.replicas.follow(image, image.difference(MetadataImage()))
         self.replicas.finish()
@@ -306,6 +309,7 @@ class Broker:
         followers.add("the broker's settings", partial(self._if_settings_changed, Broker._take_settings))
         for component, take in TAKERS.items():
             followers.add(component.value, partial(self._if_settings_changed, take))
+        followers.add("the quotas", self._follow_quotas)
         followers.add("the peers", lambda image, _: self.peers.follow(image))
         followers.add("the event loop", self._share_processors)
         followers.add("the cleaned offsets", self._follow_deleted_topics)
@@ -325,6 +329,11 @@ class Broker:
     ) -> None:
         if any(resource_type == BROKER_RESOURCE for resource_type, _ in difference.configs_changed):
             take(self)
+
+    def _follow_quotas(self, image: MetadataImage, difference: Difference) -> None:
+        if difference.client_quotas_changed:
+            self.quotas.follow(image)
+            self.replicas.withdraw_permits()
 
     def _share_processors(self, image: MetadataImage, difference: Difference) -> None:
         if difference.brokers_changed:

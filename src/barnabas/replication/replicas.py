@@ -126,6 +126,11 @@ class Replicas:
                 self._steps.append((self._take_newest, topic, index))
         return defects
 
+    def withdraw_permits(self) -> None:
+        """Make all who hold a permit ask the gate again: the rights of somebody have changed."""
+        for partition in self._partitions.values():
+            partition.withdraw_permits()
+
     def leave_offline(self) -> None:
         """Take replicas whose log directory has failed out of their ISR, and so out of leadership. Called
         periodically, until the metadata show that they have left; the last in an ISR has to stay."""
