@@ -31,7 +31,8 @@ from barnabas.broker.sasl_settings import SaslSettings, exposes_passwords, sasl_
 from barnabas.broker.scram_credentials import StoredCredentials
 from barnabas.config.definition import ConfigError
 from barnabas.errors import ErrorCode
-from barnabas.net.connection import FRAME_BYTES_MIN, Chunk, Connection, ConnectionOwner
+from barnabas.net.chunks import Chunk
+from barnabas.net.connection import FRAME_BYTES_MIN, Connection, ConnectionOwner
 from barnabas.security import scram
 from barnabas.security.principal import USER, Principal
 from barnabas.security.sasl.server import (

@@ -34,6 +34,7 @@ from barnabas.broker.metrics.server import MetricsServer
 from barnabas.broker.peers import Peers, peer_settings
 from barnabas.broker.processors import share_processors
 from barnabas.broker.producer_ids import ProducerIds
+from barnabas.broker.quotas import Quotas
 from barnabas.broker.server import Server
 from barnabas.broker.strays import adopt_strays, set_strays_aside
 from barnabas.broker.surroundings import surroundings_of
@@ -111,6 +112,7 @@ class Broker:
             from barnabas.broker.authorization.guard import guarded_rows
 
             self.rows = guarded_rows(self.rows)
+        self.quotas = Quotas(config, self.clock)
         self.dispatcher = Dispatcher(self, self.rows)
         self.authentication: Authentication = Authentication(self)
         self.server = Server(config, self.dispatcher, self.authentication)
@@ -278,6 +280,7 @@ class Broker:
         self.replicas = Replicas(self.id, self.logs, self.topic_config, surroundings, self.following)
         self.authorizer.follow(image)
         self.gate = Gate(self.replicas, self.authorizer.rights)
+        self.quotas.follow(image)
         self.replicas.follow(image, image.difference(MetadataImage()))
         self.replicas.finish()
         self.groups = GroupCoordinator(self)
@@ -317,6 +320,7 @@ class Broker:
         for component, take in TAKERS.items():
             followers.add(component.value, partial(self._if_settings_changed, take))
         followers.add("the authorizer", lambda image, _: self._follow_acls(image))
+        followers.add("the quotas", self._follow_quotas)
         followers.add("the peers", lambda image, _: self.peers.follow(image))
         followers.add("the event loop", self._share_processors)
         followers.add("the cleaned offsets", self._follow_deleted_topics)
@@ -339,6 +343,11 @@ class Broker:
 
     def _follow_acls(self, image: MetadataImage) -> None:
         if self.authorizer.follow(image):
+            self.replicas.withdraw_permits()
+
+    def _follow_quotas(self, image: MetadataImage, difference: Difference) -> None:
+        if difference.client_quotas_changed:
+            self.quotas.follow(image)
             self.replicas.withdraw_permits()
 
     def _share_processors(self, image: MetadataImage, difference: Difference) -> None:

@@ -36,7 +36,18 @@ class Call:
 
     `is_forwarded`: another broker got it from a client, and sent it here because this is the controller."""
 
-    __slots__ = ("_asker", "broker", "connection", "header", "is_forwarded", "session")
+    __slots__ = (
+        "_asker",
+        "broker",
+        "connection",
+        "frame_bytes",
+        "handler_ns",
+        "header",
+        "is_forwarded",
+        "session",
+        "started_ns",
+        "throttle_ms",
+    )
 
     def __init__(
         self,
@@ -53,6 +64,12 @@ class Call:
         self.header = header
         self.is_forwarded = is_forwarded
         self._asker: Asker | None = None
+        # For quotas: the size of the frame, when it arrived, the time that the handler took (0: all the time
+        # since then), and for how long the client is throttled (None: that is not decided yet).
+        self.frame_bytes = 0
+        self.started_ns = 0
+        self.handler_ns = 0
+        self.throttle_ms: int | None = None
 
     @property
     def version(self) -> int:

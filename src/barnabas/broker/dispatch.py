@@ -20,8 +20,10 @@ from barnabas.broker.later import Later
 from barnabas.broker.long_requests import LongRequests
 from barnabas.broker.plain_produces import plain_produces
 from barnabas.broker.plain_replica_fetches import PlainReplicaFetches
+from barnabas.broker.quotas import WRITE_TXN_MARKERS_KEY, timed
 from barnabas.broker.turns import Work, in_turns, run_in_turns
-from barnabas.net.connection import Chunk, Connection
+from barnabas.net.chunks import Chunk
+from barnabas.net.connection import Connection
 from barnabas.wire.codec import (
     Reader,
     RequestHeader,
@@ -138,6 +140,7 @@ class Dispatcher:
         except WireError as error:
             raise Refusal(str(error), None if header is None else header.api_key) from error
         call = Call(self._broker, connection, connection.session, header)
+        call.frame_bytes, call.started_ns = len(frame), started
         try:
             answer: Any
             if is_for_controller:
@@ -176,8 +179,11 @@ class Dispatcher:
         connection.close()
 
     def _deliver(self, call: Call, row: Api, answer: Any, started: int) -> None:
+        are_quotas_set = self._broker.quotas.are_set
         if isinstance(answer, GeneratorType):
-            answer = in_turns(answer)
+            answer = in_turns(timed(answer, call) if are_quotas_set else answer)
+        if are_quotas_set and not call.handler_ns and isinstance(answer, Later | CoroutineType):
+            call.handler_ns = time.perf_counter_ns() - started
         if isinstance(answer, Later):
             answer.then(lambda response: self._reply_guarded(call, row, response, started))
         elif isinstance(answer, CoroutineType):
@@ -222,6 +228,7 @@ class Dispatcher:
             if isinstance(answer, GeneratorType):
                 answer = yield from answer
             if isinstance(answer, Message):
+                self._charge(call, row, answer)
                 answer = yield from _encoded(call, answer)
             return answer
         finally:
@@ -245,6 +252,7 @@ class Dispatcher:
         try:
             response = await answer
             if isinstance(response, Message):
+                self._charge(call, row, response)
                 # What was not answered at once may be long.
                 response = await run_in_turns(_encoded(call, response))
             self._reply(call, row, response, started)
@@ -263,6 +271,10 @@ class Dispatcher:
 
     def _reply(self, call: Call, row: Api, response: Any, started: int) -> None:
         header = call.header
+        if self._broker.quotas.are_set:
+            throttle_ms = self._charge(call, row, response)
+            if throttle_ms:
+                call.connection.mute_until(asyncio.get_running_loop().time() + throttle_ms / 1000)
         if response is None:
             call.connection.reply(None)
         elif type(response) is Encoded:
@@ -272,6 +284,12 @@ class Dispatcher:
                 _encode(header.api_key, header.api_version, header.correlation_id, response)
             )
         self.traffic[header.api_key].record(1, time.perf_counter_ns() - started)
+
+    def _charge(self, call: Call, row: Api, response: object) -> int:
+        """How long the client is throttled for this request; the answer says so."""
+        quotas = self._broker.quotas
+        is_exempt = row.between_brokers or row.key == WRITE_TXN_MARKERS_KEY
+        return quotas.charge(call, response, is_exempt=is_exempt) if quotas.are_set else 0
 
     def _failed(self, call: Call, row: Api) -> None:
         """A defect of ours: close the connection, so that the client retries, and log the error."""

@@ -29,6 +29,9 @@ TOPIC_ID_VERSION_MIN = 13
 ENDPOINTS_VERSION_MIN = 16
 NOT_A_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 NO_REPLICA = -1
+# What an answer has besides records, altogether and for each partition.
+ANSWER_BYTES = 24
+ANSWER_PARTITION_BYTES = 40
 
 
 class PartitionRead:
@@ -81,6 +84,11 @@ class ReadResult:
         self.reads: list[PartitionRead] = []
         self.bytes_read = 0
         self.is_urgent = False
+
+    @property
+    def answer_bytes(self) -> int:
+        """About the size of the answer, for quotas: that of the records, and what is around them."""
+        return self.bytes_read + ANSWER_BYTES + ANSWER_PARTITION_BYTES * len(self.reads)
 
 
 class _Draft:

@@ -12,7 +12,13 @@ from typing import Any
 
 from barnabas.broker.call import Call, Encoded
 from barnabas.broker.fetch_answers import FetchAnswers, PartitionRead, ReadResult, topic_name
-from barnabas.broker.fetch_sessions import EPOCH_FINAL, EPOCH_INITIAL, FetchPartition, FetchSession
+from barnabas.broker.fetch_sessions import (
+    EPOCH_FINAL,
+    EPOCH_INITIAL,
+    NO_SESSION,
+    FetchPartition,
+    FetchSession,
+)
 from barnabas.broker.later import Later
 from barnabas.broker.nearest_replica import nearest_replica
 from barnabas.broker.replica_news import wait_for_news
@@ -67,6 +73,13 @@ class Reading:
             call, session, is_full=self._is_full, committed_only=self._committed_only
         )
         self._bytes_max = min(request.max_bytes, call.broker.config["fetch.max.bytes"])
+        # None: the fetch is not limited. A replica has the throttle of replication.
+        self._quotas = call.broker.quotas if call.broker.quotas.are_set and not asker.is_replica else None
+        if self._quotas is not None:
+            self._bytes_max = int(min(self._bytes_max, self._quotas.fetch_bytes_max(call)))
+        else:
+            call.throttle_ms = 0
+        self._bytes_min = min(request.min_bytes, self._bytes_max)
         self._waiters: list[Waiter] = []
         self.is_short = len(partitions) <= SLICE
         # The number of the request in the session of a replica.
@@ -219,7 +232,7 @@ class Reading:
     def is_enough(self, result: ReadResult) -> bool:
         return (
             result.is_urgent
-            or result.bytes_read >= self._request.min_bytes
+            or result.bytes_read >= self._bytes_min
             or self._request.max_wait_ms <= 0
             or not (self.partitions or self._news)
             # A replica learns the id of its new session at once. While it waited, it could neither add
@@ -311,13 +324,29 @@ class Reading:
         return FetchResponse(session_id=self._answers.session_id)
 
     def respond(self, result: ReadResult) -> FetchResponse | Encoded:
+        if self._quotas is not None and self._quotas.charge_fetch(self._call, result.answer_bytes):
+            return self._respond_throttled(result)
         self._count(result)
         answer = self._answers.respond(result, len(self.partitions))
         if self._news is not None:
             self._news.looked_at(self.partitions)
         return answer
 
+    def _respond_throttled(self, result: ReadResult) -> FetchResponse:
+        """An answer without records. A new session ends with it: the client does not learn its id."""
+        for read in result.reads:
+            if read.records is not None:
+                read.records.release()
+        session_id = self._answers.session_id
+        if self._is_full:
+            # As in Kafka, the client asks for a session again.
+            self._call.broker.fetch_sessions.end(session_id)
+            session_id = NO_SESSION
+        return FetchResponse(throttle_time_ms=self._call.throttle_ms or 0, session_id=session_id)
+
     def respond_in_turns(self, result: ReadResult) -> Work[FetchResponse | Encoded]:
+        if self._quotas is not None and self._quotas.charge_fetch(self._call, result.answer_bytes):
+            return self._respond_throttled(result)
         self._count(result)
         answer = yield from self._answers.respond_in_turns(result)
         if self._news is not None:

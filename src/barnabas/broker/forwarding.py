@@ -24,6 +24,7 @@ from barnabas.broker.call import Encoded
 from barnabas.broker.turns import completed
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.security.principal import Principal, parse_principal
+from barnabas.wire.apis import api_of
 from barnabas.wire.message import Message
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ FORWARDED_BYTES_MAX = 16 * 1024 * 1024
 _SENDER = struct.Struct(">iq?")
 OFFSET = struct.Struct(">q")
 _SIZE = struct.Struct(">i")
+_THROTTLE = struct.Struct(">i")
 
 
 class Sender(NamedTuple):
@@ -93,8 +95,32 @@ async def forward(call: Call, frame: memoryview, answer_here: Callable[[], Any])
         except KafkaError as error:
             logger.info("cannot forward a request of API %d: %s", call.header.api_key, error.message)
         else:
-            return Encoded([_SIZE.pack(len(answer)), answer])
+            chunks: list[Any] = [_SIZE.pack(len(answer)), *_throttled(call, answer)]
+            return Encoded(chunks)
     return await completed(answer_here())
+
+
+def _throttled(call: Call, answer: memoryview) -> list[bytes | memoryview]:
+    """The answer with the longer of two throttle times: what the controller says, and what this broker
+    measures."""
+    position = _throttle_position(call) if call.broker.quotas.are_set else None
+    if position is None:
+        return [answer]
+    (said_ms,) = _THROTTLE.unpack_from(answer, position)
+    throttle_ms = max(said_ms, call.broker.quotas.charge(call, None, is_exempt=False))
+    call.throttle_ms = throttle_ms
+    return [answer[:position], _THROTTLE.pack(throttle_ms), answer[position + _THROTTLE.size :]]
+
+
+def _throttle_position(call: Call) -> int | None:
+    """Where the throttle time is in the answer: right after the header; None in APIs where it is not."""
+    api = api_of(call.header.api_key)
+    if api is None:
+        return None
+    first = next(field for field in api.response.FIELDS if field.first <= call.version <= field.last)
+    if first.name != "throttle_time_ms":
+        return None
+    return 5 if api.has_flexible_response_header(call.version) else 4
 
 
 def has_error(message: Message, code: ErrorCode) -> bool:

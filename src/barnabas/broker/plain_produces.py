@@ -38,6 +38,9 @@ def plain_produces(broker: Broker, session: Session) -> ShortWay:
         except UnicodeDecodeError:
             # The ordinary way says what is wrong.
             raise KafkaError(ErrorCode.INVALID_REQUEST) from None
+        if broker.quotas.are_set and broker.quotas.limits_produces(session.principal.name, client):
+            # Only the ordinary way throttles. When quotas change, permits are withdrawn.
+            raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
         asker = session.asker(client, version)._replace(is_short_way=True)
         return broker.gate.to_write(asker, name, index, ACKS_ALL)
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.fetch_sessions import FetchPartition, FetchSession
     from barnabas.kernels.log_end import Permit
-    from barnabas.net.connection import Chunk, Connection
+    from barnabas.net.chunks import Chunk
+    from barnabas.net.connection import Connection
     from barnabas.replication.gate import Asker
     from barnabas.replication.partition import Partition
 

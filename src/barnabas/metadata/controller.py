@@ -55,7 +55,14 @@ from barnabas.metadata.store import (
     StoreError,
     StoreUnreachable,
 )
-from barnabas.metadata.topics import NewPartitions, NewTopic, TopicReference, TopicRules
+from barnabas.metadata.topics import (
+    Charge,
+    NewPartitions,
+    NewTopic,
+    TopicReference,
+    TopicRules,
+    charge_nobody,
+)
 from barnabas.security.acls import Acl, AclFilter
 
 logger = logging.getLogger(__name__)
@@ -145,7 +152,7 @@ class Controller:
                 self._snapshot = None
 
     async def create_topics(
-        self, new_topics: Sequence[NewTopic], *, validate_only: bool = False
+        self, new_topics: Sequence[NewTopic], *, validate_only: bool = False, charge: Charge = charge_nobody
     ) -> topics.CreateResults:
         """Create topics, some at a time: thousands at once would keep this broker from everything else."""
         results: topics.CreateResults = {}
@@ -160,28 +167,35 @@ class Controller:
                 topics=portion,
                 rules=self._topic_rules,
                 taken=taken if validate_only else None,
+                charge=charge,
             )
             created: topics.CreateResults = await self._commit(decide, validate_only)
             results |= created
             await asyncio.sleep(0)
         return results
 
-    async def delete_topics(self, references: Sequence[TopicReference]) -> list[TopicImage | KafkaError]:
+    async def delete_topics(
+        self, references: Sequence[TopicReference], *, charge: Charge = charge_nobody
+    ) -> list[TopicImage | KafkaError]:
         """Delete topics, some at a time, as they are created."""
         results: list[TopicImage | KafkaError] = []
         for start in range(0, len(references), TOPICS_DELETED_AT_ONCE):
             portion = references[start : start + TOPICS_DELETED_AT_ONCE]
-            decide = partial(topics.delete_topics, references=portion)
+            decide = partial(topics.delete_topics, references=portion, charge=charge)
             deleted: list[TopicImage | KafkaError] = await self._commit(decide)
             results += deleted
             await asyncio.sleep(0)
         return results
 
     async def create_partitions(
-        self, requests: Sequence[NewPartitions], *, validate_only: bool = False
+        self,
+        requests: Sequence[NewPartitions],
+        *,
+        validate_only: bool = False,
+        charge: Charge = charge_nobody,
     ) -> topics.PartitionsResults:
         return await self._commit(
-            lambda image: topics.create_partitions(image, requests, self._topic_rules), validate_only
+            lambda image: topics.create_partitions(image, requests, self._topic_rules, charge), validate_only
         )
 
     async def adopt_topics(self, found: FoundTopics, broker_id: int) -> list[str]:

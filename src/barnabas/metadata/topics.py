@@ -71,6 +71,15 @@ class TopicRules:
     chooser: random.Random
 
 
+# Charges a topic's partitions to the quota of who asks; raises THROTTLING_QUOTA_EXCEEDED. A decision can be
+# made more than once, so it must charge a topic once.
+Charge: TypeAlias = Callable[[object, int], None]
+
+
+def charge_nobody(topic: object, partitions: int) -> None:
+    """For changes that have no quota."""
+
+
 CreateResults: TypeAlias = dict[str, CreatedTopic | KafkaError]
 
 
@@ -90,7 +99,11 @@ def portions_to_create(topics: Sequence[NewTopic], rules: TopicRules) -> Iterato
 
 
 def create_topics(
-    image: MetadataImage, topics: Sequence[NewTopic], rules: TopicRules, taken: dict[str, str] | None = None
+    image: MetadataImage,
+    topics: Sequence[NewTopic],
+    rules: TopicRules,
+    taken: dict[str, str] | None = None,
+    charge: Charge = charge_nobody,
 ) -> Decision[CreateResults]:
     """One answer per name; a name that is given more than once fails.
 
@@ -108,6 +121,7 @@ def create_topics(
             _check_request_size(total)
             _check_name(image, topic.name, taken)
             created, new_records = _create_topic(image, topic, rules)
+            charge(topic.name, created.num_partitions)
         except KafkaError as error:
             results[topic.name] = error.as_result()
             continue
@@ -222,7 +236,7 @@ def _placed(image: MetadataImage, topic: NewTopic, rules: TopicRules) -> list[tu
 
 
 def delete_topics(
-    image: MetadataImage, references: Sequence[TopicReference]
+    image: MetadataImage, references: Sequence[TopicReference], charge: Charge = charge_nobody
 ) -> Decision[list[TopicImage | KafkaError]]:
     """One answer per reference, in order: the deleted topic, or an error."""
     referenced = [find_topic(image, reference) for reference in references]
@@ -233,9 +247,14 @@ def delete_topics(
         if isinstance(topic, TopicImage) and topic.id in repeated:
             results.append(repeated_topic(topic.name))
             continue
-        results.append(topic)
         if isinstance(topic, TopicImage):
+            try:
+                charge(topic.id, len(topic.partitions))
+            except KafkaError as error:
+                results.append(error.as_result())
+                continue
             records.append(RemoveTopicRecord(topic.id))
+        results.append(topic)
     return Decision(tuple(records), results)
 
 
@@ -257,7 +276,10 @@ PartitionsResults: TypeAlias = dict[str, int | KafkaError]
 
 
 def create_partitions(
-    image: MetadataImage, requests: Sequence[NewPartitions], rules: TopicRules
+    image: MetadataImage,
+    requests: Sequence[NewPartitions],
+    rules: TopicRules,
+    charge: Charge = charge_nobody,
 ) -> Decision[PartitionsResults]:
     """One answer per topic name: its new number of partitions, or an error."""
     results: PartitionsResults = {}
@@ -269,7 +291,9 @@ def create_partitions(
             if request.name in repeated:
                 raise repeated_topic(request.name)
             _check_request_size(total)
-            records.extend(_add_partitions(image, request, rules))
+            added = _add_partitions(image, request, rules)
+            charge(request.name, _added(image, request))
+            records.extend(added)
         except KafkaError as error:
             results[request.name] = error.as_result()
         else:

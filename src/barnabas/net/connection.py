@@ -10,15 +10,17 @@ Invariants: a frame (and every view of it) is valid only until its reply is give
 only while nobody holds a frame. Owned by the event loop; not for other threads."""
 
 import asyncio
+import math
 import os
 import socket
 import struct
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from mmap import mmap
 from time import monotonic
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, Protocol, cast
 
+from barnabas.net.chunks import BYTES_TYPES, Bytes, Chunk, FileRange, coalesce, release_ranges
 from barnabas.net.turn import Turn, UnlimitedTurn
 
 # A new connection has a small buffer. When it is full for the first time, it gets one of the usual size.
@@ -30,9 +32,6 @@ DOUBLED_BYTES_MAX = 4 * 1024 * 1024
 # A buffer for one large frame is this much larger: a full buffer is not read, and that the peer has gone is
 # noticed by reading.
 SPARE_BYTES = 64
-# Below the first size, pread and one send are faster than sendfile. One reply copies at most the second.
-SENDFILE_BYTES_MIN = 64 * 1024
-COPIED_BYTES_MAX = 1024 * 1024
 # One turn of the loop sends at most this much to one peer, so that a large fetch delays nobody.
 TURN_BYTES_MAX = 8 * 1024 * 1024
 # At most this many replies, each of at most this many bytes, are collected for one send.
@@ -44,27 +43,8 @@ FRAME_BYTES_MIN = 8
 _UNLIMITED = UnlimitedTurn()
 _SIZE = struct.Struct(">i")
 _KEY = struct.Struct(">h")
-_BYTES = (bytearray, bytes, memoryview)
 # What a TLS client sends first: a handshake record of any version.
 _TLS_GREETING = b"\x16\x03"
-
-
-class File(Protocol):
-    def fileno(self) -> int: ...
-
-
-class FileRange(Protocol):
-    """A range of a file to be sent as it is; the file stays open until the range is released."""
-
-    @property
-    def file(self) -> File: ...
-    @property
-    def position(self) -> int: ...
-    @property
-    def size(self) -> int: ...
-    def release(self) -> None:
-        """The range is sent, or will not be sent; this may be called twice."""
-        ...
 
 
 class Socket(Protocol):
@@ -72,12 +52,8 @@ class Socket(Protocol):
 
     def fileno(self) -> int: ...
     def recv_into(self, view: memoryview, /) -> int: ...
-    def send(self, data: "Bytes", flags: int = 0, /) -> int: ...
+    def send(self, data: Bytes, flags: int = 0, /) -> int: ...
     def close(self) -> None: ...
-
-
-Bytes: TypeAlias = bytes | bytearray | memoryview
-Chunk: TypeAlias = Bytes | FileRange
 
 
 class ConnectionOwner(Protocol):
@@ -119,6 +95,9 @@ class Connection(asyncio.Protocol):
         self._in_hand = False
         self._taking = False
         self._deferring = False
+        # While it is muted, the connection acts as if a frame were in hand.
+        self._is_muted = False
+        self._unmuting: asyncio.TimerHandle | None = None
         self._paused = False
         self._output: deque[Chunk] = deque()
         self._held: list[Bytes] = []
@@ -179,19 +158,19 @@ class Connection(asyncio.Protocol):
     def reply(self, chunks: Sequence[Chunk] | None) -> None:
         """Answer the frame in hand (None: it has no answer) and go on to the next one."""
         if self.is_closed:
-            _release_ranges(chunks or ())
+            release_ranges(chunks or ())
             return
         self.when_abandoned = None
-        self._in_hand = False
+        self._in_hand = self._is_muted
         if self._taking and (chunks is None or self._hold(chunks)):
             return
         self._release_held()
         if chunks is not None:
             try:
-                self._output.extend(_coalesce(chunks))
+                self._output.extend(coalesce(chunks))
             except OSError:
                 # The file cannot be read any more, and the reply cannot become shorter: its size is fixed.
-                _release_ranges(chunks)
+                release_ranges(chunks)
                 self.close()
                 return
         self._pump()
@@ -224,6 +203,25 @@ class Connection(asyncio.Protocol):
     def limit_frames(self, low: int, high: int) -> None:
         """How many bytes the next frames may have."""
         self._frame_bytes_min, self.frame_bytes_max = low, high
+
+    def mute_until(self, moment: float) -> None:
+        """Answer no further frame before this time of the loop, or before `unmute`; what arrives waits. To be
+        called while no frame is in hand, or right before its reply, which is sent as usual."""
+        if self.is_closed:
+            return
+        if self._unmuting is not None:
+            self._unmuting.cancel()
+        self._is_muted = self._in_hand = True
+        self._unmuting = None if moment == math.inf else self._loop.call_at(moment, self.unmute)
+
+    def unmute(self) -> None:
+        if self.is_closed or not self._is_muted:
+            return
+        if self._unmuting is not None:
+            self._unmuting.cancel()
+            self._unmuting = None
+        self._is_muted = False
+        self._take_more()
 
     def close(self) -> None:
         self._shut()
@@ -353,7 +351,7 @@ class Connection(asyncio.Protocol):
     def _hold(self, chunks: Sequence[Chunk]) -> bool:
         """Keep a small reply for the end of the turn; False if it has to be sent now."""
         chunk = chunks[0]
-        if len(chunks) > 1 or not isinstance(chunk, _BYTES):
+        if len(chunks) > 1 or not isinstance(chunk, BYTES_TYPES):
             return False
         if len(chunk) > HELD_BYTES_MAX or len(self._held) >= HELD_REPLIES_MAX:
             return False
@@ -376,7 +374,7 @@ class Connection(asyncio.Protocol):
         try:
             while self._output and not self.is_closed:
                 chunk = self._output[0]
-                if isinstance(chunk, _BYTES):
+                if isinstance(chunk, BYTES_TYPES):
                     if budget <= 0:
                         # A peer that reads as fast as we send does not keep the others waiting.
                         self._arm_writer()
@@ -443,9 +441,11 @@ class Connection(asyncio.Protocol):
         if self.is_closed:
             return
         self.is_closed = True
+        if self._unmuting is not None:
+            self._unmuting.cancel()
         self._disarm_writer()
         self._loop.remove_reader(self._socket.fileno())
-        _release_ranges(self._output)
+        release_ranges(self._output)
         self._output.clear()
         self._held.clear()
         self._socket.close()
@@ -456,45 +456,3 @@ class Connection(asyncio.Protocol):
         if abandoned is not None:
             abandoned()
         self._owner.closed(self)
-
-
-def _coalesce(chunks: Sequence[Chunk]) -> Sequence[Chunk]:
-    """Small file ranges are read, and neighbouring bytes joined, so that most replies are one send."""
-    if len(chunks) == 1:
-        return chunks
-    joined: list[Chunk] = []
-    run: list[Bytes] = []
-    copied = 0
-    for chunk in chunks:
-        if not isinstance(chunk, _BYTES):
-            copied += chunk.size
-            if chunk.size >= SENDFILE_BYTES_MIN or copied > COPIED_BYTES_MAX:
-                if run:
-                    joined.append(b"".join(run))
-                    run = []
-                joined.append(chunk)
-                continue
-            data = _read_range(chunk)
-            chunk.release()
-            chunk = data
-        run.append(chunk)
-        if len(chunk) >= SENDFILE_BYTES_MIN:
-            # To copy a long answer would take longer than another send.
-            joined += run
-            run = []
-    if run:
-        joined.append(b"".join(run))
-    return joined
-
-
-def _release_ranges(chunks: Iterable[Chunk]) -> None:
-    for chunk in chunks:
-        if not isinstance(chunk, _BYTES):
-            chunk.release()
-
-
-def _read_range(chunk: FileRange) -> bytes:
-    data = os.pread(chunk.file.fileno(), chunk.size, chunk.position)
-    if len(data) != chunk.size:
-        raise OSError("the file was truncated while it was being sent")
-    return data

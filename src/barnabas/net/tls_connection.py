@@ -9,7 +9,8 @@ import socket
 import ssl
 from typing import Protocol, cast
 
-from barnabas.net.connection import Bytes, Connection, ConnectionOwner, FileRange
+from barnabas.net.chunks import Bytes, FileRange
+from barnabas.net.connection import Connection, ConnectionOwner
 from barnabas.net.handshakes import Handshakes
 from barnabas.net.tls_socket import PORTION_BYTES, TlsSocket
 from barnabas.security.key_stores import TlsError

@@ -5,7 +5,7 @@ import ssl
 import struct
 from contextlib import suppress
 
-from barnabas.net.connection import Bytes
+from barnabas.net.chunks import Bytes
 
 # The most that one TLS record holds: after a shorter one, probably nothing more has arrived.
 RECORD_BYTES_MAX = 16 * 1024

@@ -21,6 +21,7 @@ from barnabas.broker.controller_channel import ControllerChannel
 from barnabas.broker.group_coordinator import GroupCoordinator
 from barnabas.broker.later import Later
 from barnabas.broker.producer_ids import ProducerIds
+from barnabas.broker.quotas import Quotas
 from barnabas.broker.session import Session
 from barnabas.broker.transaction_coordinator import TransactionCoordinator
 from barnabas.broker.turns import in_turns
@@ -76,6 +77,7 @@ class Stage:
         self.principal = ANONYMOUS
         self.clock = FakeClock()
         self.unknown_requests = RequestCounts()
+        self.quotas = Quotas(self.config, self.clock)
         self.disk = FaultyDisk()
         self.controller_channel = ControllerChannel(self)  # type: ignore[arg-type]
         self._directory = directory

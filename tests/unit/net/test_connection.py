@@ -11,7 +11,8 @@ from typing import BinaryIO
 
 import pytest
 
-from barnabas.net.connection import BUFFER_BYTES, Chunk, Connection
+from barnabas.net.chunks import Chunk
+from barnabas.net.connection import BUFFER_BYTES, Connection
 
 FRAME_BYTES_MAX = 4 * 1024 * 1024
 

@@ -1,7 +1,9 @@
 """CreatePartitions, key 37, versions 0-3: more partitions for topics, each with an answer of its own.
 
 Behaviour: the count is the new total; replicas may be assigned to the added partitions. A topic named twice
-is refused, with one answer. With validate_only nothing is created."""
+is refused, with one answer. With validate_only nothing is created.
+Versions:  v3 partitions beyond the client's quota are refused; before they are created and the client is
+throttled."""
 
 from __future__ import annotations
 
@@ -18,17 +20,24 @@ from barnabas.wire.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 
+STRICT_QUOTA_VERSION_MIN = 3
+
 
 def create_partitions(call: Call, request: CreatePartitionsRequest) -> Work[CreatePartitionsResponse]:
     results: PartitionsResults = {}
     names: list[str] = []
     wanted = yield from _wanted(call, request, results, names)
+    mutations = call.broker.quotas.mutations(call, is_strict=call.version >= STRICT_QUOTA_VERSION_MIN)
     try:
-        work = call.broker.controller.create_partitions(wanted, validate_only=request.validate_only)
+        work = call.broker.controller.create_partitions(
+            wanted, validate_only=request.validate_only, charge=mutations.charge
+        )
         results |= yield within(request.timeout_ms, call.broker.replicas.settled_after(work))
     except KafkaError as error:
         results |= {topic.name: error for topic in wanted}
-    return (yield from _response(names, results))
+    response = yield from _response(names, results)
+    response.throttle_time_ms = mutations.throttle_ms()
+    return response
 
 
 def _wanted(

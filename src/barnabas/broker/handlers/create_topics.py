@@ -2,7 +2,8 @@
 
 Behaviour: -1 partitions or replicas mean the broker's defaults; with a replica assignment both must be -1. A
 topic named twice is refused, with one answer. With validate_only nothing is created.
-Versions:  v4 the defaults of -1 · v5 answers with counts and all configs · v7 with the topic's id."""
+Versions:  v4 the defaults of -1 · v5 answers with counts and all configs · v6 a topic beyond the client's
+quota is refused, before it is created and the client is throttled · v7 with the topic's id."""
 
 from __future__ import annotations
 
@@ -25,18 +26,24 @@ from barnabas.wire.messages.create_topics import (
 )
 
 CONFIGS_VERSION_MIN = 5
+STRICT_QUOTA_VERSION_MIN = 6
 
 
 def create_topics(call: Call, request: CreateTopicsRequest) -> Work[CreateTopicsResponse]:
     results: CreateResults = {}
     new_topics = yield from _new_topics(request, results)
     controller = call.broker.controller
+    mutations = call.broker.quotas.mutations(call, is_strict=call.version >= STRICT_QUOTA_VERSION_MIN)
     try:
-        work = controller.create_topics(new_topics, validate_only=request.validate_only)
+        work = controller.create_topics(
+            new_topics, validate_only=request.validate_only, charge=mutations.charge
+        )
         results |= yield within(request.timeout_ms, call.broker.replicas.settled_after(work))
     except KafkaError as error:
         results |= {topic.name: error for topic in new_topics}
-    return (yield from _response(call, new_topics, results))
+    response = yield from _response(call, new_topics, results)
+    response.throttle_time_ms = mutations.throttle_ms()
+    return response
 
 
 def _new_topics(request: CreateTopicsRequest, results: CreateResults) -> Work[list[NewTopic]]:

@@ -2,7 +2,8 @@
 
 Behaviour: a topic named twice is refused, with one answer. The records are deleted later, with their
 directories.
-Versions:  v3 TOPIC_DELETION_DISABLED, INVALID_REQUEST before · v5 error messages · v6 topic ids."""
+Versions:  v3 TOPIC_DELETION_DISABLED, INVALID_REQUEST before · v5 error messages, and topics beyond the
+client's quota are refused, before they are deleted and the client is throttled · v6 topic ids."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from barnabas.broker.call import Call
 from barnabas.broker.deadline import within
 from barnabas.broker.portions import drained
+from barnabas.broker.quotas import Mutations
 from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import ZERO_UUID
@@ -25,6 +27,7 @@ from barnabas.wire.messages.delete_topics import (
 )
 
 DISABLED_VERSION_MIN = 3
+STRICT_QUOTA_VERSION_MIN = 5
 
 
 def delete_topics(call: Call, request: DeleteTopicsRequest) -> Work[DeleteTopicsResponse]:
@@ -37,7 +40,8 @@ def delete_topics(call: Call, request: DeleteTopicsRequest) -> Work[DeleteTopics
         )
         return (yield from _response(counts, lambda reference: refusal))
     existing = yield from _existing(call, counts)
-    results = yield _delete(call, existing, request.timeout_ms)
+    mutations = call.broker.quotas.mutations(call, is_strict=call.version >= STRICT_QUOTA_VERSION_MIN)
+    results = yield _delete(call, existing, request.timeout_ms, mutations)
     results_of = dict(zip(existing, results, strict=True))
 
     def result_of(reference: TopicReference) -> TopicImage | KafkaError:
@@ -46,7 +50,9 @@ def delete_topics(call: Call, request: DeleteTopicsRequest) -> Work[DeleteTopics
             return KafkaError(ErrorCode.INVALID_REQUEST, message)
         return results_of.get(reference) or find_topic(call.broker.image, reference)
 
-    return (yield from _response(counts, result_of))
+    response = yield from _response(counts, result_of)
+    response.throttle_time_ms = mutations.throttle_ms()
+    return response
 
 
 def _existing(call: Call, counts: Mapping[TopicReference, int]) -> Work[list[TopicReference]]:
@@ -82,10 +88,10 @@ def _reference(topic: DeleteTopicState) -> TopicReference:
 
 
 async def _delete(
-    call: Call, references: list[TopicReference], timeout_ms: int
+    call: Call, references: list[TopicReference], timeout_ms: int, mutations: Mutations
 ) -> Sequence[TopicImage | KafkaError]:
     try:
-        work = call.broker.controller.delete_topics(references)
+        work = call.broker.controller.delete_topics(references, charge=mutations.charge)
         return await within(timeout_ms, call.broker.replicas.settled_after(work))
     except KafkaError as error:
         return [error] * len(references)
