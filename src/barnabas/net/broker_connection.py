@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 SOFTWARE_NAME = "barnabas-python"
 SOFTWARE_VERSION = "0.1.0"
 CORRELATION_ID_MAX = 2**31 - 1
+# ApiVersions, perhaps in a second version, and the first request after it.
+FIRST_REQUESTS = 3
 
 _CORRELATION_ID = struct.Struct(">i")
 _ERROR_AFTER_CORRELATION_ID = struct.Struct(">xxxxh")
@@ -288,7 +290,12 @@ class BrokerConnection(FrameReader):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._loss = error
-        self.close("the broker closed it" if error is None else str(error))
+        reason = "the broker closed it" if error is None else str(error)
+        is_first = self._correlation_id <= FIRST_REQUESTS and bool(self.api_versions.api_keys)
+        if self._settings.security is None and is_first and self._pending:
+            # So a broker treats those who do not authenticate.
+            reason += "; if its listener wants SASL, set security.protocol"
+        self.close(reason)
 
     # ---- answers
 
