@@ -8,19 +8,13 @@ import struct
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-import confluent_kafka
+import confluent_kafka.admin
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import KafkaConnectionError as AiokafkaConnectionError
 from aiokafka.errors import KafkaError as AiokafkaError
-from confluent_kafka.admin import (
-    AdminClient,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialDeletion,
-    UserScramCredentialUpsertion,
-)
 from tests.clients.kafka_python_library import KafkaConsumer, KafkaError, KafkaProducer
 from tests.support.raw_client import RawClient
 
@@ -31,6 +25,8 @@ from barnabas.wire.messages.metadata import MetadataRequest
 from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest
 
+# What it exports is not declared.
+ADMIN: Any = confluent_kafka.admin
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 USER, PASSWORD = "alice", "s3cret, with = and ü"
 JAAS = (
@@ -50,9 +46,11 @@ def broker() -> Iterator[Broker]:
     with Broker(OVERRIDES, subprocess=True) as broker:
         admin = confluent_admin(broker, "admin", "admin-secret")
         changes = []
-        for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+        for mechanism in (ADMIN.ScramMechanism.SCRAM_SHA_256, ADMIN.ScramMechanism.SCRAM_SHA_512):
             changes = [
-                UserScramCredentialUpsertion(USER, ScramCredentialInfo(mechanism, 8192), PASSWORD.encode())
+                ADMIN.UserScramCredentialUpsertion(
+                    USER, ADMIN.ScramCredentialInfo(mechanism, 8192), PASSWORD.encode()
+                )
             ]
             for result in admin.alter_user_scram_credentials(changes).values():
                 result.result(20)
@@ -61,7 +59,7 @@ def broker() -> Iterator[Broker]:
         assert PASSWORD not in broker.output()
 
 
-def confluent_settings(broker: Broker, mechanism: str, user: str, password: str) -> dict[str, object]:
+def confluent_settings(broker: Broker, mechanism: str, user: str, password: str) -> dict[str, Any]:
     return {
         "bootstrap.servers": broker.bootstrap,
         "security.protocol": "SASL_PLAINTEXT",
@@ -71,8 +69,8 @@ def confluent_settings(broker: Broker, mechanism: str, user: str, password: str)
     }
 
 
-def confluent_admin(broker: Broker, user: str, password: str, mechanism: str = "PLAIN") -> AdminClient:
-    return AdminClient(confluent_settings(broker, mechanism, user, password))
+def confluent_admin(broker: Broker, user: str, password: str, mechanism: str = "PLAIN") -> Any:
+    return ADMIN.AdminClient(confluent_settings(broker, mechanism, user, password))
 
 
 def new_topic() -> str:
@@ -97,7 +95,8 @@ def with_confluent(broker: Broker, mechanism: str, user: str, password: str) -> 
     message = consumer.poll(20)
     consumer.close()
     assert message is not None and message.error() is None
-    value: bytes = message.value()
+    value = message.value()
+    assert value is not None
     return value
 
 
@@ -178,15 +177,15 @@ def test_credentials_are_described_and_deleted(broker: Broker) -> None:
     admin = confluent_admin(broker, USER, PASSWORD, "SCRAM-SHA-512")
     described = admin.describe_user_scram_credentials([USER])[USER].result(20)
     assert {(info.mechanism, info.iterations) for info in described.scram_credential_infos} == {
-        (ScramMechanism.SCRAM_SHA_256, 8192),
-        (ScramMechanism.SCRAM_SHA_512, 8192),
+        (ADMIN.ScramMechanism.SCRAM_SHA_256, 8192),
+        (ADMIN.ScramMechanism.SCRAM_SHA_512, 8192),
     }
-    one = UserScramCredentialUpsertion(
-        "temporary", ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096), b"short life"
+    one = ADMIN.UserScramCredentialUpsertion(
+        "temporary", ADMIN.ScramCredentialInfo(ADMIN.ScramMechanism.SCRAM_SHA_256, 4096), b"short life"
     )
     admin.alter_user_scram_credentials([one])["temporary"].result(20)
     assert with_kafka_python(broker, "SCRAM-SHA-256", "temporary", "short life") == b"kafka-python"
-    gone = UserScramCredentialDeletion("temporary", ScramMechanism.SCRAM_SHA_256)
+    gone = ADMIN.UserScramCredentialDeletion("temporary", ADMIN.ScramMechanism.SCRAM_SHA_256)
     admin.alter_user_scram_credentials([gone])["temporary"].result(20)
     with pytest.raises(PermissionError):
         with_kafka_python(broker, "SCRAM-SHA-256", "temporary", "short life")
@@ -198,8 +197,8 @@ def test_credentials_are_described_and_deleted(broker: Broker) -> None:
 def test_credentials_are_kept_over_a_restart(tmp_path: Path) -> None:
     with Broker(OVERRIDES, subprocess=True, data_dir=tmp_path) as broker:
         admin = confluent_admin(broker, "admin", "admin-secret")
-        one = UserScramCredentialUpsertion(
-            "kept", ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096), b"over restarts"
+        one = ADMIN.UserScramCredentialUpsertion(
+            "kept", ADMIN.ScramCredentialInfo(ADMIN.ScramMechanism.SCRAM_SHA_512, 4096), b"over restarts"
         )
         admin.alter_user_scram_credentials([one])["kept"].result(20)
         broker.restart()

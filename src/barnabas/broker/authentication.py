@@ -36,6 +36,7 @@ from barnabas.net.connection import FRAME_BYTES_MIN, Connection, ConnectionOwner
 from barnabas.security import scram
 from barnabas.security.principal import USER, Principal
 from barnabas.security.sasl.server import (
+    OAUTHBEARER,
     PLAIN,
     PlainServerExchange,
     SaslRefused,
@@ -57,6 +58,7 @@ from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHand
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
+    from barnabas.broker.jwks import KeySource, OAuthSettings
     from barnabas.broker.session import Session
     from barnabas.config.listeners import Listener
 
@@ -104,16 +106,33 @@ class Authentication:
         self.slow_exchanges = asyncio.Semaphore(SLOW_EXCHANGES_MAX)
         self.credentials = StoredCredentials(broker)
         self._settings: dict[str, SaslSettings] = {}
+        # Where the keys of each provider come from.
+        self._keys: dict[OAuthSettings, KeySource] = {}
 
     def open(self, listener: Listener) -> None:
         """Take the settings of a listener that is about to be bound; ConfigError if they are wrong."""
         if not uses_sasl(listener):
             return
-        settings = self._settings[listener.name] = sasl_settings(self.broker.config, listener)
+        settings = sasl_settings(self.broker.config, listener)
+        if settings.oauth is not None:
+            self._open_oauth(settings.oauth, listener)
         if exposes_passwords(settings, listener):
             logger.warning(
                 "THE LISTENER %s TAKES PASSWORDS AS PLAIN TEXT: everybody on the network between it and its "
                 "clients can read them. Use SASL_SSL, or SCRAM-SHA-256 or SCRAM-SHA-512 in place of PLAIN.",
+                listener,
+            )
+        self._settings[listener.name] = settings
+
+    def _open_oauth(self, settings: OAuthSettings, listener: Listener) -> None:
+        from barnabas.broker.jwks import KeySource
+
+        if settings not in self._keys:
+            self._keys[settings] = KeySource(settings)
+        if not settings.rules.audiences:
+            logger.warning(
+                "the listener %s takes tokens that were made for other services: set "
+                "sasl.oauthbearer.expected.audience",
                 listener,
             )
 
@@ -139,6 +158,11 @@ class Authentication:
     def exchange(self, settings: SaslSettings, mechanism: str) -> ServerExchange:
         if mechanism == PLAIN:
             return PlainServerExchange(settings.passwords, self.secret)
+        if settings.oauth is not None and mechanism == OAUTHBEARER:
+            from barnabas.security.sasl.oauth import OAuthServerExchange
+
+            keys, now_ms = self._keys[settings.oauth], self.broker.clock.now_ms
+            return OAuthServerExchange(keys, settings.oauth.rules, now_ms)
         scram_mechanism = scram.BY_NAME[mechanism]
         return ScramServerExchange(scram_mechanism, self.credentials.of(scram_mechanism), self.secret)
 

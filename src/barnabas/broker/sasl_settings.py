@@ -10,7 +10,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.config.broker import BROKER_KEYS
 from barnabas.config.definition import ConfigError
@@ -19,6 +19,7 @@ from barnabas.security.jaas import JaasError, parse_jaas
 from barnabas.security.sasl.server import MECHANISMS, OAUTHBEARER, PLAIN
 
 if TYPE_CHECKING:
+    from barnabas.broker.jwks import OAuthSettings
     from barnabas.config.listeners import Listener
     from barnabas.config.values import BrokerConfig
 
@@ -26,6 +27,9 @@ GSSAPI = "GSSAPI"
 ENABLED = "sasl.enabled.mechanisms"
 JAAS = "sasl.jaas.config"
 REAUTHENTICATION = "connections.max.reauth.ms"
+CALLBACK_HANDLER = "sasl.server.callback.handler.class"
+KAFKAS_OWN = "org.apache.kafka.common.security."
+OAUTH_PREFIX = "sasl.oauthbearer."
 USER_PREFIX = "user_"
 
 
@@ -38,6 +42,7 @@ class SaslSettings:
     session_ms: Mapping[str, int]
     receive_bytes_max: int
     failure_delay_seconds: float
+    oauth: OAuthSettings | None = None
 
 
 def uses_sasl(listener: Listener) -> bool:
@@ -47,12 +52,15 @@ def uses_sasl(listener: Listener) -> bool:
 def sasl_settings(config: BrokerConfig, listener: Listener) -> SaslSettings:
     """The settings of this listener; ConfigError if it cannot be served with them."""
     mechanisms = _mechanisms(config, listener)
+    for mechanism in mechanisms:
+        _refuse_plug_in(config, listener, mechanism)
     return SaslSettings(
         mechanisms,
         _passwords(config, listener) if PLAIN in mechanisms else {},
         {name: _session_ms(config, listener, name) for name in mechanisms},
         config["sasl.server.max.receive.size"],
         config["connection.failed.authentication.delay.ms"] / 1000,
+        _oauth_settings(config, listener) if OAUTHBEARER in mechanisms else None,
     )
 
 
@@ -113,8 +121,6 @@ def _mechanisms(config: BrokerConfig, listener: Listener) -> tuple[str, ...]:
             f"The listener {listener.name} needs {ENABLED} with one or more of {choice}"
             + (f"; {unknown[0]} is not served." if unknown else ".")
         )
-    if OAUTHBEARER in names:
-        raise ConfigError(f"The listener {listener.name} asks for OAUTHBEARER, which is not served yet.")
     return tuple(dict.fromkeys(names))
 
 
@@ -137,6 +143,46 @@ def _passwords(config: BrokerConfig, listener: Listener) -> dict[str, str]:
         for name, value in options.items()
         if name.startswith(USER_PREFIX) and name != USER_PREFIX and value
     }
+
+
+def _refuse_plug_in(config: BrokerConfig, listener: Listener, mechanism: str) -> None:
+    """A file that lets Java code of its own decide who may log in must not start a broker that decides it."""
+    key = listener_key(listener, CALLBACK_HANDLER, mechanism)
+    if not (_given(config, key) or KAFKAS_OWN).startswith(KAFKAS_OWN):
+        raise ConfigError(f"{key} names a Java class, which cannot be loaded: remove it.")
+
+
+def _oauth_settings(config: BrokerConfig, listener: Listener) -> OAuthSettings:
+    # Only listeners with OAUTHBEARER need the libraries that this imports.
+    from barnabas.broker.jwks import OAuthSettings, check_address
+    from barnabas.security.sasl.oauth import TokenRules
+
+    def value(name: str) -> Any:
+        key = f"{OAUTH_PREFIX}{name}"
+        own = _given(config, listener_key(listener, key))
+        return config[key] if own is None else parse(BROKER_KEYS[key], own)
+
+    url = value("jwks.endpoint.url")
+    if not url:
+        raise ConfigError(
+            f"The listener {listener.name} takes OAUTHBEARER, but nothing can verify its tokens: set "
+            f"{OAUTH_PREFIX}jwks.endpoint.url to the address or the file with the keys of the provider."
+        )
+    check_address(url)
+    rules = TokenRules(
+        tuple(value("expected.audience")),
+        value("expected.issuer"),
+        value("clock.skew.seconds"),
+        value("sub.claim.name"),
+        value("scope.claim.name"),
+    )
+    return OAuthSettings(
+        url,
+        rules,
+        value("jwks.endpoint.refresh.ms") / 1000,
+        value("jwks.endpoint.retry.backoff.ms") / 1000,
+        value("jwks.endpoint.retry.backoff.max.ms") / 1000,
+    )
 
 
 def _session_ms(config: BrokerConfig, listener: Listener, mechanism: str) -> int:
