@@ -42,7 +42,7 @@ COMMANDS: dict[str, Row] = {
     "log-dirs": Row("log_dirs", "partitions in the log directories of brokers", "kafka-log-dirs"),
     "get-offsets": Row("get_offsets", "first, last and other offsets of partitions", "kafka-get-offsets"),
     "delete-records": Row("delete_records", "delete records before an offset", "kafka-delete-records"),
-    "acls": Row("acls", "access control lists (not in this release)", "kafka-acls"),
+    "acls": Row("acls", "list, add and remove access control lists", "kafka-acls"),
     "reassign-partitions": Row(
         "reassign_partitions", "move partitions between brokers", "kafka-reassign-partitions"
     ),
