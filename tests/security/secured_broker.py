@@ -4,11 +4,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.certificates import Authority
+
 from barnabas.testing import Broker
 from barnabas.testing.links import free_ports
 
 # The protocols that the broker serves.
-PROTOCOLS = ("SASL_PLAINTEXT",)
+PROTOCOLS = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
 PASSWORD = "secret-of-alice"
 MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -20,9 +22,10 @@ MODULES = {
 class SecuredBroker:
     """`plain` reaches the listener without protection, `client(protocol)` the others as alice."""
 
-    def __init__(self, broker: Broker, ports: Mapping[str, int]) -> None:
+    def __init__(self, broker: Broker, ports: Mapping[str, int], trusted: str) -> None:
         self.broker = broker
         self._ports = ports
+        self._trusted = trusted
 
     @property
     def plain(self) -> dict[str, str]:
@@ -31,6 +34,8 @@ class SecuredBroker:
     def client(self, protocol: str, mechanism: str = "PLAIN", password: str = PASSWORD) -> dict[str, str]:
         """The keys of the Java client, as in a file for --command-config."""
         settings = {"bootstrap.servers": f"127.0.0.1:{self._ports[protocol]}", "security.protocol": protocol}
+        if protocol.endswith("SSL"):
+            settings |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": self._trusted}
         if protocol.startswith("SASL_"):
             settings["sasl.mechanism"] = mechanism
             settings["sasl.jaas.config"] = (
@@ -41,10 +46,14 @@ class SecuredBroker:
 
 @contextmanager
 def secured_broker(directory: Path, overrides: Mapping[str, str] | None = None) -> Iterator[SecuredBroker]:
+    directory.mkdir(parents=True, exist_ok=True)
+    authority = Authority()
     ports = dict(zip(PROTOCOLS, free_ports(len(PROTOCOLS)), strict=True))
     listeners = ["PLAINTEXT://127.0.0.1:0", *(f"{name}://127.0.0.1:{port}" for name, port in ports.items())]
     settings = {
         "listeners": ",".join(listeners),
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": authority.server().write_pem(directory / "server.pem"),
         "sasl.enabled.mechanisms": "PLAIN",
         **{
             f"listener.name.{name.lower()}.plain.sasl.jaas.config": (
@@ -55,7 +64,7 @@ def secured_broker(directory: Path, overrides: Mapping[str, str] | None = None) 
         },
         **(overrides or {}),
     }
-    with Broker(settings, subprocess=True, data_dir=directory) as broker:
-        yield SecuredBroker(broker, ports)
+    with Broker(settings, subprocess=True, data_dir=directory / "data") as broker:
+        yield SecuredBroker(broker, ports, authority.write_pem(directory / "ca.pem"))
         assert "Traceback" not in broker.output(), broker.output()
         assert PASSWORD not in broker.output()

@@ -1,9 +1,10 @@
 """A cluster whose brokers show each other who they are: replication, forwarding and failover still work."""
 
-from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from tests.security.secured_broker import MODULES, PASSWORD
+from tests.support.certificates import Authority
 
 from barnabas import Consumer, Producer
 from barnabas.client.admin import NewTopic
@@ -28,8 +29,29 @@ ALICE = {
 }
 
 
-@pytest.mark.parametrize(("overrides", "client"), [(SASL, ALICE)], ids=["SASL_PLAINTEXT"])
-def test_replication_forwarding_and_failover(overrides: Mapping[str, str], client: Mapping[str, str]) -> None:
+def settings_of(protocol: str, directory: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """The settings of the brokers, and those of a client."""
+    if protocol == "SASL_PLAINTEXT":
+        return SASL, ALICE
+    authority = Authority()
+    trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": authority.write_pem(directory / "ca")}
+    # With mTLS, a broker shows others the certificate that it also shows to clients.
+    brokers = {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": authority.server().write_pem(directory / "broker"),
+        "listener.name.brokers.ssl.client.auth": "required",
+        **trust,
+    }
+    if protocol == "SSL":
+        names = {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CLIENTS:SSL,BROKERS:SSL"}
+        return {**brokers, **names}, {"security.protocol": "SSL", **trust}
+    names = {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CLIENTS:SASL_SSL,BROKERS:SASL_SSL"}
+    return {**SASL, **brokers, **names}, {**ALICE, **trust, "security.protocol": "SASL_SSL"}
+
+
+@pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SSL", "SASL_SSL"])
+def test_replication_forwarding_and_failover(protocol: str, tmp_path: Path) -> None:
+    overrides, client = settings_of(protocol, tmp_path)
     with Cluster(3, overrides) as cluster:
         with cluster.admin() as admin:
             admin.create_topics([NewTopic("orders", 3, 3)])

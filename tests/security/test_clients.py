@@ -3,9 +3,11 @@
 import asyncio
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.security.secured_broker import PROTOCOLS, SecuredBroker, secured_broker
+from tests.support.certificates import Authority
 
 from barnabas import Admin, AsyncConsumer, AsyncProducer, Consumer, Producer, TopicPartition
 from barnabas.client.admin import NewTopic
@@ -133,3 +135,19 @@ def test_sasl_to_a_listener_without_it(secured: SecuredBroker) -> None:
     settings = {**secured.client("SASL_PLAINTEXT"), **secured.plain}
     with Admin(settings) as admin, pytest.raises(AuthenticationError, match=r"check .*security\.protocol"):
         admin.list_topics()
+
+
+def test_a_broker_of_another_authority_is_not_trusted(secured: SecuredBroker, tmp_path: Path) -> None:
+    settings = {
+        **secured.client("SASL_SSL"),
+        "ssl.truststore.location": Authority().write_pem(tmp_path / "ca"),
+    }
+    with Admin(settings) as admin, pytest.raises(AuthenticationError, match="does not trust the certificate"):
+        admin.list_topics()
+
+
+def test_tls_to_a_listener_without_it(secured: SecuredBroker) -> None:
+    settings = {**secured.client("SSL"), **secured.plain}
+    with Admin(settings, default_api_timeout_ms=2000) as admin, pytest.raises(KafkaError) as caught:
+        admin.list_topics()
+    assert "instead of a TLS handshake; check security.protocol" in str(caught.value)

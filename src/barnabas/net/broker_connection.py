@@ -133,8 +133,10 @@ class BrokerConnection(FrameReader):
         except ssl.SSLError as error:
             raise tls_failure(f"{host}:{port}", error) from error
         except (OSError, UnicodeError) as error:
-            # UnicodeError: the name cannot even be encoded for a lookup.
-            raise DisconnectedError(f"cannot connect to {host}:{port}: {error}") from error
+            # UnicodeError: the name cannot even be encoded for a lookup. An error without a text: the
+            # connection was closed during the TLS handshake.
+            why = str(error) or "it closed the connection instead of a TLS handshake; check security.protocol"
+            raise DisconnectedError(f"cannot connect to {host}:{port}: {why}") from error
         try:
             await connection._agree_on_versions()
             if settings.security is not None and settings.security.login is not None:

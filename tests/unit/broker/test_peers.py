@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.support.scripted_peer import SILENCE, Answer, ScriptedPeer, versions
+from tests.support.secured_peer import Sasl, SecuredPeer
 
 from barnabas.broker.peers import Peers
 from barnabas.errors import DisconnectedError, ErrorCode, KafkaError, KafkaTimeoutError
@@ -13,6 +14,8 @@ from barnabas.ids import ZERO_UUID
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.records import BrokerRecord, Listener
 from barnabas.net.broker_connection import ConnectionSettings
+from barnabas.security.client_security import ClientSecurity
+from barnabas.security.logins import PasswordLogin
 from barnabas.wire.codec import Request
 from barnabas.wire.messages import list_groups
 
@@ -169,3 +172,24 @@ def test_a_broker_without_an_address_is_not_available() -> None:
             assert caught.value.code == ErrorCode.BROKER_NOT_AVAILABLE
 
     run(story())
+
+
+def test_a_broker_that_refuses_this_one_is_tried_again_and_the_log_says_why_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    login = PasswordLogin("PLAIN", "broker", "wr0ng")
+    settings = ConnectionSettings(security=ClientSecurity("SASL_PLAINTEXT", None, login))
+
+    async def story() -> None:
+        cluster = Story(peer.port)
+        cluster.peers = Peers(lambda: cluster.image, "INTERNAL", settings)
+        for _ in range(2):
+            with pytest.raises(DisconnectedError, match=r"do not accept each other: .* with PLAIN") as caught:
+                await cluster.list_groups()
+            assert caught.value.retriable
+        await cluster.peers.close()
+
+    with SecuredPeer(answering, sasl=Sasl({"broker": "right"})) as peer:
+        run(story())
+    assert caplog.text.count("cannot connect to broker 2") == 1
+    assert "wr0ng" not in caplog.text
