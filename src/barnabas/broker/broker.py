@@ -20,6 +20,7 @@ from barnabas.broker.broker_life import BrokerLife
 from barnabas.broker.call import Api
 from barnabas.broker.cleaning import CleanerDriver
 from barnabas.broker.controller_channel import ControllerChannel
+from barnabas.broker.delegation_tokens import DelegationTokens
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.dynamic_settings import TAKERS
 from barnabas.broker.fetch_sessions import FetchSessions
@@ -114,6 +115,7 @@ class Broker:
             self.rows = guarded_rows(self.rows)
         self.quotas = Quotas(config, self.clock)
         self.dispatcher = Dispatcher(self, self.rows)
+        self.tokens: DelegationTokens = DelegationTokens(self)
         self.authentication: Authentication = Authentication(self)
         self.server = Server(config, self.dispatcher, self.authentication)
         self.fetch_sessions = FetchSessions(

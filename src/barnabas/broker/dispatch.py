@@ -131,7 +131,7 @@ class Dispatcher:
             if not low <= header.api_version <= high:
                 self._refuse_version(connection, header, row)
                 return
-            is_for_controller = must_forward(self._broker, header.api_key)
+            is_for_controller = must_forward(self._broker, header.api_key, connection.session)
             is_long = len(frame) > LONG_FRAME_BYTES
             try:
                 request = None if is_for_controller or is_long else decode_request_body(header, reader)

@@ -30,13 +30,16 @@ from barnabas.wire.message import Message
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.call import Call
+    from barnabas.broker.session import Session
 
 logger = logging.getLogger(__name__)
 
 # The dispatcher forwards these as a whole: CreateTopics, DeleteTopics, CreatePartitions, ElectLeaders,
 # AlterPartitionReassignments, ListPartitionReassignments, AlterClientQuotas, AlterUserScramCredentials,
-# UnregisterBroker, CreateAcls, DeleteAcls.
-FORWARDED_WHOLE = frozenset({19, 20, 30, 31, 37, 43, 45, 46, 49, 51, 64})
+# UnregisterBroker, CreateAcls, DeleteAcls, and CreateDelegationToken, RenewDelegationToken and
+# ExpireDelegationToken.
+TOKEN_KEYS = frozenset({38, 39, 40})
+FORWARDED_WHOLE = frozenset({19, 20, 30, 31, 37, 43, 45, 46, 49, 51, 64}) | TOKEN_KEYS
 # AlterConfigs and IncrementalAlterConfigs: the handler answers for this broker's own settings and loggers,
 # and forwards what is left.
 FORWARDED_IN_PART = frozenset({33, 44})
@@ -81,8 +84,11 @@ class Sender(NamedTuple):
         return cls(broker_id, broker_epoch, is_relayed, parse_principal(principal) if principal else None)
 
 
-def must_forward(broker: Broker, api_key: int) -> bool:
-    return api_key in FORWARDED_WHOLE and broker.is_clustered and not broker.controller.active
+def must_forward(broker: Broker, api_key: int, session: Session) -> bool:
+    if api_key not in FORWARDED_WHOLE or not broker.is_clustered or broker.controller.active:
+        return False
+    # The controller does not know how the client is connected, so the broker refuses these itself.
+    return api_key not in TOKEN_KEYS or session.may_manage_tokens
 
 
 async def forward(call: Call, frame: memoryview, answer_here: Callable[[], Any]) -> Any:

@@ -1,5 +1,5 @@
-"""The periodic work of a broker: retention, flushes, rolling, checkpoints, removal of deleted files, and the
-search for followers that are too slow.
+"""The periodic work of a broker: retention, flushes, rolling, checkpoints, removal of deleted files and of
+expired delegation tokens, and the search for followers that are too slow.
 
 A job runs on the loop in short steps, and requests are answered between the steps, however many logs there
 are; only fsync and the removal of files run in a thread. A job that fails is logged and runs again at its
@@ -39,6 +39,7 @@ class Housekeeping:
         self._logs = broker.logs
         self._replicas = broker.replicas
         self._healer = broker.healer
+        self._tokens = broker.tokens
         self._clock = broker.clock
         self._config = broker.config
         self._tasks: list[asyncio.Task[None]] = []
@@ -62,6 +63,8 @@ class Housekeeping:
         self._every(OFFLINE_SECONDS, self._leave_offline)
         lag_seconds_max = self._config["replica.lag.time.max.ms"] / 1000
         self._every(max(lag_seconds_max / 2, IN_SYNC_CHECK_SECONDS_MIN), self._check_in_sync)
+        token_check_ms = self._config["delegation.token.expiry.check.interval.ms"]
+        self._every(token_check_ms / 1000, self._tokens.remove_expired)
 
     async def stop(self) -> None:
         for task in self._tasks:

@@ -49,10 +49,10 @@ class MechanismCredentials:
         return stored_credential(self._broker.image.scram_credentials, user, self._mechanism.code)
 
     def preparation(self, token_id: str) -> Callable[[], object] | None:
-        return None
+        return self._broker.tokens.preparation(self._mechanism, token_id)
 
     def of_token(self, token_id: str) -> TokenCredential | None:
-        return None
+        return self._broker.tokens.credential(self._mechanism, token_id)
 
     def usual_iterations(self) -> int:
         return self._stored.usual_iterations(self._mechanism)

@@ -43,6 +43,14 @@ class Session:
         self.authenticator: Authenticator | None = None
         self.is_trusted = is_trusted
 
+    @property
+    def may_manage_tokens(self) -> bool:
+        """Whether the peer may ask for delegation tokens: not without having shown who it is, and not with a
+        token, which would never end then."""
+        if self.is_token or self.listener.protocol == "PLAINTEXT":
+            return False
+        return self.listener.protocol != "SSL" or self.principal != ANONYMOUS
+
     def asker(self, client_id: str | None, version: int) -> Asker:
         """The peer, for the gate."""
         return Asker(self.listener.name, client_id, version, principal=self.principal, host=self.host)

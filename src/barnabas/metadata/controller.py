@@ -55,6 +55,7 @@ from barnabas.metadata.store import (
     StoreError,
     StoreUnreachable,
 )
+from barnabas.metadata.tokens import remove_expired_tokens
 from barnabas.metadata.topics import (
     Charge,
     NewPartitions,
@@ -253,6 +254,13 @@ class Controller:
 
     async def alter_scram_credentials(self, changes: Sequence[scram.ScramChange]) -> scram.Results:
         return await self._commit(lambda image: scram.alter_scram_credentials(image, changes))
+
+    async def change_tokens(self, decide: Callable[[MetadataImage], Decision[Result]]) -> Result:
+        """Create, renew or expire a delegation token (tokens.py)."""
+        return await self._commit(decide)
+
+    async def remove_expired_tokens(self, now_ms: int) -> None:
+        await self._commit_all(lambda image: remove_expired_tokens(image, now_ms))
 
     # ---- the life of brokers
 

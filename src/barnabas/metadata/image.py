@@ -19,6 +19,7 @@ from barnabas.metadata.records import (
     ClientQuotaRecord,
     ConfigRecord,
     ControllerRecord,
+    DelegationTokenRecord,
     FeatureRecord,
     MetadataRecord,
     PartitionRecord,
@@ -51,6 +52,7 @@ class MetadataImage:
     client_quotas: Mapping[Entity, QuotaValues] = field(default_factory=dict)
     # By user and mechanism; see scram.py.
     scram_credentials: Mapping[tuple[str, int], str] = field(default_factory=dict, repr=False)
+    delegation_tokens: Mapping[str, DelegationTokenRecord] = field(default_factory=dict)
 
     def topic(self, name: str) -> TopicImage | None:
         return self.topics.get(name)
@@ -130,6 +132,7 @@ def _security_records(image: MetadataImage) -> Iterator[MetadataRecord]:
         yield acl_record(acl_id, acl)
     for (user, mechanism), credential in image.scram_credentials.items():
         yield ScramCredentialRecord(user, mechanism, credential)
+    yield from image.delegation_tokens.values()
     for entity, values in image.client_quotas.items():
         for key, value in values.items():
             yield ClientQuotaRecord(entity, key, value)

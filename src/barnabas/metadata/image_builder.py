@@ -26,6 +26,7 @@ from barnabas.metadata.records import (
     ClientQuotaRecord,
     ConfigRecord,
     ControllerRecord,
+    DelegationTokenRecord,
     FeatureRecord,
     MetadataRecord,
     PartitionChangeRecord,
@@ -33,6 +34,7 @@ from barnabas.metadata.records import (
     ProducerIdsRecord,
     RemoveAclRecord,
     RemoveBrokerRecord,
+    RemoveDelegationTokenRecord,
     RemoveTopicRecord,
     ScramCredentialRecord,
     TopicRecord,
@@ -231,6 +233,12 @@ class ImageBuilder:
         else:
             self._own("scram_credentials")[key] = record.credential
 
+    def _apply_delegation_token(self, record: DelegationTokenRecord) -> None:
+        self._own("delegation_tokens")[record.id] = record
+
+    def _apply_remove_delegation_token(self, record: RemoveDelegationTokenRecord) -> None:
+        self._own("delegation_tokens").pop(record.id, None)
+
 
 _APPLY: dict[type[MetadataRecord], Callable[[ImageBuilder, Any], None]] = {
     TopicRecord: ImageBuilder._apply_topic,
@@ -247,4 +255,6 @@ _APPLY: dict[type[MetadataRecord], Callable[[ImageBuilder, Any], None]] = {
     RemoveAclRecord: ImageBuilder._apply_remove_acl,
     ClientQuotaRecord: ImageBuilder._apply_client_quota,
     ScramCredentialRecord: ImageBuilder._apply_scram_credential,
+    DelegationTokenRecord: ImageBuilder._apply_delegation_token,
+    RemoveDelegationTokenRecord: ImageBuilder._apply_remove_delegation_token,
 }

@@ -188,6 +188,25 @@ class ScramCredentialRecord:
     credential: str | None = field(repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class DelegationTokenRecord:
+    """A whole token; principals are written as User:alice. It is valid until `expires_ms`, which can be moved
+    up to `ends_ms`. The times are Unix milliseconds."""
+
+    id: str
+    owner: str
+    requester: str
+    renewers: tuple[str, ...]
+    issued_ms: int
+    ends_ms: int
+    expires_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveDelegationTokenRecord:
+    id: str
+
+
 MetadataRecord: TypeAlias = (
     TopicRecord
     | PartitionRecord
@@ -203,6 +222,8 @@ MetadataRecord: TypeAlias = (
     | RemoveAclRecord
     | ClientQuotaRecord
     | ScramCredentialRecord
+    | DelegationTokenRecord
+    | RemoveDelegationTokenRecord
 )
 Fields: TypeAlias = dict[str, Any]
 
@@ -316,6 +337,22 @@ def _scram_credential(fields: Fields) -> MetadataRecord:
     return ScramCredentialRecord(fields["user"], fields["mechanism"], fields.get("credential"))
 
 
+def _delegation_token(fields: Fields) -> MetadataRecord:
+    return DelegationTokenRecord(
+        fields["id"],
+        fields["owner"],
+        fields["requester"],
+        tuple(fields["renewers"]),
+        fields["issued_ms"],
+        fields["ends_ms"],
+        fields["expires_ms"],
+    )
+
+
+def _remove_delegation_token(fields: Fields) -> MetadataRecord:
+    return RemoveDelegationTokenRecord(fields["id"])
+
+
 @dataclass(frozen=True, slots=True)
 class _Shape:
     type: str
@@ -339,6 +376,8 @@ _SHAPES: dict[type[MetadataRecord], _Shape] = {
     RemoveAclRecord: _Shape("remove-acl", 0, _remove_acl),
     ClientQuotaRecord: _Shape("client-quota", 0, _client_quota),
     ScramCredentialRecord: _Shape("scram-credential", 0, _scram_credential),
+    DelegationTokenRecord: _Shape("delegation-token", 0, _delegation_token),
+    RemoveDelegationTokenRecord: _Shape("remove-delegation-token", 0, _remove_delegation_token),
 }
 _SHAPES_BY_TYPE = {shape.type: shape for shape in _SHAPES.values()}
 # The fields of each record with their default values; a value that is its default is not written.

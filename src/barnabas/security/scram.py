@@ -173,7 +173,7 @@ class ServerFirst:
 
     @classmethod
     def make(cls, nonce: str, salt: bytes, iterations: int) -> ServerFirst:
-        return cls(f"r={nonce},s={_base64(salt)},i={iterations}", nonce, salt, iterations)
+        return cls(f"r={nonce},s={base64_text(salt)},i={iterations}", nonce, salt, iterations)
 
     @classmethod
     def parse(cls, message: bytes) -> ServerFirst:
@@ -201,7 +201,7 @@ class ClientFinal:
 
     @classmethod
     def make(cls, header: str, nonce: str, proof: bytes = b"") -> ClientFinal:
-        return cls(f"c={_base64(header.encode())},r={nonce}", header.encode(), nonce, proof)
+        return cls(f"c={base64_text(header.encode())},r={nonce}", header.encode(), nonce, proof)
 
     @classmethod
     def parse(cls, message: bytes) -> ClientFinal:
@@ -214,7 +214,7 @@ class ClientFinal:
         return cls(",".join(parts[:-1]), binding, nonce, _decoded(parts[-1], "p"))
 
     def __bytes__(self) -> bytes:
-        return f"{self.bare},p={_base64(self.proof)}".encode()
+        return f"{self.bare},p={base64_text(self.proof)}".encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +232,7 @@ class ServerFinal:
         return cls(_decoded(parts[0], "v"))
 
     def __bytes__(self) -> bytes:
-        text = f"v={_base64(self.signature)}" if self.error is None else f"e={self.error}"
+        text = f"v={base64_text(self.signature)}" if self.error is None else f"e={self.error}"
         return text.encode()
 
 
@@ -324,5 +324,5 @@ def _extensions(parts: list[str]) -> dict[str, str]:
     return extensions
 
 
-def _base64(data: bytes) -> str:
+def base64_text(data: bytes) -> str:
     return base64.b64encode(data).decode()

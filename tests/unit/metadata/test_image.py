@@ -10,6 +10,7 @@ from barnabas.metadata.records import (
     BrokerRecord,
     ConfigRecord,
     ControllerRecord,
+    DelegationTokenRecord,
     FeatureRecord,
     Listener,
     MetadataRecord,
@@ -17,6 +18,7 @@ from barnabas.metadata.records import (
     PartitionRecord,
     ProducerIdsRecord,
     RemoveBrokerRecord,
+    RemoveDelegationTokenRecord,
     RemoveTopicRecord,
     ScramCredentialRecord,
     TopicRecord,
@@ -106,6 +108,10 @@ def test_a_snapshot_rebuilds_the_image() -> None:
         ScramCredentialRecord("alice", 1, "4096,a,b,c"),
         ScramCredentialRecord("alice", 2, "gone"),
         ScramCredentialRecord("alice", 2, None),
+        DelegationTokenRecord("token", "User:a", "User:b", ("User:c",), 1, 20, 10),
+        DelegationTokenRecord("token", "User:a", "User:b", ("User:c",), 1, 20, 15),
+        DelegationTokenRecord("gone", "User:a", "User:b", (), 1, 20, 10),
+        RemoveDelegationTokenRecord("gone"),
     )
     rebuilt = MetadataImage(cluster_id="c").apply(image.records())
     assert rebuilt.difference(image).empty
@@ -122,6 +128,7 @@ def test_a_snapshot_rebuilds_the_image() -> None:
     )
     assert rebuilt.scram_credentials == {("alice", 1): "4096,a,b,c"}
     assert "4096" not in repr(rebuilt)
+    assert {token.id: token.expires_ms for token in rebuilt.delegation_tokens.values()} == {"token": 15}
 
 
 def test_a_change_leaves_the_other_fields_of_a_partition() -> None:

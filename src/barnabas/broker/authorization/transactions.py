@@ -153,10 +153,10 @@ def create_token(rights: Rights, request: CreateDelegationTokenRequest) -> Work[
     owner = requester
     if request.owner_principal_name:
         owner = Principal(request.owner_principal_type or "", request.owner_principal_name)
-    if owner == requester or rights.may(*CREATE_TOKENS, str(owner)):
-        return PASSED
-    if call.listener.protocol == PLAINTEXT and not call.is_forwarded:
+    if not call.session.may_manage_tokens and not call.is_forwarded:
         # The handler says that there are no tokens here.
+        return PASSED
+    if owner == requester or rights.may(*CREATE_TOKENS, str(owner)):
         return PASSED
     return refused(
         CreateDelegationTokenResponse(

@@ -1,20 +1,38 @@
 """ExpireDelegationToken, key 40, versions 1-2: let a delegation token end sooner.
 
-Behaviour: everybody is anonymous on a PLAINTEXT listener: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED."""
+Behaviour: the owner and the renewers of the token may do it (DELEGATION_TOKEN_OWNER_MISMATCH), under the
+conditions of CreateDelegationToken. A negative period ends it at once."""
 
 from __future__ import annotations
 
 from barnabas.broker.call import Call
-from barnabas.errors import ErrorCode
+from barnabas.broker.handlers.create_delegation_token import NO_TIME
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.metadata.tokens import expire_token
 from barnabas.wire.messages.expire_delegation_token import (
     ExpireDelegationTokenRequest,
     ExpireDelegationTokenResponse,
 )
 
 
-def expire_delegation_token(
+async def expire_delegation_token(
     call: Call, request: ExpireDelegationTokenRequest
 ) -> ExpireDelegationTokenResponse:
-    return ExpireDelegationTokenResponse(
-        error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1
+    try:
+        return ExpireDelegationTokenResponse(expiry_timestamp_ms=await _expire(call, request))
+    except KafkaError as error:
+        return ExpireDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=NO_TIME)
+
+
+async def _expire(call: Call, request: ExpireDelegationTokenRequest) -> int:
+    if not (call.is_forwarded or call.session.may_manage_tokens):
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+    broker, principal = call.broker, str(call.session.principal)
+    if not broker.tokens.is_enabled:
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+    token_id = broker.tokens.id_of(bytes(request.hmac))
+    period_ms = request.expiry_time_period_ms
+    now_ms = broker.clock.now_ms()
+    return await broker.controller.change_tokens(
+        lambda image: expire_token(image, token_id, principal, now_ms, period_ms)
     )

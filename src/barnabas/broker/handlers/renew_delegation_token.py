@@ -1,18 +1,41 @@
 """RenewDelegationToken, key 39, versions 1-2: let a delegation token live longer.
 
-Behaviour: everybody is anonymous on a PLAINTEXT listener: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED."""
+Behaviour: the owner and the renewers of the token may do it (DELEGATION_TOKEN_OWNER_MISMATCH), under the
+conditions of CreateDelegationToken. The token lives on for renew_period_ms, at most
+delegation.token.expiry.time.ms, and never beyond its last time."""
 
 from __future__ import annotations
 
 from barnabas.broker.call import Call
-from barnabas.errors import ErrorCode
+from barnabas.broker.handlers.create_delegation_token import NO_TIME
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.metadata.tokens import renew_token
 from barnabas.wire.messages.renew_delegation_token import (
     RenewDelegationTokenRequest,
     RenewDelegationTokenResponse,
 )
 
 
-def renew_delegation_token(call: Call, request: RenewDelegationTokenRequest) -> RenewDelegationTokenResponse:
-    return RenewDelegationTokenResponse(
-        error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1
+async def renew_delegation_token(
+    call: Call, request: RenewDelegationTokenRequest
+) -> RenewDelegationTokenResponse:
+    try:
+        return RenewDelegationTokenResponse(expiry_timestamp_ms=await _renew(call, request))
+    except KafkaError as error:
+        return RenewDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=NO_TIME)
+
+
+async def _renew(call: Call, request: RenewDelegationTokenRequest) -> int:
+    if not (call.is_forwarded or call.session.may_manage_tokens):
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+    broker, principal = call.broker, str(call.session.principal)
+    if not broker.tokens.is_enabled:
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+    token_id = broker.tokens.id_of(bytes(request.hmac))
+    period_ms: int = broker.config["delegation.token.expiry.time.ms"]
+    if request.renew_period_ms > 0:
+        period_ms = min(period_ms, request.renew_period_ms)
+    now_ms = broker.clock.now_ms()
+    return await broker.controller.change_tokens(
+        lambda image: renew_token(image, token_id, principal, now_ms, period_ms)
     )
