@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -241,3 +242,46 @@ def test_the_audit_log(broker: GuardedBroker, world: World, caplog: pytest.LogCa
         f"on resource = Topic:LITERAL:{T} for request = Produce with resourceRefCount = 1 based on rule {{}}"
     )
     assert lines == [("INFO", line.format("Denied", "DefaultDeny")), ("DEBUG", line.format("Allowed", rule))]
+
+
+# ---- patterns of subscriptions
+
+
+def test_a_pattern_finds_only_topics_that_the_member_may_describe(
+    broker: GuardedBroker, world: World
+) -> None:
+    group = "with-pattern"
+    with broker.client(ADMIN) as admin:
+        seen, hidden = new_topic(admin, name="pattern-seen"), new_topic(admin, name="pattern-hidden")
+    broker.set_acls(
+        [
+            acl(Operation.READ, ResourceType.GROUP, group),
+            acl(Operation.DESCRIBE, ResourceType.TOPIC, "pattern-seen"),
+            acl(Operation.DESCRIBE, ResourceType.TOPIC, "pattern-later"),
+        ]
+    )
+
+    def beat(client: RawClient, epoch: int, **fields: Any) -> Any:
+        request: Any = consumer_heartbeat(group, "member")
+        request.subscribed_topic_names = None if epoch else []
+        request.subscribed_topic_regex = None if epoch else "pattern-.*"
+        request.member_epoch, request.topic_partitions = epoch, fields.get("owned", [])
+        answer = client.call(68, 1, request)
+        assert answer.error_code == ErrorCode.NONE, answer.error_message
+        return answer
+
+    with broker.client(ALICE) as client:
+        answer = beat(client, 0)
+        assert [part.topic_id for part in answer.assignment.topic_partitions] == [seen.id]
+        with broker.client(ADMIN) as admin:
+            later = new_topic(admin, name="pattern-later")
+            new_topic(admin, name="pattern-secret")
+        owned = answer.assignment.topic_partitions
+        deadline = time.monotonic() + 10
+        found: set[bytes] = set()
+        while found != {seen.id, later.id} and time.monotonic() < deadline:
+            answer = beat(client, answer.member_epoch, owned=owned)
+            if answer.assignment is not None:
+                owned = answer.assignment.topic_partitions
+                found = {part.topic_id for part in owned}
+        assert found == {seen.id, later.id} and hidden.id not in found

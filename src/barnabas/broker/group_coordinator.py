@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from barnabas.broker.authorization.authorizer import UNASKED
 from barnabas.broker.coordinators import Coordinator
 from barnabas.broker.later import Later
 from barnabas.config.group import GroupConfig, group_config
@@ -20,10 +22,12 @@ from barnabas.groups.settings import GroupSettings
 from barnabas.ids import OFFSETS_TOPIC, Uuid
 from barnabas.metadata.parts import GROUP_RESOURCE
 from barnabas.metadata.topics import NewTopic
+from barnabas.security.acls import Operation, ResourceType
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.call import Call
+    from barnabas.broker.session import Session
     from barnabas.config.values import BrokerConfig
     from barnabas.metadata.difference import Difference
 
@@ -41,6 +45,8 @@ class ImageTopics:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        # Whose request is decided.
+        self.viewer: Session | None = None
 
     def partition_count(self, topic: str) -> int | None:
         image = self._broker.image.topic(topic)
@@ -54,8 +60,15 @@ class ImageTopics:
         image = self._broker.image.topic_by_id(topic_id)
         return None if image is None else image.name
 
-    def names(self) -> Iterable[str]:
-        return self._broker.image.topics.keys()
+    def names(self) -> Iterable[str] | None:
+        authorizer, names = self._broker.authorizer, self._broker.image.topics
+        if not authorizer.is_enabled:
+            return names
+        viewer = self.viewer
+        if viewer is None:
+            return None
+        describe = (Operation.DESCRIBE, ResourceType.TOPIC)
+        return [name for name in names if authorizer.allows(viewer, *describe, name, UNASKED)]
 
 
 class GroupCoordinator(Coordinator[GroupMachine]):
@@ -65,7 +78,7 @@ class GroupCoordinator(Coordinator[GroupMachine]):
             of_group=lambda name: _config_of(broker, name),
             record_bytes_max=lambda: broker.topic_config(OFFSETS_TOPIC, broker.image).max_message_bytes,
         )
-        topics = ImageTopics(broker)
+        self._topics = topics = ImageTopics(broker)
         super().__init__(
             broker,
             offsets_topic(broker.config),
@@ -74,6 +87,15 @@ class GroupCoordinator(Coordinator[GroupMachine]):
         )
         self._tasks: set[asyncio.Task[None]] = set()
         self._check_seconds = broker.config["offsets.retention.check.interval.ms"] / 1000
+
+    @contextmanager
+    def seen_by(self, session: Session) -> Iterator[None]:
+        """Decide a request of this peer: patterns find only topics that it may see."""
+        self._topics.viewer = session
+        try:
+            yield
+        finally:
+            self._topics.viewer = None
 
     def start(self) -> None:
         self._start_task(self._expire_regularly())

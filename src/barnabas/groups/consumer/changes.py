@@ -58,6 +58,7 @@ class Changes:
         if regex_changed and new.topic_regex:
             Pattern(new.topic_regex)
         if regex_changed or self._regexes_are_old(now_ms):
+            state.must_resolve = state.must_resolve and regex_changed
             regex_changed |= self._update_regexes(change, now_ms, refresh=not regex_changed)
         epoch = state.epoch
         if epoch == 0 or names_changed or regex_changed:
@@ -91,6 +92,7 @@ class Changes:
         """Topics were created, deleted or got partitions: a new epoch if members subscribe to one of them."""
         state = self._state
         change = Change(state.members, dict(state.regexes))
+        state.must_resolve = bool(state.regexes) and self._topics.names() is None
         topics_changed = self._update_regexes(change, now_ms, refresh=True, only_changed=True)
         if topics_changed or self._hash(change) != state.metadata_hash:
             self._bump(change)
@@ -110,7 +112,9 @@ class Changes:
 
     def _regexes_are_old(self, now_ms: int) -> bool:
         interval_ms = self._settings.consumer_regex_refresh_interval_ms
-        return any(now_ms > each.resolved_at_ms + interval_ms for each in self._state.regexes.values())
+        return self._state.must_resolve or any(
+            now_ms > each.resolved_at_ms + interval_ms for each in self._state.regexes.values()
+        )
 
     def _update_regexes(
         self, change: Change, now_ms: int, *, refresh: bool, only_changed: bool = False

@@ -30,6 +30,8 @@ class ConsumerState:
         self.members: dict[str, Member] = {}
         self.targets: dict[str, Assignment] = {}
         self.regexes: dict[str, ResolvedRegex] = {}
+        # Topics have changed, and only a request of a member can tell which of them it may see.
+        self.must_resolve = False
         # Member ids by instance id.
         self.instances: dict[str, str] = {}
         # Kafka up to 4.0 stored the subscribed topics in a separate record, which must be removed.

@@ -46,15 +46,18 @@ def regexes_of(members: Iterable[Member]) -> Counter[str]:
 
 
 def resolve(expressions: Iterable[str], topics: TopicsView, now_ms: int) -> dict[str, ResolvedRegex]:
-    """The topics that each expression matches. An invalid expression is left out, so that it keeps its
-    topics: members cannot send one, but a Kafka broker may have accepted one before."""
+    """The topics that each expression matches, if they can be told now. An invalid expression is left out, so
+    that it keeps its topics: members cannot send one, but a Kafka broker may have accepted one before."""
     patterns: dict[str, Pattern] = {}
     for expression in expressions:
         try:
             patterns[expression] = Pattern(expression)
         except KafkaError as error:
             logger.warning("a subscription keeps its current topics: %s", error)
-    names = list(topics.names()) if patterns else []
+    visible = topics.names() if patterns else ()
+    if visible is None:
+        return {}
+    names = list(visible)
     return {
         expression: ResolvedRegex(frozenset(name for name in names if pattern.matches(name)), now_ms)
         for expression, pattern in patterns.items()
