@@ -31,9 +31,11 @@ class RawClient:
         *,
         client_id: str | None = "raw-client",
         timeout_seconds: float = TIMEOUT_SECONDS,
+        source_host: str | None = None,
     ) -> None:
         self.client_id = client_id
-        self.socket = socket.create_connection((host, port), timeout_seconds)
+        source = None if source_host is None else (source_host, 0)
+        self.socket = socket.create_connection((host, port), timeout_seconds, source)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._correlation_id = 0
 

@@ -283,6 +283,7 @@ class Broker:
         self.authorizer.follow(image)
         self.gate = Gate(self.replicas, self.authorizer.rights)
         self.quotas.follow(image)
+        self.server.limits.follow(self.quotas.table)
         self.replicas.follow(image, image.difference(MetadataImage()))
         self.replicas.finish()
         self.groups = GroupCoordinator(self)
@@ -350,6 +351,7 @@ class Broker:
     def _follow_quotas(self, image: MetadataImage, difference: Difference) -> None:
         if difference.client_quotas_changed:
             self.quotas.follow(image)
+            self.server.limits.follow(self.quotas.table)
             self.replicas.withdraw_permits()
 
     def _share_processors(self, image: MetadataImage, difference: Difference) -> None:

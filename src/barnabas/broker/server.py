@@ -8,14 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from barnabas.broker.connection_limits import ConnectionLimits
 from barnabas.broker.dispatch import PRODUCE_KEY, Dispatcher, Refusal
 from barnabas.broker.session import Session
 from barnabas.config.definition import ConfigError, Source
-from barnabas.config.listeners import parse_host_limits
 from barnabas.net.connection import Connection
 from barnabas.security.key_stores import TlsError
 
@@ -53,8 +52,13 @@ class Endpoint:
         connection.session = Session(self.listener, connection.peer_host)
         self.connections.add(connection)
         self._server.opened(connection)
-        if not connection.is_closed:
-            self._server.authentication.begin(connection, self)
+
+    def begin(self, connection: Connection) -> None:
+        """The connection may be served now."""
+        self._server.authentication.begin(connection, self)
+        if connection.is_muted:
+            # In a later turn: this one may belong to the end of another connection.
+            asyncio.get_running_loop().call_soon(connection.unmute)
 
     def answer_first(self, connection: Connection, arrived: memoryview) -> tuple[int, bytearray]:
         return self._server.dispatcher.answer_first(connection, arrived)
@@ -91,7 +95,7 @@ class Server:
         self._config = config
         self._frame_bytes_max: int = config["socket.request.max.bytes"]
         self._idle_seconds: float = config["connections.max.idle.ms"] / 1000
-        self._set_limits(config)
+        self.limits = ConnectionLimits(config, self._begin)
         self._backlog: int = config["socket.listen.backlog.size"]
         self._socket_buffers = _socket_buffers(config)
         self._endpoints: dict[str, Endpoint] = {}
@@ -99,10 +103,7 @@ class Server:
         self._is_serving = False
         self._changing_listeners: asyncio.Task[None] | None = None
         self._connections: set[Connection] = set()
-        self._per_host: Counter[str] = Counter()
         self._logged: set[tuple[str, int | None]] = set()
-        self._second_began = 0.0
-        self._second_count = 0
         self._sweeper: asyncio.TimerHandle | None = None
         self.refusals = 0
         self.failed_handshakes = 0
@@ -194,21 +195,17 @@ class Server:
                     await server.start_serving()
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """Take limits that were changed while running; connections that are open stay open."""
+        """Take limits that were changed while running. If there are more connections than max.connections
+        allows, those that were quiet for the longest time are closed, as in Kafka."""
         self._config = config
-        self._set_limits(config)
+        self.limits.set_limits(config)
+        self._close_excess()
 
     def reconfigure_tls(self, config: BrokerConfig) -> None:
         """New connections get the certificates of the new settings."""
         self._config = config
         for endpoint in self._endpoints.values():
             endpoint.reconfigure(config)
-
-    def _set_limits(self, config: BrokerConfig) -> None:
-        self._per_host_overrides = parse_host_limits(config["max.connections.per.ip.overrides"])
-        self._connections_max: int = config["max.connections"]
-        self._per_host_max: int = config["max.connections.per.ip"]
-        self._creations_max: int = config["max.connection.creation.rate"]
 
     @property
     def connection_count(self) -> int:
@@ -218,29 +215,28 @@ class Server:
 
     def opened(self, connection: Connection) -> None:
         self._connections.add(connection)
-        self._per_host[connection.peer_host] += 1
         self.accepted += 1
-        allowed = self._per_host_overrides.get(connection.peer_host, self._per_host_max)
-        if self._per_host[connection.peer_host] > allowed or len(self._connections) > self._connections_max:
-            self.refused(connection, "too many connections")
-            connection.close()
-        elif self._is_too_quick(connection.last_active):
-            self.refused(connection, "connections come faster than max.connection.creation.rate")
+        reason = self.limits.opened(connection)
+        if reason is not None:
+            self.refused(connection, reason)
             connection.close()
 
-    def _is_too_quick(self, now: float) -> bool:
-        """Whether more connections came within the last second than are allowed."""
-        if now - self._second_began >= 1:
-            self._second_began, self._second_count = now, 0
-        self._second_count += 1
-        return self._second_count > self._creations_max
+    def _begin(self, connection: Connection) -> None:
+        endpoint = self._endpoints.get(connection.session.listener.name)
+        if endpoint is None:
+            connection.close()
+        else:
+            endpoint.begin(connection)
+            self._close_excess()
+
+    def _close_excess(self) -> None:
+        while (excess := self.limits.excess) is not None:
+            excess.close()
 
     def closed(self, connection: Connection) -> None:
         if connection in self._connections:
             self._connections.remove(connection)
-            self._per_host[connection.peer_host] -= 1
-            if not self._per_host[connection.peer_host]:
-                del self._per_host[connection.peer_host]
+            self.limits.closed(connection)
 
     def refused(self, connection: Connection, reason: str, api_key: int | None = None) -> None:
         """Count what the peer did wrong; log it once for each host and API key (None: no request)."""

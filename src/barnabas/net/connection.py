@@ -96,7 +96,7 @@ class Connection(asyncio.Protocol):
         self._taking = False
         self._deferring = False
         # While it is muted, the connection acts as if a frame were in hand.
-        self._is_muted = False
+        self.is_muted = False
         self._unmuting: asyncio.TimerHandle | None = None
         self._paused = False
         self._output: deque[Chunk] = deque()
@@ -161,7 +161,7 @@ class Connection(asyncio.Protocol):
             release_ranges(chunks or ())
             return
         self.when_abandoned = None
-        self._in_hand = self._is_muted
+        self._in_hand = self.is_muted
         if self._taking and (chunks is None or self._hold(chunks)):
             return
         self._release_held()
@@ -211,16 +211,16 @@ class Connection(asyncio.Protocol):
             return
         if self._unmuting is not None:
             self._unmuting.cancel()
-        self._is_muted = self._in_hand = True
+        self.is_muted = self._in_hand = True
         self._unmuting = None if moment == math.inf else self._loop.call_at(moment, self.unmute)
 
     def unmute(self) -> None:
-        if self.is_closed or not self._is_muted:
+        if self.is_closed or not self.is_muted:
             return
         if self._unmuting is not None:
             self._unmuting.cancel()
             self._unmuting = None
-        self._is_muted = False
+        self.is_muted = False
         self._take_more()
 
     def close(self) -> None:

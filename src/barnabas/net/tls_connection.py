@@ -69,9 +69,20 @@ class TlsConnection(Connection):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        if not self.is_closed:
-            self._deadline = self._loop.call_later(HANDSHAKE_SECONDS_MAX, self._be_too_late)
-            self._loop.add_reader(self._socket.fileno(), self._begin_handshake)
+        if self.is_muted:
+            # It waits for its turn, and must not cost a handshake before.
+            self._loop.remove_reader(self._socket.fileno())
+        elif not self.is_closed:
+            self._expect_handshake()
+
+    def unmute(self) -> None:
+        if self.is_muted and not (self.is_secured or self.is_closed):
+            self._expect_handshake()
+        super().unmute()
+
+    def _expect_handshake(self) -> None:
+        self._deadline = self._loop.call_later(HANDSHAKE_SECONDS_MAX, self._be_too_late)
+        self._loop.add_reader(self._socket.fileno(), self._begin_handshake)
 
     def _begin_handshake(self) -> None:
         """The first bytes are here. Before them a connection costs no more than a plain one."""

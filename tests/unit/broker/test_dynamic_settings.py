@@ -96,11 +96,13 @@ OBSERVATIONS = {
     "log.roll.ms": topic_setting("120000", "segment_ms", 120_000),
     "log.segment.bytes": topic_setting("2097152", "segment_bytes", 2_097_152),
     "log.segment.delete.delay.ms": topic_setting("14", "file_delete_delay_ms", 14),
-    "max.connection.creation.rate": Observation("900", lambda broker: broker.server._creations_max, 900),
-    "max.connections": Observation("901", lambda broker: broker.server._connections_max, 901),
-    "max.connections.per.ip": Observation("902", lambda broker: broker.server._per_host_max, 902),
+    "max.connection.creation.rate": Observation(
+        "900", lambda broker: broker.server.limits.creations_max, 900
+    ),
+    "max.connections": Observation("901", lambda broker: broker.server.limits.connections_max, 901),
+    "max.connections.per.ip": Observation("902", lambda broker: broker.server.limits.per_host_max, 902),
     "max.connections.per.ip.overrides": Observation(
-        "10.1.2.3:4", lambda broker: broker.server._per_host_overrides, {"10.1.2.3": 4}
+        "10.1.2.3:4", lambda broker: broker.server.limits.per_host_overrides, {"10.1.2.3": 4}
     ),
     "message.max.bytes": Observation(
         "4321", lambda broker: broker.replicas.leader(TOPIC, 0).rules.max_batch_bytes, 4321
@@ -314,6 +316,6 @@ def test_dynamic_settings_are_there_after_a_restart(tmp_path: Path) -> None:
         assert alter(client, changes, "1") == (0, None)
     with visible_broker(tmp_path, overrides) as broker:
         assert answers(port)
-        assert broker.look(lambda broker: broker.server._connections_max) == 55
+        assert broker.look(lambda broker: broker.server.limits.connections_max) == 55
         assert broker.look(lambda broker: broker.logs.producer_id_expiration_ms) == 777
         assert broker.look(lambda broker: len(cleaning_of(broker)._tasks)) == 2
