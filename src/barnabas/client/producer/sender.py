@@ -50,10 +50,10 @@ _STALE_METADATA = frozenset(
         ErrorCode.UNKNOWN_TOPIC_ID,
     }
 )
+# The leader has not committed the batch in time: it says so, or the client has given up the connection.
+_NO_ANSWER = frozenset({ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT})
 # After these errors the broker may still have written the batch.
-_UNSURE = frozenset(
-    {ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND}
-)
+_UNSURE = _NO_ANSWER | {ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND}
 
 
 class _Node:
@@ -304,7 +304,7 @@ class Sender:
         self._accumulator.put_back(queue, [batch])
         if error_of(answer.error_code) in _STALE_METADATA:
             leader = self._view.leader_of(queue.partition)
-            if error_of(answer.error_code) is ErrorCode.REQUEST_TIMED_OUT and leader is not None:
+            if error_of(answer.error_code) in _NO_ANSWER and leader is not None:
                 # Others may have another leader already, and only this one does not know.
                 self._view.avoid(leader)
             self._start_task("metadata", self._refresh)

@@ -179,7 +179,12 @@ def test_after_a_retriable_error_the_batch_is_sent_again_with_the_same_sequence(
 
 
 @pytest.mark.parametrize(
-    ("answer", "avoided"), [(ErrorCode.REQUEST_TIMED_OUT, [1]), (ErrorCode.NOT_LEADER_OR_FOLLOWER, [])]
+    ("answer", "avoided"),
+    [
+        (ErrorCode.REQUEST_TIMED_OUT, [1]),
+        (ErrorCode.NETWORK_EXCEPTION, [1]),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, []),
+    ],
 )
 def test_a_leader_that_cannot_commit_in_time_is_not_asked_who_leads(
     answer: ErrorCode, avoided: list[int]
