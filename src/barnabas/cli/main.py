@@ -33,7 +33,7 @@ COMMANDS: dict[str, Row] = {
     "start": Row("start", "run a broker until SIGTERM or Ctrl-C", "kafka-server-start"),
     "topics": Row("topics", "create, list, describe, alter and delete topics", "kafka-topics"),
     "configs": Row("configs", "show and change settings of topics, brokers and groups", "kafka-configs"),
-    "metadata": Row("metadata", "print the metadata of a cluster or of a single broker"),
+    "metadata": Row("metadata", "print the metadata of a cluster or a broker; first SCRAM credentials"),
     "zookeeper": Row("zookeeper", "run a ZooKeeper server for a cluster"),
     "cluster": Row("cluster", "start a cluster on this machine, or show its state", "kafka-cluster"),
     "broker-api-versions": Row(
@@ -43,6 +43,9 @@ COMMANDS: dict[str, Row] = {
     "get-offsets": Row("get_offsets", "first, last and other offsets of partitions", "kafka-get-offsets"),
     "delete-records": Row("delete_records", "delete records before an offset", "kafka-delete-records"),
     "acls": Row("acls", "list, add and remove access control lists", "kafka-acls"),
+    "delegation-tokens": Row(
+        "delegation_tokens", "create, renew, expire and describe delegation tokens", "kafka-delegation-tokens"
+    ),
     "reassign-partitions": Row(
         "reassign_partitions", "move partitions between brokers", "kafka-reassign-partitions"
     ),

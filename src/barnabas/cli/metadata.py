@@ -1,4 +1,5 @@
-"""`barnabas metadata dump`: the metadata log or its image, from ZooKeeper or from a data directory."""
+"""`barnabas metadata dump`: the metadata log or its image, from ZooKeeper or from a data directory.
+`barnabas metadata add-scram` is in metadata_scram.py."""
 
 import argparse
 import asyncio
@@ -6,37 +7,46 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from barnabas.cli import metadata_scram
 from barnabas.cli.failures import ToolError
 from barnabas.cli.output import columns, print_json
 from barnabas.config.broker import is_secret
 from barnabas.ids import uuid_to_string
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.parts import BROKER_RESOURCE
-from barnabas.metadata.records import ConfigRecord, MetadataRecord, record_to_json
+from barnabas.metadata.records import ConfigRecord, MetadataRecord, ScramCredentialRecord, record_to_json
 from barnabas.metadata.replaying import image_of
 from barnabas.metadata.store import Snapshot, StoreError, Update
 
 DESCRIPTION = """\
 Print the metadata of a cluster (--zookeeper) or of a broker that runs alone (--data-dir): the current state,
-or with --log the log that led to it. Nothing is changed, and the brokers may run."""
+or with --log the log that led to it. Nothing is changed, and the brokers may run.
+`add-scram` stores SCRAM credentials for the first start, while no broker runs."""
 EXAMPLES = """\
   barnabas metadata dump --zookeeper localhost:2181/kafka
   barnabas metadata dump --data-dir ./data --log
   barnabas metadata dump --data-dir ./data --json
+  barnabas metadata add-scram --data-dir ./data --add-scram 'SCRAM-SHA-256=[name=admin,password=admin-secret]'
+  barnabas metadata add-scram --zookeeper localhost:2181/kafka --config server.properties --add-scram -
 """
 HIDDEN = "(hidden)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("command", choices=["dump"], help="what to do")
+    parser.add_argument("command", choices=["dump", "add-scram"], help="what to do")
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--zookeeper", metavar="HOST:PORT/CHROOT", help="zookeeper.connect of the cluster")
     source.add_argument("--data-dir", type=Path, metavar="DIR", help="the first directory of log.dirs")
     parser.add_argument("--log", action="store_true", help="print the log instead of the current state")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    metadata_scram.add_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.command == "add-scram":
+        return metadata_scram.add_scram(options)
+    if options.add_scram or options.config is not None:
+        raise ToolError("--add-scram and --config can only be used with add-scram.")
     try:
         if options.zookeeper is not None:
             cluster_id, updates = _from_zookeeper(options.zookeeper)
@@ -111,10 +121,15 @@ def _line(record: MetadataRecord) -> str:
 
 
 def without_secrets(records: Iterable[MetadataRecord]) -> list[MetadataRecord]:
-    return [
-        replace(record, value=HIDDEN) if isinstance(record, ConfigRecord) and _is_secret(record) else record
-        for record in records
-    ]
+    return [_without_secret(record) for record in records]
+
+
+def _without_secret(record: MetadataRecord) -> MetadataRecord:
+    if isinstance(record, ConfigRecord) and _is_secret(record):
+        return replace(record, value=HIDDEN)
+    if isinstance(record, ScramCredentialRecord) and record.credential is not None:
+        return replace(record, credential=HIDDEN)
+    return record
 
 
 def _is_secret(record: ConfigRecord) -> bool:

@@ -22,6 +22,7 @@ CLASSES = {
     "ConsoleProducer": "console-producer",
     "ConsumerGroupCommand": "consumer-groups",
     "ConsumerPerformance": "consumer-perf-test",
+    "DelegationTokenCommand": "delegation-tokens",
     "DeleteRecordsCommand": "delete-records",
     "DumpLogSegments": "dump-log",
     "EndToEndLatency": "e2e-latency",

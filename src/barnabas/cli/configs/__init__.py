@@ -5,6 +5,7 @@ import argparse
 
 from barnabas.cli.configs.altering import alter
 from barnabas.cli.configs.arguments import add_arguments
+from barnabas.cli.configs.credentials import alter_credentials, alters_credentials, described_credentials
 from barnabas.cli.configs.describing import describe
 from barnabas.cli.configs.entities import QUOTA_TYPES, entity_of, types_and_names
 from barnabas.cli.configs.quotas import Named, alter_quotas, check_named, describe_quotas
@@ -14,8 +15,8 @@ from barnabas.cli.failures import ToolError
 __all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
 
 DESCRIPTION = """\
-Show or change settings of topics, brokers, groups, loggers and metrics subscriptions, and quotas of users,
-clients and ips.
+Show or change settings of topics, brokers, groups, loggers and metrics subscriptions, quotas of users,
+clients and ips, and SCRAM credentials of users.
 `synonyms` shows where a value comes from: the first one is used; the others are used if it is deleted."""
 EXAMPLES = """\
   barnabas configs --bootstrap-server localhost:9092 --describe --topic orders
@@ -30,6 +31,9 @@ EXAMPLES = """\
   barnabas configs --bootstrap-server localhost:9092 --alter --client billing \\
       --add-config producer_byte_rate=1048576,consumer_byte_rate=2097152
   barnabas configs --bootstrap-server localhost:9092 --describe --entity-type users --entity-type clients
+  barnabas configs --bootstrap-server localhost:9092 --alter --user alice \\
+      --add-config 'SCRAM-SHA-256=[iterations=8192,password=alice-secret]'
+  barnabas configs --bootstrap-server localhost:9092 --alter --user alice --delete-config SCRAM-SHA-256
 """
 
 
@@ -49,5 +53,8 @@ def run(options: argparse.Namespace) -> int:
         )
     with admin_of(options) as admin:
         if entity is None:
-            return (describe_quotas if action == "describe" else alter_quotas)(admin, named, options)
+            if action == "describe":
+                return describe_quotas(admin, named, options, described_credentials(admin, named))
+            is_credential = alters_credentials(named, options)
+            return (alter_credentials if is_credential else alter_quotas)(admin, named, options)
         return (describe if action == "describe" else alter)(admin, entity, options)

@@ -1,7 +1,7 @@
 """Quotas of users, clients and ips: prints and changes them, as kafka-configs.sh does."""
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from barnabas.cli.configs.altering import operations_of
@@ -67,16 +67,30 @@ def check_named(named: Named, action: str) -> None:
         raise ToolError(f"The entity name for ips must be a valid IP address, but it is: {named.names[0]}.")
 
 
-def describe_quotas(admin: Admin, named: Named, options: argparse.Namespace) -> int:
+def describe_quotas(
+    admin: Admin,
+    named: Named,
+    options: argparse.Namespace,
+    credentials: Iterable[tuple[str, Mapping[str, int]]] = (),
+) -> int:
+    """`credentials` are the SCRAM credentials of users (credentials.py), printed after the quotas."""
     if options.add_config is not None or options.add_config_file is not None or options.delete_config:
         raise ToolError("--add-config, --add-config-file and --delete-config can only be used with --alter.")
     quotas = admin.describe_client_quotas(named.filter(), strict=True)
     if options.json:
-        print_json([{"entity": dict(entity), "quotas": dict(values)} for entity, values in quotas.items()])
+        print_json(
+            [
+                *({"entity": dict(entity), "quotas": dict(values)} for entity, values in quotas.items()),
+                *({"entity": {"user": user}, "credentials": dict(each)} for user, each in credentials),
+            ]
+        )
         return 0
     for entity, values in quotas.items():
         texts = ", ".join(f"{key}={java_double(value)}" for key, value in sorted(values.items()))
         print(f"Quota configs for {_title(entity)} are {texts}")
+    for user, each in credentials:
+        texts = ", ".join(f"{mechanism}=iterations={iterations}" for mechanism, iterations in each.items())
+        print(f"SCRAM credential configs for user-principal '{user}' are {texts}")
     return 0
 
 
@@ -130,8 +144,9 @@ def _check_keys(named: Named, added: Iterable[str], deleted: Iterable[str]) -> N
     for keys, verb in ((added, "added"), (deleted, "deleted")):
         unknown = [key for key in keys if key not in CLIENT_KEYS]
         if unknown:
+            which = "quota" if kind == "clients" else "quota and SCRAM credential"
             raise ToolError(
-                f"Only quota configs can be {verb} for '{kind}' using --bootstrap-server. "
+                f"Only {which} configs can be {verb} for '{kind}' using --bootstrap-server. "
                 f"Unexpected config names: {', '.join(unknown)}."
             )
 
