@@ -130,7 +130,8 @@ class FetchSessions:
     def resume(self, session_id: int, epoch: int, asker: Asker, *, uses_topic_ids: bool) -> FetchSession:
         """The session a client names, moved on to its next epoch."""
         session = self._sessions.get(session_id)
-        if session is None:
+        if session is None or session.asker.principal != asker.principal:
+            # The topics in the session of another user are not for everybody.
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if session.epoch != epoch:
             raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
@@ -181,6 +182,12 @@ class FetchSessions:
         if self.partition_count > self._partitions_max and len(session.partitions) > before:
             self.end(session.id)
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+
+    def end_of(self, session_id: int, asker: Asker) -> None:
+        """End the session, if it is one of this user."""
+        session = self._sessions.get(session_id)
+        if session is not None and session.asker.principal == asker.principal:
+            self.end(session_id)
 
     def end(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)

@@ -128,6 +128,7 @@ def _continues(session: FetchSession, request: ReplicaFetchFrame, connection: Co
         and request.client_id == session.client_id
         and connection.session.listener.name == asker.listener
         and connection.session.principal == asker.principal
+        and connection.session.host == asker.host
     )
 
 

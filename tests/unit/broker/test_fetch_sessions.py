@@ -14,6 +14,7 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import ZERO_UUID
 from barnabas.kernels.log_end import PartitionEnd, Permit
 from barnabas.replication.gate import Asker
+from barnabas.security.principal import Principal
 
 ASKER = Asker("PLAINTEXT", "a client", 12)
 
@@ -170,3 +171,16 @@ def test_nothing_to_fetch_makes_no_session() -> None:
     cache, _ = sessions()
     assert is_refused(cache)
     assert len(cache) == 0
+
+
+def test_the_session_of_another_user_is_not_found() -> None:
+    cache, _ = sessions()
+    session = started(cache, "a")
+    other = ASKER._replace(principal=Principal("User", "bob"))
+    with pytest.raises(KafkaError) as refused:
+        resume(cache, session.id, 1, other)
+    assert refused.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    cache.end_of(session.id, other)
+    assert cache.get(session.id) is session
+    cache.end_of(session.id, ASKER)
+    assert cache.get(session.id) is None

@@ -95,7 +95,7 @@ def _open(call: Call, request: FetchRequest, requested: Requested) -> Reading:
     session: FetchSession | None = None
     if request.session_epoch in (EPOCH_INITIAL, EPOCH_FINAL):
         if request.session_id != NO_SESSION:
-            sessions.end(request.session_id)
+            sessions.end_of(request.session_id, asker)
         if request.session_epoch == EPOCH_INITIAL:
             session = sessions.start(asker, requested, uses_topic_ids=uses_topic_ids)
         return Reading(call, asker, request, session, list(requested.values()))
