@@ -167,6 +167,12 @@ class ConnectionLimits:
             _look_at(self._listener_lines)
 
     @property
+    def waiting(self) -> int:
+        return sum(
+            len(line) for lines in (self._address_lines, self._listener_lines) for line in lines.values()
+        )
+
+    @property
     def excess(self) -> Connection | None:
         """The connection to close because there are more than allowed; None if there are not."""
         if len(self._served) <= self.connections_max:

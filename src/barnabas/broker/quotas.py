@@ -258,7 +258,7 @@ def is_of_broker(call: Call) -> bool:
     """Whether a broker asks for itself: this one, or another one that asks its controller."""
     if call.is_forwarded:
         return call.session is call.connection.session
-    return call.session.host == ""
+    return call.session.is_trusted
 
 
 def timed(work: Work[Any], call: Call) -> Work[Any]:

@@ -13,6 +13,7 @@ from barnabas.broker.metrics import (
     logs,
     partitions,
     process,
+    quotas,
     requests,
     transactions,
     zookeeper,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 SUBJECTS = (
     requests.collect,
+    quotas.collect,
     partitions.collect,
     following.collect,
     cluster.collect,

@@ -17,9 +17,11 @@ from tests.support.visible_broker import VisibleBroker, visible_broker
 from barnabas.broker.broker import Broker
 from barnabas.broker.dispatch import Traffic
 from barnabas.broker.metrics import groups, partitions
+from barnabas.client.admin import Admin
 from barnabas.errors import ErrorCode
 from barnabas.metadata.difference import Difference
 from barnabas.metadata.parts import PartitionImage
+from barnabas.security.quotas import CLIENT_ID
 from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
 
@@ -275,3 +277,23 @@ def test_a_deleted_topic_is_gone(running: VisibleBroker, client: RawClient) -> N
     assert ("kafka_server_brokertopicmetrics_bytesin_total", label) in figures(running)
     client.call(20, 6, DeleteTopicsRequest(topics=[DeleteTopicState(name=topic.name)], timeout_ms=1000))
     assert ("kafka_server_brokertopicmetrics_bytesin_total", label) not in figures(running)
+
+
+def test_quotas(running: VisibleBroker) -> None:
+    with Admin(bootstrap_servers=f"127.0.0.1:{running.port}") as admin:
+        admin.alter_client_quotas({((CLIENT_ID, "writer"),): {"producer_byte_rate": 1000}})
+        admin.alter_client_quotas({((CLIENT_ID, "writer"),): {"controller_mutation_rate": 0.5}})
+    with RawClient("127.0.0.1", running.port, client_id="writer") as client:
+        topic = new_topic(client, partitions=3)
+        produce_batch(client, topic, batch_of(bytes(20_000)))
+    writer = (("client_id", "writer"), ("user", ""))
+    quota = (*writer, ("quota", "producer_byte_rate"))
+    scraped = figures(running)
+    assert 1500 < scraped["kafka_server_produce_byte_rate", *writer] < 3000
+    assert scraped["barnabas_quota_bound", *quota] == 1000
+    assert scraped["barnabas_quota_throttled_requests_total", *quota] == 1
+    assert 5 < scraped["barnabas_quota_throttled_seconds_total", *quota] < 15
+    assert 0 < scraped["kafka_server_controllermutation_mutation_rate", *writer] < 0.5
+    # 5.5 at first, less 3.
+    assert 2.5 <= scraped["kafka_server_controllermutation_tokens", *writer] <= 5.5
+    assert scraped["barnabas_connections_waiting"] == 0
