@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.client.config import ClientConfig, consumer_config
@@ -39,7 +39,7 @@ class Decoding:
     avro_schema: str | None
     framing: str
     registry_url: str | None
-    registry_user: str | None
+    registry_user: str | None = field(repr=False)
     subject: str | None
     bad_records: str
     dead_letter_topic: str
@@ -49,8 +49,9 @@ class Decoding:
 class ReadSettings:
     """`values` are the options by name; `client` the settings of the client by name."""
 
-    values: dict[str, Any]
-    client: dict[str, str]
+    # Both may have passwords in them.
+    values: dict[str, Any] = field(repr=False)
+    client: dict[str, str] = field(repr=False)
     topics: Topics
     start: Place
     end: Place

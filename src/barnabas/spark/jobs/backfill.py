@@ -2,7 +2,7 @@
 again."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,7 +23,7 @@ class Backfill:
     """How rows become records. `value` is json (all columns), text:COLUMN, or columns if the rows already
     have the columns of records, RECORD_COLUMNS."""
 
-    client: Mapping[str, str]
+    client: Mapping[str, str] = field(repr=False)
     topic: str
     run_id: str
     key: str | None = None

@@ -41,8 +41,8 @@ class Mirror:
     `rename` is the name of copies, with `{topic}` for the name of the topic. `groups` are the groups whose
     offsets are translated."""
 
-    source: Mapping[str, str]
-    target: Mapping[str, str]
+    source: Mapping[str, str] = field(repr=False)
+    target: Mapping[str, str] = field(repr=False)
     topics: Topics
     checkpoint: str
     alias: str = ALIAS

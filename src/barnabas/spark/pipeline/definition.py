@@ -139,7 +139,8 @@ class Pipeline:
     quality: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
     dead_letters: str | None = None
     trigger: str = "5s"
-    client: Mapping[str, str] = field(default_factory=dict)
+    # It may have passwords in it.
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def transactional_id_of(self, query: str) -> str:
         """The transactional id of a query that writes to a topic. The markers of its batches are stored in a

@@ -1,7 +1,7 @@
 """The checked options of a query that writes, as values that can be pickled. Touches no Spark."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
@@ -32,7 +32,8 @@ class WriteSettings:
     """`values` are the options by name; `client` the settings of the producer by name."""
 
     values: dict[str, Any]
-    client: dict[str, str]
+    # It may have passwords in it.
+    client: dict[str, str] = field(repr=False)
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
