@@ -44,7 +44,7 @@ class GuardedBroker:
         self.port = visible.port
 
     def client(self, principal: Principal) -> RawClient:
-        """A connection of this user. Whoever shows who they are gets such a session; here it is set."""
+        """A connection of this user. A peer that shows who it is gets such a session; here it is set."""
         client = RawClient("127.0.0.1", self.port)
         port = client.socket.getsockname()[1]
 

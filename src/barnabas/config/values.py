@@ -166,7 +166,7 @@ class BrokerConfig(Mapping[str, Any]):
 
 
 def _has_effect(name: str, key: ConfigKey) -> bool:
-    """Of the settings of a single listener (listener.name.<name>.<key>), only some have an effect."""
+    """Only some settings of a single listener (listener.name.<name>.<key>) have an effect."""
     return key.honoured if name in BROKER_KEYS else key.name in OF_ONE_LISTENER
 
 

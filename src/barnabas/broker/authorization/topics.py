@@ -171,7 +171,7 @@ def describe_topic_partitions(rights: Rights, request: DescribeTopicPartitionsRe
 
 def create_topics(rights: Rights, request: CreateTopicsRequest) -> Work[Outcome]:
     counts = Counter(topic.name for topic in request.topics)
-    # A name that is repeated is refused by the handler, whoever sends it.
+    # A name that is repeated is refused by the handler, for everybody.
     names: list[str | None] = [topic.name for topic in request.topics if counts[topic.name] == 1]
     finish: tuple[Finish, ...] = (_without_configs(rights),)
     if rights.may(*CREATE_ANY, logs_denied=False):

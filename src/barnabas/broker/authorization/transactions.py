@@ -114,7 +114,7 @@ def add_partitions(rights: Rights, request: AddPartitionsToTxnRequest) -> Work[O
     (transaction,) = transactions_of(request, version)
     if not rights.may(*WRITE_ID, transaction.transactional_id):
         return refused(response_of([result_of(transaction, lambda place: DENIED_ID)], version))
-    # The handler refuses internal topics, whoever asks.
+    # The handler refuses internal topics, for everybody.
     names = [topic.name for topic in transaction.topics if topic.name not in INTERNAL_TOPICS]
     allowed = yield from rights.allowed(WRITE_TOPIC, names)
     if allowed.issuperset(names):
