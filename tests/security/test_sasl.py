@@ -275,19 +275,21 @@ def test_random_bytes_before_authentication() -> None:
 
 
 def attack(port: int, chance: random.Random) -> None:
-    with RawClient("127.0.0.1", port, timeout_seconds=5) as client:
-        with contextlib.suppress(ConnectionError, TimeoutError):
-            if chance.random() < 0.2:
-                client.send_bytes(chance.randbytes(chance.randrange(1, 200)))
-                client.socket.shutdown(socket.SHUT_WR)
-                client.socket.recv(1000)
-                return
-            if chance.random() < 0.5:
-                client.call(18, 0, ApiVersionsRequest())
-            client.call(17, 1, SaslHandshakeRequest(mechanism=chance.choice(MECHANISMS)))
-            for _ in range(3):
-                answer = client.call(36, 2, SaslAuthenticateRequest(auth_bytes=random_token(chance)))
-                assert answer.error_code or answer.auth_bytes.startswith(b"r=")
+    with (
+        RawClient("127.0.0.1", port, timeout_seconds=5) as client,
+        contextlib.suppress(ConnectionError, TimeoutError),
+    ):
+        if chance.random() < 0.2:
+            client.send_bytes(chance.randbytes(chance.randrange(1, 200)))
+            client.socket.shutdown(socket.SHUT_WR)
+            client.socket.recv(1000)
+            return
+        if chance.random() < 0.5:
+            client.call(18, 0, ApiVersionsRequest())
+        client.call(17, 1, SaslHandshakeRequest(mechanism=chance.choice(MECHANISMS)))
+        for _ in range(3):
+            answer = client.call(36, 2, SaslAuthenticateRequest(auth_bytes=random_token(chance)))
+            assert answer.error_code or answer.auth_bytes.startswith(b"r=")
 
 
 def random_token(chance: random.Random) -> bytes:
