@@ -256,7 +256,7 @@ def test_carries_out_frame_after_frame_until_one_is_special(
     # From the first answer that waits for another replica on, all are deferred.
     waits = [index == 7 and acks == -1 for _, _, index, acks, _ in requests[:good]]
     first = waits.index(True) if True in waits else good
-    assert [is_waiting for _, is_waiting, _, _ in outcome[0][3]] == waits[first:]
+    assert [waited_for is not None for _, waited_for in outcome[0][3]] == waits[first:]
 
 
 @given(VERSIONS, INT32, NAMES, IDS, st.tuples(INT32, INT64, INT64, INT64))
