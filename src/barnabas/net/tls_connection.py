@@ -89,23 +89,29 @@ class TlsConnection(Connection):
         plain = cast(socket.socket, self._socket)
         try:
             first = plain.recv(1, socket.MSG_PEEK)
-            if first == _HANDSHAKE_RECORD:
-                self._loop.remove_reader(plain.fileno())
-                self._socket = self._context.wrap_socket(
-                    plain, server_side=True, do_handshake_on_connect=False
-                )
         except BlockingIOError:
             return
         except OSError:
-            self.close()
-            return
+            first = b""
         if first == _HANDSHAKE_RECORD:
-            self._handshakes.wait(self._shake_hands)
+            self._loop.remove_reader(plain.fileno())
+            self._handshakes.wait(self._start_tls)
         elif first:
             self._fail(_REASONS["WRONG_VERSION_NUMBER"])
         else:
             # Somebody looked whether the port is open.
             self.close()
+
+    def _start_tls(self) -> None:
+        if self.is_closed:
+            return
+        plain = cast(socket.socket, self._socket)
+        try:
+            self._socket = self._context.wrap_socket(plain, server_side=True, do_handshake_on_connect=False)
+        except OSError:
+            self.close()
+        else:
+            self._shake_hands()
 
     def _shake_hands(self) -> None:
         if self.is_closed:

@@ -54,7 +54,7 @@ class TlsSocket:
         room = len(view)
         try:
             while count < room and not self._has_ended:
-                received = self._tls.recv_into(view[count:])
+                received = self._tls.recv_into(view[count:] if count else view)
                 count += received
                 if received == 0:
                     self._has_ended = True
@@ -76,7 +76,7 @@ class TlsSocket:
         """Send all of the data, at most PORTION_BYTES, or raise BlockingIOError: then the same bytes
         must be sent before anything else."""
         try:
-            return self._tls.send(data)
+            return self._tls.write(data)
         except ssl.SSLWantWriteError:
             raise BlockingIOError from None
 

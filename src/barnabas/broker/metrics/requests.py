@@ -75,6 +75,11 @@ def _connections(broker: Broker) -> Collected:
         "Connections closed because the peer broke the protocol or a limit",
         broker.server.refusals,
     )
+    yield counter(
+        "kafka_server_socketservermetrics_failed_handshakes",
+        "Connections closed because the TLS handshake failed",
+        broker.server.failed_handshakes,
+    )
     yield gauge(
         "kafka_server_fetchsessioncache_numincrementalfetchsessions",
         "Fetch sessions",
