@@ -59,6 +59,7 @@ class Tools:
         "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
         "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
         "kafka-acls": "org.apache.kafka.tools.AclCommand",
+        "kafka-delegation-tokens": "org.apache.kafka.tools.DelegationTokenCommand",
         "kafka-features": "org.apache.kafka.tools.FeatureCommand",
         "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
         "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
