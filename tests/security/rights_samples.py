@@ -5,25 +5,67 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tests.support.raw_calls import Topic, batch_of, produce_request
+from tests.security.rights_requests import (
+    ALTER,
+    ALTER_CONFIGS,
+    AUTO_TOPIC,
+    CLUSTER,
+    CLUSTER_ACTION,
+    CONSUMERS,
+    CREATE,
+    DELETABLE,
+    DELETE,
+    DESCRIBE,
+    DESCRIBE_CONFIGS,
+    GROUP,
+    IDEMPOTENT_WRITE,
+    NEW,
+    NEW_GROUP,
+    NEW_X,
+    NO_PRODUCER,
+    READ,
+    TOKEN,
+    TOPIC,
+    TXN,
+    USER,
+    WRITE,
+    G,
+    T,
+    World,
+    X,
+    add_partitions,
+    added_by_broker,
+    commit_in_transaction,
+    committed,
+    configs,
+    consumer_heartbeat,
+    described_configs,
+    empty_envelope,
+    fetched,
+    filtered,
+    has,
+    markers,
+    metadata_of,
+    move,
+    offsets,
+    reassign,
+    replica,
+    transactional_produce,
+)
+from tests.support.raw_calls import batch_of, produce_request
 
 from barnabas.broker.authorization.rules import Right
-from barnabas.broker.forwarding import Sender
-from barnabas.security.acls import CLUSTER_NAME, Operation, ResourceType
+from barnabas.security.acls import Operation, ResourceType
 from barnabas.wire.message import Message
 from barnabas.wire.messages import (
     add_offsets_to_txn,
-    add_partitions_to_txn,
     allocate_producer_ids,
     alter_client_quotas,
     alter_configs,
     alter_partition,
-    alter_partition_reassignments,
-    alter_replica_log_dirs,
     alter_user_scram_credentials,
     broker_heartbeat,
     consumer_group_describe,
-    consumer_group_heartbeat,
     create_acls,
     create_delegation_token,
     create_partitions,
@@ -35,7 +77,6 @@ from barnabas.wire.messages import (
     describe_acls,
     describe_client_quotas,
     describe_cluster,
-    describe_configs,
     describe_delegation_token,
     describe_groups,
     describe_log_dirs,
@@ -45,9 +86,7 @@ from barnabas.wire.messages import (
     describe_user_scram_credentials,
     elect_leaders,
     end_txn,
-    envelope,
     expire_delegation_token,
-    fetch,
     find_coordinator,
     heartbeat,
     incremental_alter_configs,
@@ -59,44 +98,13 @@ from barnabas.wire.messages import (
     list_offsets,
     list_partition_reassignments,
     list_transactions,
-    metadata,
-    offset_commit,
     offset_delete,
-    offset_fetch,
     offset_for_leader_epoch,
     renew_delegation_token,
     sync_group,
-    txn_offset_commit,
     unregister_broker,
     update_features,
-    write_txn_markers,
 )
-
-TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
-TXN, USER, TOKEN = ResourceType.TRANSACTIONAL_ID, ResourceType.USER, ResourceType.DELEGATION_TOKEN
-READ, WRITE, CREATE = Operation.READ, Operation.WRITE, Operation.CREATE
-DELETE, ALTER, DESCRIBE = Operation.DELETE, Operation.ALTER, Operation.DESCRIBE
-DESCRIBE_CONFIGS, ALTER_CONFIGS = Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS
-CLUSTER_ACTION, IDEMPOTENT_WRITE = Operation.CLUSTER_ACTION, Operation.IDEMPOTENT_WRITE
-
-# The names of what the test has prepared: a topic; another, to be deleted; a group with offsets; a group of
-# the new protocol, whose member has the topic; an open transaction with the topic.
-T, DELETABLE, G, CONSUMERS, X = "orders", "deletable", "group", "consumers", "txn"
-# Names that nothing has at first.
-AUTO_TOPIC, NEW, NEW_GROUP, NEW_X = "auto-topic", "new-topic", "new-group", "new-txn"
-# A producer that the transaction does not have.
-NO_PRODUCER = 99_999
-NAMES = {TOPIC: T, GROUP: G, CLUSTER: CLUSTER_NAME, TXN: X, USER: "User:owner", TOKEN: "token"}
-
-
-class World(NamedTuple):
-    """What samples need to know about the broker."""
-
-    topic: Topic
-    broker_id: int
-    broker_epoch: int
-    log_dir: str
-    transactional_batch: bytes
 
 
 class Sample(NamedTuple):
@@ -119,127 +127,6 @@ def one(operation: Operation, kind: ResourceType) -> tuple[Right, ...]:
     return (Right(operation, kind),)
 
 
-def _fetch(world: World, **fields: Any) -> Message:
-    part = fetch.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
-    topic = fetch.FetchTopic(topic=world.topic.name, topic_id=world.topic.id, partitions=[part])
-    return fetch.FetchRequest(max_wait_ms=0, min_bytes=0, topics=[topic], **fields)
-
-
-def _replica(world: World) -> Message:
-    state = fetch.ReplicaState(replica_id=world.broker_id, replica_epoch=world.broker_epoch)
-    return _fetch(world, replica_state=state)
-
-
-def _configs(module: Any, kind: int, name: str, **config: Any) -> Message:
-    resource = module.AlterConfigsResource(resource_type=kind, resource_name=name, configs=[])
-    return module.REQUEST(resources=[resource], validate_only=True)  # type: ignore[no-any-return]
-
-
-def _described_configs(kind: int, name: str) -> Message:
-    resource = describe_configs.DescribeConfigsResource(resource_type=kind, resource_name=name)
-    return describe_configs.DescribeConfigsRequest(resources=[resource])
-
-
-def _filter(message: Any) -> Any:
-    return message(
-        resource_type_filter=1,
-        resource_name_filter="no-such-name",
-        pattern_type_filter=1,
-        principal_filter=None,
-        host_filter=None,
-        operation=1,
-        permission_type=1,
-    )
-
-
-def _commit(world: World, **fields: Any) -> Message:
-    part = offset_commit.OffsetCommitRequestPartition(partition_index=0, committed_offset=0)
-    topic = offset_commit.OffsetCommitRequestTopic(
-        name=world.topic.name, topic_id=world.topic.id, partitions=[part]
-    )
-    return offset_commit.OffsetCommitRequest(group_id=G, topics=[topic], **fields)
-
-
-def _offsets(world: World, topics: bool = True) -> Message:
-    topic = offset_fetch.OffsetFetchRequestTopics(
-        name=world.topic.name, topic_id=world.topic.id, partition_indexes=[0]
-    )
-    group = offset_fetch.OffsetFetchRequestGroup(group_id=G, topics=[topic] if topics else None)
-    return offset_fetch.OffsetFetchRequest(groups=[group])
-
-
-def _transactional_produce(world: World) -> Message:
-    request = produce_request(world.topic, world.transactional_batch)
-    request.transactional_id = X
-    return request
-
-
-def _add_partitions(world: World) -> Message:
-    return add_partitions_to_txn.AddPartitionsToTxnRequest(
-        v3_and_below_transactional_id=X,
-        v3_and_below_producer_id=NO_PRODUCER,
-        v3_and_below_topics=[add_partitions_to_txn.AddPartitionsToTxnTopic(name=T, partitions=[0])],
-    )
-
-
-def _added_by_broker(world: World) -> Message:
-    topic = add_partitions_to_txn.AddPartitionsToTxnTopic(name=T, partitions=[0])
-    transaction = add_partitions_to_txn.AddPartitionsToTxnTransaction(
-        transactional_id=X, producer_id=NO_PRODUCER, topics=[topic]
-    )
-    return add_partitions_to_txn.AddPartitionsToTxnRequest(transactions=[transaction])
-
-
-def _commit_in_transaction(world: World) -> Message:
-    part = txn_offset_commit.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=0)
-    topic = txn_offset_commit.TxnOffsetCommitRequestTopic(name=T, partitions=[part])
-    return txn_offset_commit.TxnOffsetCommitRequest(transactional_id=X, group_id=G, topics=[topic])
-
-
-def _markers(world: World) -> Message:
-    topic = write_txn_markers.WritableTxnMarkerTopic(name="no-such-topic", partition_indexes=[0])
-    marker = write_txn_markers.WritableTxnMarker(producer_id=1, topics=[topic])
-    return write_txn_markers.WriteTxnMarkersRequest(markers=[marker])
-
-
-def _metadata(name: str | None, **fields: Any) -> Message:
-    topics = None if name is None else [metadata.MetadataRequestTopic(name=name)]
-    return metadata.MetadataRequest(topics=topics, **fields)
-
-
-def _move(world: World) -> Message:
-    topic = alter_replica_log_dirs.AlterReplicaLogDirTopic(name=T, partitions=[0])
-    directory = alter_replica_log_dirs.AlterReplicaLogDir(path=world.log_dir, topics=[topic])
-    return alter_replica_log_dirs.AlterReplicaLogDirsRequest(dirs=[directory])
-
-
-def _reassign(world: World) -> Message:
-    part = alter_partition_reassignments.ReassignablePartition(partition_index=99, replicas=None)
-    topic = alter_partition_reassignments.ReassignableTopic(name=T, partitions=[part])
-    return alter_partition_reassignments.AlterPartitionReassignmentsRequest(topics=[topic])
-
-
-def consumer_heartbeat(group: str, member: str) -> Message:
-    """A new member of the new protocol joins."""
-    return consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
-        group_id=group,
-        member_id=member,
-        member_epoch=0,
-        rebalance_timeout_ms=1000,
-        subscribed_topic_names=[T],
-        topic_partitions=[],
-    )
-
-
-def _envelope(world: World) -> Message:
-    sender = Sender(world.broker_id, world.broker_epoch)
-    return envelope.EnvelopeRequest(request_data=b"", request_principal=sender.to_bytes())
-
-
-def _has(field: str, name: str, value: str) -> Callable[[Any], bool]:
-    return lambda response: value in [getattr(each, name) for each in getattr(response, field)]
-
-
 # Every row of the table has at least one sample.
 SAMPLES: tuple[Sample, ...] = (
     Sample(
@@ -251,10 +138,10 @@ SAMPLES: tuple[Sample, ...] = (
     ),
     Sample(0, 13, lambda w: produce_request(w.topic, batch_of(b"v"), acks=1), (one(WRITE, TOPIC),)),
     Sample(0, 9, lambda w: produce_request(w.topic, batch_of(b"v") * 2), (one(WRITE, TOPIC),)),
-    Sample(0, 9, _transactional_produce, (one(WRITE, TXN), one(WRITE, TOPIC))),
-    Sample(1, 12, _fetch, (one(READ, TOPIC),)),
-    Sample(1, 17, _fetch, (one(READ, TOPIC),)),
-    Sample(1, 17, _replica, (one(CLUSTER_ACTION, CLUSTER),)),
+    Sample(0, 9, transactional_produce, (one(WRITE, TXN), one(WRITE, TOPIC))),
+    Sample(1, 12, fetched, (one(READ, TOPIC),)),
+    Sample(1, 17, fetched, (one(READ, TOPIC),)),
+    Sample(1, 17, replica, (one(CLUSTER_ACTION, CLUSTER),)),
     Sample(
         2,
         7,
@@ -267,24 +154,24 @@ SAMPLES: tuple[Sample, ...] = (
         ),
         (one(DESCRIBE, TOPIC),),
     ),
-    Sample(3, 12, lambda w: _metadata(T), (one(DESCRIBE, TOPIC),)),
-    Sample(3, 1, lambda w: _metadata(None), (one(DESCRIBE, TOPIC),), _has("topics", "name", T)),
-    Sample(3, 0, lambda w: _metadata(T), (one(DESCRIBE, TOPIC),)),
+    Sample(3, 12, lambda w: metadata_of(T), (one(DESCRIBE, TOPIC),)),
+    Sample(3, 1, lambda w: metadata_of(None), (one(DESCRIBE, TOPIC),), has("topics", "name", T)),
+    Sample(3, 0, lambda w: metadata_of(T), (one(DESCRIBE, TOPIC),)),
     Sample(
         3,
         12,
-        lambda w: _metadata(AUTO_TOPIC, allow_auto_topic_creation=True),
+        lambda w: metadata_of(AUTO_TOPIC, allow_auto_topic_creation=True),
         (one(DESCRIBE, TOPIC), (Right(CREATE, TOPIC), Right(CREATE, CLUSTER))),
         names={TOPIC: AUTO_TOPIC},
     ),
-    Sample(8, 9, _commit, (one(READ, GROUP), one(READ, TOPIC))),
-    Sample(8, 10, _commit, (one(READ, GROUP), one(READ, TOPIC))),
-    Sample(9, 9, _offsets, (one(DESCRIBE, GROUP), one(DESCRIBE, TOPIC))),
-    Sample(9, 10, _offsets, (one(DESCRIBE, GROUP), one(DESCRIBE, TOPIC))),
+    Sample(8, 9, committed, (one(READ, GROUP), one(READ, TOPIC))),
+    Sample(8, 10, committed, (one(READ, GROUP), one(READ, TOPIC))),
+    Sample(9, 9, offsets, (one(DESCRIBE, GROUP), one(DESCRIBE, TOPIC))),
+    Sample(9, 10, offsets, (one(DESCRIBE, GROUP), one(DESCRIBE, TOPIC))),
     Sample(
         9,
         9,
-        lambda w: _offsets(w, topics=False),
+        lambda w: offsets(w, topics=False),
         (one(DESCRIBE, GROUP), one(DESCRIBE, TOPIC)),
         lambda response: bool(response.groups[0].topics),
     ),
@@ -331,7 +218,7 @@ SAMPLES: tuple[Sample, ...] = (
         5,
         lambda w: list_groups.ListGroupsRequest(),
         ((Right(DESCRIBE, GROUP), Right(DESCRIBE, CLUSTER)),),
-        _has("groups", "group_id", G),
+        has("groups", "group_id", G),
     ),
     Sample(
         19,
@@ -395,8 +282,8 @@ SAMPLES: tuple[Sample, ...] = (
         ),
         ((Right(DESCRIBE, TOPIC), Right(CLUSTER_ACTION, CLUSTER)),),
     ),
-    Sample(24, 3, _add_partitions, (one(WRITE, TXN), one(WRITE, TOPIC))),
-    Sample(24, 5, _added_by_broker, (one(CLUSTER_ACTION, CLUSTER),)),
+    Sample(24, 3, add_partitions, (one(WRITE, TXN), one(WRITE, TOPIC))),
+    Sample(24, 5, added_by_broker, (one(CLUSTER_ACTION, CLUSTER),)),
     Sample(
         25,
         4,
@@ -411,9 +298,9 @@ SAMPLES: tuple[Sample, ...] = (
         lambda w: end_txn.EndTxnRequest(transactional_id=X, producer_id=NO_PRODUCER),
         (one(WRITE, TXN),),
     ),
-    Sample(27, 1, _markers, ((Right(CLUSTER_ACTION, CLUSTER), Right(ALTER, CLUSTER)),)),
-    Sample(28, 4, _commit_in_transaction, (one(WRITE, TXN), one(READ, GROUP), one(READ, TOPIC))),
-    Sample(29, 3, lambda w: _filter(describe_acls.DescribeAclsRequest), (one(DESCRIBE, CLUSTER),)),
+    Sample(27, 1, markers, ((Right(CLUSTER_ACTION, CLUSTER), Right(ALTER, CLUSTER)),)),
+    Sample(28, 4, commit_in_transaction, (one(WRITE, TXN), one(READ, GROUP), one(READ, TOPIC))),
+    Sample(29, 3, lambda w: filtered(describe_acls.DescribeAclsRequest), (one(DESCRIBE, CLUSTER),)),
     Sample(
         30,
         3,
@@ -423,11 +310,11 @@ SAMPLES: tuple[Sample, ...] = (
     Sample(
         31,
         3,
-        lambda w: delete_acls.DeleteAclsRequest(filters=[_filter(delete_acls.DeleteAclsFilter)]),
+        lambda w: delete_acls.DeleteAclsRequest(filters=[filtered(delete_acls.DeleteAclsFilter)]),
         (one(ALTER, CLUSTER),),
     ),
     *(
-        Sample(32, 4, lambda w, kind=kind, name=name: _described_configs(kind, name), (needed,))  # type: ignore[misc]
+        Sample(32, 4, lambda w, kind=kind, name=name: described_configs(kind, name), (needed,))  # type: ignore[misc]
         for kind, name, needed in (
             (2, T, one(DESCRIBE_CONFIGS, TOPIC)),
             (32, G, one(DESCRIBE_CONFIGS, GROUP)),
@@ -436,7 +323,7 @@ SAMPLES: tuple[Sample, ...] = (
         )
     ),
     *(
-        Sample(key, 1, lambda w, module=module, kind=kind, name=name: _configs(module, kind, name), (needed,))  # type: ignore[misc]
+        Sample(key, 1, lambda w, module=module, kind=kind, name=name: configs(module, kind, name), (needed,))  # type: ignore[misc]
         for key, module in ((33, alter_configs), (44, incremental_alter_configs))
         for kind, name, needed in (
             (2, T, one(ALTER_CONFIGS, TOPIC)),
@@ -444,8 +331,8 @@ SAMPLES: tuple[Sample, ...] = (
             (4, "", one(ALTER_CONFIGS, CLUSTER)),
         )
     ),
-    Sample(44, 1, lambda w: _configs(incremental_alter_configs, 8, "1"), (one(ALTER_CONFIGS, CLUSTER),)),
-    Sample(34, 2, _move, (one(ALTER, CLUSTER),)),
+    Sample(44, 1, lambda w: configs(incremental_alter_configs, 8, "1"), (one(ALTER_CONFIGS, CLUSTER),)),
+    Sample(34, 2, move, (one(ALTER, CLUSTER),)),
     Sample(35, 4, lambda w: describe_log_dirs.DescribeLogDirsRequest(topics=None), (one(DESCRIBE, CLUSTER),)),
     Sample(
         37,
@@ -485,7 +372,7 @@ SAMPLES: tuple[Sample, ...] = (
         ),
         (one(ALTER, CLUSTER),),
     ),
-    Sample(45, 1, _reassign, (one(ALTER, CLUSTER),)),
+    Sample(45, 1, reassign, (one(ALTER, CLUSTER),)),
     Sample(
         46,
         0,
@@ -540,7 +427,7 @@ SAMPLES: tuple[Sample, ...] = (
     ),
     Sample(56, 3, lambda w: alter_partition.AlterPartitionRequest(), (one(CLUSTER_ACTION, CLUSTER),)),
     Sample(57, 1, lambda w: update_features.UpdateFeaturesRequest(), (one(ALTER, CLUSTER),)),
-    Sample(58, 0, _envelope, (one(CLUSTER_ACTION, CLUSTER),)),
+    Sample(58, 0, empty_envelope, (one(CLUSTER_ACTION, CLUSTER),)),
     Sample(60, 1, lambda w: describe_cluster.DescribeClusterRequest()),
     Sample(
         61,
@@ -564,7 +451,7 @@ SAMPLES: tuple[Sample, ...] = (
         1,
         lambda w: list_transactions.ListTransactionsRequest(),
         (one(DESCRIBE, TXN),),
-        _has("transaction_states", "transactional_id", X),
+        has("transaction_states", "transactional_id", X),
     ),
     Sample(
         67, 0, lambda w: allocate_producer_ids.AllocateProducerIdsRequest(), (one(CLUSTER_ACTION, CLUSTER),)
@@ -599,6 +486,6 @@ SAMPLES: tuple[Sample, ...] = (
         0,
         lambda w: describe_topic_partitions.DescribeTopicPartitionsRequest(),
         (one(DESCRIBE, TOPIC),),
-        _has("topics", "name", T),
+        has("topics", "name", T),
     ),
 )

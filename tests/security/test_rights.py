@@ -8,33 +8,23 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.security.rights_samples import (
-    CONSUMERS,
-    DELETABLE,
-    NAMES,
-    SAMPLES,
-    G,
-    Sample,
+from tests.security.rights_checks import DENIALS, check_rights, codes_of, is_denied, prepare
+from tests.security.rights_requests import (
     T,
     World,
-    X,
     consumer_heartbeat,
-    one,
 )
+from tests.security.rights_samples import SAMPLES, Sample, one
 from tests.security.users import ADMIN, ALICE, GuardedBroker, acl, guarded_broker
 from tests.support.raw_calls import Topic, batch_of, new_topic, produce_batch
 from tests.support.raw_client import RawClient
-from tests.support.raw_transactions import RawTransactional
 
 from barnabas.broker.apis import ROWS
 from barnabas.broker.authorization.rules import NoRight, Right
 from barnabas.broker.authorization.table import RIGHTS
 from barnabas.errors import ErrorCode
-from barnabas.security.acls import Acl, Operation, Permission, ResourceType
+from barnabas.security.acls import Operation, ResourceType
 from barnabas.wire.message import Message
-from barnabas.wire.messages import describe_groups, find_coordinator, offset_commit
-
-DENIALS = {code for code in ErrorCode if code.name.endswith("_AUTHORIZATION_FAILED")}
 
 
 @pytest.fixture(scope="module")
@@ -45,60 +35,10 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedBroker]:
 
 @pytest.fixture(scope="module")
 def world(broker: GuardedBroker) -> World:
-    with broker.client(ADMIN) as admin:
-        topic = new_topic(admin, name=T)
-        new_topic(admin, name=DELETABLE)
-        transactional = RawTransactional(admin, X)
-        transactional.init(timeout_ms=600_000)
-        assert transactional.produce(topic, b"value") == ErrorCode.NONE
-        _await_group_coordinator(admin)
-        part = offset_commit.OffsetCommitRequestPartition(partition_index=0, committed_offset=0)
-        committed = offset_commit.OffsetCommitRequestTopic(name=T, partitions=[part])
-        answer = admin.call(8, 9, offset_commit.OffsetCommitRequest(group_id=G, topics=[committed]))
-        assert codes_of(answer) == {ErrorCode.NONE}
-        assert codes_of(admin.call(68, 1, consumer_heartbeat(CONSUMERS, "a-member"))) == {ErrorCode.NONE}
-        facts = broker.visible.look(
-            lambda broker: (broker.id, broker.metadata.broker_epoch, broker.config.log_dirs[0])
-        )
-        batch = batch_of(b"v", producer_id=5, producer_epoch=0, base_sequence=0, transactional=True)
-        return World(topic, *facts, batch)
-
-
-def _await_group_coordinator(client: RawClient) -> None:
-    request = find_coordinator.FindCoordinatorRequest(coordinator_keys=[G])
-    describe = describe_groups.DescribeGroupsRequest(groups=[G])
-    while codes_of(client.call(10, 4, request)) | codes_of(client.call(15, 0, describe)) != {ErrorCode.NONE}:
-        pass
-
-
-def codes_of(message: Any) -> set[int]:
-    """All error codes in a response."""
-    if isinstance(message, list):
-        return set().union(*(codes_of(each) for each in message)) if message else set()
-    if not isinstance(message, Message):
-        return set()
-    found = set()
-    for field in message.FIELDS:
-        value = getattr(message, field.name)
-        if field.name.endswith("error_code"):
-            found.add(value)
-        else:
-            found |= codes_of(value)
-    return found
-
-
-def is_denied(client: RawClient, sample: Sample, world: World) -> bool:
-    response = client.call(sample.api_key, sample.version, sample.make(world))
-    has_error = bool(codes_of(response) & DENIALS)
-    if sample.shows is None or has_error:
-        return has_error
-    return not sample.shows(response)
-
-
-def acls_of(sample: Sample, rights: tuple[Right, ...]) -> list[Acl]:
-    return [
-        acl(*right, sample.names.get(right.resource_type, NAMES[right.resource_type])) for right in rights
-    ]
+    epoch, log_dir = broker.visible.look(
+        lambda broker: (broker.metadata.broker_epoch, broker.config.log_dirs[0])
+    )
+    return prepare(broker, epoch, log_dir)
 
 
 def _name(sample: Sample) -> str:
@@ -124,35 +64,7 @@ def test_every_row_of_the_table_has_samples_for_all_its_rights() -> None:
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=_name)
 def test_each_right(broker: GuardedBroker, world: World, sample: Sample) -> None:
-    """Denials first: what is allowed may change something, such as create the topic."""
-    alternatives = [acls_of(sample, needed) for needed in sample.needs]
-    everything = [each for needed in alternatives for each in needed]
-    with broker.client(ALICE) as client:
-        broker.set_acls([])
-        assert is_denied(client, sample, world) == bool(sample.needs)
-        for needed in alternatives:
-            rest = [each for each in everything if each not in needed]
-            broker.set_acls(_without_implied(rest, needed))
-            assert is_denied(client, sample, world), f"allowed without {needed}"
-        for needed in alternatives:
-            if len(needed) == 1:
-                denial = needed[0]._replace(permission=Permission.DENY)
-                broker.set_acls([*everything, denial])
-                assert is_denied(client, sample, world), f"allowed in spite of {denial}"
-        broker.set_acls(everything)
-        assert not is_denied(client, sample, world), f"denied with {everything}"
-        for needed in alternatives:
-            for chosen in needed:
-                broker.set_acls([each for each in everything if each not in needed or each == chosen])
-                assert not is_denied(client, sample, world), f"denied with {chosen}"
-
-
-def _without_implied(acls: list[Acl], needed: list[Acl]) -> list[Acl]:
-    """Where the right to describe is tested, others on the same resource must not imply it."""
-    if any(each.operation is Operation.DESCRIBE for each in needed):
-        resources = {(each.resource_type, each.resource_name) for each in needed}
-        return [each for each in acls if (each.resource_type, each.resource_name) not in resources]
-    return acls
+    check_rights(broker, world, sample)
 
 
 def test_a_super_user_needs_no_rights(broker: GuardedBroker, world: World) -> None:

@@ -39,6 +39,8 @@ def acl(
 
 
 class GuardedBroker:
+    patience_seconds = 0.0
+
     def __init__(self, visible: VisibleBroker) -> None:
         self.visible = visible
         self.port = visible.port

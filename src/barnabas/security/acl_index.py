@@ -25,6 +25,7 @@ ANSWERS_MAX = 20_000
 # Any name. Who may do something with a topic of this name without an ACL for it is a super user, or may do so
 # with every topic.
 _SOME_NAME = "hardcode"
+_TYPES_MAX = 256
 
 Question: TypeAlias = tuple[Principal, str, Operation, ResourceType, str]
 
@@ -106,7 +107,7 @@ class AclIndex:
         self._super_users = frozenset(super_users)
         self._default = _DEFAULT_ALLOW if allows_by_default else _DEFAULT_DENY
         self._names: dict[ResourceType, _Names] = {kind: _Names() for kind in OPERATIONS}
-        self._answers: dict[Question, Verdict] = {}
+        self._answers: dict[tuple[Principal, str, int, str], Verdict] = {}
         for acl in acls:
             self.add(acl)
 
@@ -126,10 +127,11 @@ class AclIndex:
         resource_type: ResourceType,
         resource_name: str,
     ) -> Verdict:
-        question = (principal, host, operation, resource_type, resource_name)
+        # Members of an enumeration are hashed slowly, so they are made one number.
+        question = (principal, host, operation * _TYPES_MAX + resource_type, resource_name)
         verdict = self._answers.get(question)
         if verdict is None:
-            verdict = self._verdict(question)
+            verdict = self._verdict((principal, host, operation, resource_type, resource_name))
             if len(self._answers) >= ANSWERS_MAX:
                 self._answers.clear()
             self._answers[question] = verdict
