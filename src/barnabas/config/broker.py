@@ -13,6 +13,7 @@ from barnabas.config.keys_security import KEYS_SECURITY, TLS_KEYS
 from barnabas.config.keys_share import KEYS_SHARE
 from barnabas.config.keys_tiered import KEYS_TIERED
 from barnabas.config.keys_transactions import KEYS_TRANSACTIONS
+from barnabas.config.keys_zookeeper import KEYS_ZOOKEEPER
 
 SUBJECTS: dict[str, dict[str, ConfigKey]] = {
     "Topics and the log": KEYS_LOG,
@@ -23,6 +24,7 @@ SUBJECTS: dict[str, dict[str, ConfigKey]] = {
     "Transactions": KEYS_TRANSACTIONS,
     "Security": KEYS_SECURITY,
     "OAuth": KEYS_OAUTH,
+    "A protected ZooKeeper": KEYS_ZOOKEEPER,
     "Tiered storage": KEYS_TIERED,
     "Our own": KEYS_BARNABAS,
 }
