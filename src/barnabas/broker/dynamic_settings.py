@@ -31,6 +31,8 @@ class Component(Enum):
     LEADING = "the throttle of leaders"
     MOVES = "moves between log directories"
     AUTHENTICATION = "the authentication with SASL"
+    # Read from Broker.config with each new connection: see broker/peer_security.py.
+    PEERS = "the connections to other brokers"
 
 
 TAKEN_BY: Mapping[str, Component] = {
@@ -78,6 +80,8 @@ TAKEN_BY: Mapping[str, Component] = {
     "sasl.enabled.mechanisms": Component.AUTHENTICATION,
     "sasl.mechanism.inter.broker.protocol": Component.AUTHENTICATION,
     **dict.fromkeys(TLS_KEYS, Component.TLS),
+    "ssl.endpoint.identification.algorithm": Component.PEERS,
+    "ssl.protocol": Component.PEERS,
     "transaction.partition.verification.enable": Component.REQUESTS,
     "unclean.leader.election.enable": Component.PARTITIONS,
 }

@@ -37,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--zookeeper", metavar="HOST:PORT/CHROOT", help="zookeeper.connect of the cluster")
     source.add_argument("--data-dir", type=Path, metavar="DIR", help="the first directory of log.dirs")
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="a broker's properties, if ZooKeeper is protected"
+    )
     parser.add_argument("--log", action="store_true", help="print the log instead of the current state")
     parser.add_argument("--json", action="store_true", help="print JSON")
     metadata_scram.add_arguments(parser)
@@ -49,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
         raise ToolError("--add-scram and --config can only be used with add-scram.")
     try:
         if options.zookeeper is not None:
-            cluster_id, updates = _from_zookeeper(options.zookeeper)
+            cluster_id, updates = _from_zookeeper(options.zookeeper, options.config)
         else:
             cluster_id, updates = _from_directory(options.data_dir)
     except StoreError as error:
@@ -61,12 +64,17 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _from_zookeeper(connect: str) -> tuple[str, Sequence[Update]]:
+def _from_zookeeper(connect: str, properties_file: Path | None) -> tuple[str, Sequence[Update]]:
     # Imported late: a dump of a directory does not need kazoo.
+    from barnabas.config.properties import load_properties
+    from barnabas.config.values import BrokerConfig
+    from barnabas.metadata.opening import zookeeper_settings
     from barnabas.metadata.zookeeper.inspecting import read_metadata
-    from barnabas.metadata.zookeeper.settings import ZooKeeperSettings
 
-    return asyncio.run(read_metadata(ZooKeeperSettings(connect)))
+    properties = {} if properties_file is None else load_properties(properties_file.read_text())
+    settings = zookeeper_settings(BrokerConfig({**properties, "zookeeper.connect": connect}))
+    assert settings is not None
+    return asyncio.run(read_metadata(settings))
 
 
 def _from_directory(data_dir: Path) -> tuple[str, Sequence[Update]]:

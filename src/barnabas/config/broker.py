@@ -13,6 +13,7 @@ from barnabas.config.keys_security import KEYS_SECURITY, TLS_KEYS
 from barnabas.config.keys_share import KEYS_SHARE
 from barnabas.config.keys_tiered import KEYS_TIERED
 from barnabas.config.keys_transactions import KEYS_TRANSACTIONS
+from barnabas.config.keys_zookeeper import KEYS_ZOOKEEPER
 
 SUBJECTS: dict[str, dict[str, ConfigKey]] = {
     "Topics and the log": KEYS_LOG,
@@ -23,6 +24,7 @@ SUBJECTS: dict[str, dict[str, ConfigKey]] = {
     "Transactions": KEYS_TRANSACTIONS,
     "Security": KEYS_SECURITY,
     "OAuth": KEYS_OAUTH,
+    "A protected ZooKeeper": KEYS_ZOOKEEPER,
     "Tiered storage": KEYS_TIERED,
     "Our own": KEYS_BARNABAS,
 }
@@ -67,11 +69,18 @@ OF_ONE_LISTENER = frozenset(
         "connections.max.reauth.ms",
         "sasl.enabled.mechanisms",
         "sasl.jaas.config",
+        "sasl.login.callback.handler.class",
+        "sasl.login.connect.timeout.ms",
+        "sasl.login.read.timeout.ms",
         "sasl.mechanism.inter.broker.protocol",
         "ssl.allow.dn.changes",
         "ssl.allow.san.changes",
+        "ssl.endpoint.identification.algorithm",
+        "ssl.protocol",
         "ssl.principal.mapping.rules",
         *TLS_KEYS,
+        "sasl.oauthbearer.client.credentials.client.id",
+        "sasl.oauthbearer.client.credentials.client.secret",
         "sasl.oauthbearer.clock.skew.seconds",
         "sasl.oauthbearer.expected.audience",
         "sasl.oauthbearer.expected.issuer",
@@ -79,8 +88,10 @@ OF_ONE_LISTENER = frozenset(
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
         "sasl.oauthbearer.jwks.endpoint.url",
+        "sasl.oauthbearer.scope",
         "sasl.oauthbearer.scope.claim.name",
         "sasl.oauthbearer.sub.claim.name",
+        "sasl.oauthbearer.token.endpoint.url",
     }
 )
 

@@ -19,17 +19,17 @@ from barnabas.config.definition import (
 )
 
 KEYS_OAUTH = table(
-    accepted(STRING, "sasl.oauthbearer.token.endpoint.url", None),
+    honoured(STRING, "sasl.oauthbearer.token.endpoint.url", None),
     "Address of the identity provider that issues tokens.",
-    accepted(STRING, "sasl.oauthbearer.scope", None),
+    honoured(STRING, "sasl.oauthbearer.scope", None),
     "Scope asked for with a token.",
     honoured(STRING, "sasl.oauthbearer.scope.claim.name", "scope", None, LOW),
     "Claim of a token that holds its scope.",
     honoured(STRING, "sasl.oauthbearer.sub.claim.name", "sub", None, LOW),
     "Claim of a token that holds its subject.",
-    accepted(STRING, "sasl.oauthbearer.client.credentials.client.id", None),
+    honoured(STRING, "sasl.oauthbearer.client.credentials.client.id", None),
     "Client id shown to the identity provider.",
-    accepted(PASSWORD, "sasl.oauthbearer.client.credentials.client.secret", None),
+    honoured(PASSWORD, "sasl.oauthbearer.client.credentials.client.secret", None),
     "Client secret shown to the identity provider.",
     honoured(STRING, "sasl.oauthbearer.jwks.endpoint.url", None),
     "Address (https) or file (file://) of the keys that verify tokens; needed for OAUTHBEARER.",

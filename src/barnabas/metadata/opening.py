@@ -19,6 +19,7 @@ from barnabas.metadata.store import MetadataStore, StoreError
 from barnabas.metadata.zookeeper.settings import ZooKeeperSettings
 
 if TYPE_CHECKING:
+    from barnabas.metadata.zookeeper.security import ZooKeeperSecurity
     from barnabas.metadata.zookeeper.store import ZooKeeperStore
 
 MEMBERSHIP_NAME = "cluster.json"
@@ -49,7 +50,15 @@ def zookeeper_settings(config: BrokerConfig) -> ZooKeeperSettings | None:
         config["zookeeper.connection.timeout.ms"],
         config["metadata.log.max.record.bytes.between.snapshots"],
         (config["password.encoder.secret"], config["password.encoder.old.secret"]),
+        _zookeeper_security(config),
     )
+
+
+def _zookeeper_security(config: BrokerConfig) -> "ZooKeeperSecurity | None":
+    # Imported late: a broker that runs alone does not need kazoo.
+    from barnabas.metadata.zookeeper.security import zookeeper_security
+
+    return zookeeper_security(config)
 
 
 async def open_store(

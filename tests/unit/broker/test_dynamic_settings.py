@@ -118,6 +118,10 @@ OBSERVATIONS = {
     "sasl.mechanism.inter.broker.protocol": Observation(
         "PLAIN", lambda broker: broker.config["sasl.mechanism.inter.broker.protocol"], "PLAIN"
     ),
+    "ssl.endpoint.identification.algorithm": Observation(
+        "", lambda broker: broker.config["ssl.endpoint.identification.algorithm"], ""
+    ),
+    "ssl.protocol": Observation("TLSv1.2", lambda broker: broker.config["ssl.protocol"], "TLSv1.2"),
     "unclean.leader.election.enable": topic_setting("true", "unclean_leader_election_enable", True),
 }
 # These have a test of their own below.
@@ -173,8 +177,8 @@ def dynamic_keys() -> set[str]:
 def test_the_table_has_every_dynamic_key_that_has_an_effect() -> None:
     assert set(TAKEN_BY) == dynamic_keys()
     assert set(TAKEN_BY.values()) == set(Component)
-    # The other two need no call: see Component.
-    assert set(TAKERS) == set(Component) - {Component.PARTITIONS, Component.REQUESTS}
+    # The other three need no call: see Component.
+    assert set(TAKERS) == set(Component) - {Component.PARTITIONS, Component.REQUESTS, Component.PEERS}
 
 
 def test_every_dynamic_key_is_observed() -> None:

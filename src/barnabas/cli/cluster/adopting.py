@@ -6,13 +6,20 @@ from pathlib import Path
 
 from barnabas.cli.failures import ToolError
 from barnabas.config.properties import load_properties
+from barnabas.config.values import BrokerConfig
 from barnabas.log.checkpoints import read_meta_properties
 from barnabas.log.disk import RealDisk
 from barnabas.metadata.embedded import DIRECTORY_NAME, EmbeddedStore
 from barnabas.metadata.files import RealFiles
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.logfile import LOG_NAME
-from barnabas.metadata.opening import MEMBERSHIP_NAME, Membership, read_membership, write_membership
+from barnabas.metadata.opening import (
+    MEMBERSHIP_NAME,
+    Membership,
+    read_membership,
+    write_membership,
+    zookeeper_settings,
+)
 from barnabas.metadata.replaying import image_of
 from barnabas.metadata.store import StoreError
 from barnabas.metadata.zookeeper.settings import ZooKeeperSettings
@@ -20,7 +27,7 @@ from barnabas.metadata.zookeeper.settings import ZooKeeperSettings
 
 def adopt(options: argparse.Namespace) -> int:
     try:
-        settings = ZooKeeperSettings(options.zookeeper, secrets=_secrets(options.config))
+        settings = _settings(options.zookeeper, options.config)
         image = asyncio.run(adopt_directory(options.data_dir, settings))
     except StoreError as error:
         raise ToolError(f"{error}.") from error
@@ -34,10 +41,12 @@ def adopt(options: argparse.Namespace) -> int:
     return 0
 
 
-def _secrets(properties_file: Path | None) -> tuple[str | None, ...]:
-    if properties_file is None:
-        return ()
-    return (load_properties(properties_file.read_text()).get("password.encoder.secret"),)
+def _settings(connect: str, properties_file: Path | None) -> ZooKeeperSettings:
+    """How to reach ZooKeeper, with the secrets of the broker's file."""
+    properties = {} if properties_file is None else load_properties(properties_file.read_text())
+    settings = zookeeper_settings(BrokerConfig({**properties, "zookeeper.connect": connect}))
+    assert settings is not None
+    return settings
 
 
 async def adopt_directory(data_dir: Path, settings: ZooKeeperSettings) -> MetadataImage:

@@ -15,10 +15,12 @@ from typing import Any, TypeVar
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
+    AuthFailedError,
     BadVersionError,
     ConnectionClosedError,
     ConnectionLoss,
     KazooException,
+    NoAuthError,
     NodeExistsError,
     NoNodeError,
     OperationTimeoutError,
@@ -65,11 +67,14 @@ class Connection:
         self._closed = False
         self._away_since: float | None = time.time()
         self._lost_callbacks: list[Callable[[], None]] = []
+        secured = {} if settings.security is None else settings.security.client_options()
+        self._handler = secured.get("handler")
         self._client = KazooClient(
             hosts=settings.servers,
             timeout=settings.session_timeout_seconds,
             connection_retry=_RECONNECT,
             logger=_kazoo_logger,
+            **secured,
         )
 
     async def open(self) -> None:
@@ -81,14 +86,18 @@ class Connection:
                 await self._connected.wait()
         except TimeoutError:
             await self.close()
-            seconds = self.settings.connection_timeout_seconds
-            raise StoreUnreachable(
-                f"cannot reach ZooKeeper at {self.settings.servers} within {seconds:g} s: check that it is "
-                "running and that zookeeper.connect is right"
-            ) from None
+            raise StoreUnreachable(self._unreachable()) from None
         except BaseException:
             await self.close()
             raise
+
+    def _unreachable(self) -> str:
+        seconds = self.settings.connection_timeout_seconds
+        start = f"cannot reach ZooKeeper at {self.settings.servers} within {seconds:g} s"
+        why = getattr(self._handler, "failure", None)
+        if why is not None:
+            return f"{start} ({why}): check its certificate and the settings zookeeper.ssl.*"
+        return f"{start}: check that it is running and that zookeeper.connect is right"
 
     @property
     def is_connected(self) -> bool:
@@ -164,6 +173,11 @@ class Connection:
 
     def unexpected(self, error: Exception) -> str:
         """One sentence about an answer that the nodes of a healthy cluster cannot give."""
+        if isinstance(error, NoAuthError | AuthFailedError):
+            return (
+                f"ZooKeeper at {self.settings.connect} does not let this broker use the nodes of the cluster:"
+                " set barnabas.zookeeper.digest (or the certificate) to that of the broker that created them"
+            )
         return (
             f"ZooKeeper at {self.settings.connect} answered {type(error).__name__}: check that nobody has "
             "changed or deleted the nodes of the cluster"

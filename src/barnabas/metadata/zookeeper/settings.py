@@ -1,8 +1,12 @@
 """How to reach ZooKeeper: the settings of a store, and the form of zookeeper.connect."""
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from barnabas.metadata.store import StoreError
+
+if TYPE_CHECKING:
+    from barnabas.metadata.zookeeper.security import ZooKeeperSecurity
 
 SNAPSHOT_BYTES_MIN = 20 << 20
 
@@ -17,6 +21,8 @@ class ZooKeeperSettings:
     connection_timeout_ms: int | None = None
     snapshot_bytes: int = SNAPSHOT_BYTES_MIN
     secrets: tuple[str | None, ...] = field(default=(), repr=False)
+    security: "ZooKeeperSecurity | None" = None
+    """TLS, a user, and ACLs; None if ZooKeeper is not protected."""
 
     @property
     def session_timeout_seconds(self) -> float:
