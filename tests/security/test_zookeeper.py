@@ -1,5 +1,6 @@
 """A protected ZooKeeper: over TLS, with a user, and with nodes that nobody else may read or change."""
 
+import contextlib
 import asyncio
 import socket
 import ssl
@@ -110,11 +111,9 @@ def test_a_digest_is_in_no_repr() -> None:
 
 
 def pump(source: socket.socket, target: socket.socket) -> None:
-    try:
+    with contextlib.suppress(OSError):
         while data := source.recv(65536):
             target.sendall(data)
-    except OSError:
-        pass
     finally:
         for each in (source, target):
             each.close()
