@@ -1,7 +1,7 @@
 """A protected ZooKeeper: over TLS, with a user, and with nodes that nobody else may read or change."""
 
-import contextlib
 import asyncio
+import contextlib
 import socket
 import ssl
 import threading
@@ -111,9 +111,10 @@ def test_a_digest_is_in_no_repr() -> None:
 
 
 def pump(source: socket.socket, target: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        while data := source.recv(65536):
-            target.sendall(data)
+    try:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data)
     finally:
         for each in (source, target):
             each.close()
