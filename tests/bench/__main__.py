@@ -19,9 +19,10 @@ from tests.bench.results import FOLDER, RowResult, Run
 from tests.bench.rows import BROKER_ROWS, Row
 from tests.bench.runner import run_row
 from tests.bench.stage import FULL, TINY, Size, Stage, changed_size
+from tests.bench.tls_rows import TLS_ROWS
 from tests.java.jvm import JavaMissing, class_path
 
-ROWS = {row.name: row for row in (*BROKER_ROWS, *CLIENT_ROWS, *GROWTH_ROWS, *CLUSTER_ROWS)}
+ROWS = {row.name: row for row in (*BROKER_ROWS, *CLIENT_ROWS, *GROWTH_ROWS, *CLUSTER_ROWS, *TLS_ROWS)}
 USUAL = (*BROKER_ROWS, *CLIENT_ROWS)
 
 

@@ -1,6 +1,7 @@
 """Raw connections to the broker under test: complete frames are sent and received."""
 
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Mapping
@@ -72,6 +73,21 @@ class Connection:
     def ask(self, request: bytes | bytearray) -> memoryview:
         self.send(request)
         return self.receive()
+
+
+class TlsConnection(Connection):
+    def __init__(self, bootstrap: str, authority: str) -> None:
+        super().__init__(bootstrap)
+        context = ssl.create_default_context(cafile=authority)
+        self.socket = context.wrap_socket(self.socket, server_hostname=bootstrap.rsplit(":", 1)[0])
+
+    def _fill(self, target: memoryview) -> None:
+        filled = 0
+        while filled < len(target):
+            received = self.socket.recv_into(target[filled:])
+            if received == 0:
+                raise ConnectionError("the broker closed the connection")
+            filled += received
 
 
 def check_produced(answer: memoryview, error_position: int, expected: int | None = None) -> int:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from tests.bench import frames
-from tests.bench.connection import Connection, check_produced
+from tests.bench.connection import Connection, TlsConnection, check_produced
 from tests.bench.usage import Load, Meter
 
 IN_FLIGHT = 5
@@ -17,10 +17,15 @@ FETCH_EXTRA_BYTES = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The broker under load: where it listens, and the process whose costs are counted."""
+    """The broker under load: where it listens, and the process whose costs are counted. With a file of
+    certificates to trust (`authority`), the listener is one with TLS."""
 
     bootstrap: str
     pid: int
+    authority: str = ""
+
+    def connect(self) -> Connection:
+        return TlsConnection(self.bootstrap, self.authority) if self.authority else Connection(self.bootstrap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +44,7 @@ def produce(target: Target, topic: str, records: int, limits: Limits, partitions
     start_line = threading.Barrier(partitions + 1)
     with contextlib.ExitStack() as opened, ThreadPoolExecutor(partitions) as threads:
         pumps = [
-            Pump(opened.enter_context(Connection(target.bootstrap)), topic, request, records)
-            for request in requests
+            Pump(opened.enter_context(target.connect()), topic, request, records) for request in requests
         ]
         with Meter(target.pid) as meter:
             running = [threads.submit(pump.run, start_line, limits.seconds, share) for pump in pumps]
@@ -88,7 +92,7 @@ def fill(target: Target, topic: str, total_bytes: int) -> tuple[int, int]:
     first_ms = int(time.time() * 1000) - count
     error_position = frames.produce_error_position(topic)
     expected = 0
-    with Connection(target.bootstrap) as connection:
+    with target.connect() as connection:
         waiting = 0
         for number in range(count):
             frames.stamp(batch, first_ms + number)
@@ -108,7 +112,7 @@ def fetch(target: Target, topic: str, bytes_max: int, limits: Limits) -> Load:
     request = frames.FetchRequest(topic, 0, bytes_max, wait_ms=0)
     batch_bytes = len(frames.value_batch(frames.RECORDS_IN_16K))
     moved = answered = offset = 0
-    with Connection(target.bootstrap) as connection, Meter(target.pid) as meter:
+    with target.connect() as connection, Meter(target.pid) as meter:
         connection.buffer = bytearray(bytes_max + FETCH_EXTRA_BYTES)
         start = time.perf_counter()
         end = start + limits.seconds
@@ -128,7 +132,7 @@ def fetch(target: Target, topic: str, bytes_max: int, limits: Limits) -> Load:
 
 def acknowledged(target: Target, topic: str, count: int, seconds_max: float = 60.0) -> Load:
     """One record in flight: from sending it to receiving its acknowledgement."""
-    with Connection(target.bootstrap) as connection, Meter(target.pid) as meter:
+    with target.connect() as connection, Meter(target.pid) as meter:
         start = time.perf_counter()
         latencies = time_acknowledgements(connection, topic, count, seconds_max)
         seconds = time.perf_counter() - start
@@ -163,8 +167,8 @@ def end_to_end(target: Target, topic: str, count: int) -> Load:
     request = frames.FetchRequest(topic, 0, 65_536, wait_ms=30_000)
     latencies: list[float] = []
     with (
-        Connection(target.bootstrap) as writer,
-        Connection(target.bootstrap) as reader,
+        target.connect() as writer,
+        target.connect() as reader,
         Meter(target.pid) as meter,
     ):
         begin = time.perf_counter()
@@ -200,7 +204,7 @@ def produce_in_turns(target: Target, topic: str, turns: Ring, count: int) -> Loa
     error_position = frames.produce_error_position(topic)
     in_flight = turns.in_flight
     with contextlib.ExitStack() as opened:
-        ring = [opened.enter_context(Connection(target.bootstrap)) for _ in range(turns.connections)]
+        ring = [opened.enter_context(target.connect()) for _ in range(turns.connections)]
         for turn in range(max(len(ring), len(requests))):  # every connection and partition has its first
             connection = ring[turn % len(ring)]
             check_produced(connection.ask(requests[turn % len(requests)]), error_position)

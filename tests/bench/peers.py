@@ -13,7 +13,7 @@ from tests.bench.connection import Connection
 from tests.bench.goals import KAFKA, OURS
 from tests.bench.loads import Target
 from tests.clients.broker_process import BrokerProcess
-from tests.java.kafka_server import KafkaServer
+from tests.java.kafka_server import KafkaServer, free_ports
 
 # For both brokers: the cleaner looks for work every half second, and deleted segments are removed soon.
 OVERRIDES = {"log.cleaner.backoff.ms": "500", "log.segment.delete.delay.ms": "100"}
@@ -44,6 +44,9 @@ class Peer(Protocol):
 
     def keeps(self, topic: str) -> bool:
         """Whether there are files of the topic on the disk, also if they will be deleted soon."""
+
+    def add_tls(self, stores: Mapping[str, str]) -> str:
+        """Before the first start: a second listener, with TLS. Returns its address."""
 
 
 def _await_metadata(bootstrap: str) -> None:
@@ -90,6 +93,12 @@ class BarnabasPeer:
     def keeps(self, topic: str) -> bool:
         return any(self._broker.data_dir.rglob(f"{topic}*"))
 
+    def add_tls(self, stores: Mapping[str, str]) -> str:
+        plain, tls = free_ports(2)
+        listeners = f"PLAINTEXT://127.0.0.1:{plain},SSL://127.0.0.1:{tls}"
+        self._broker.overrides |= {**stores, "listeners": listeners}
+        return f"127.0.0.1:{tls}"
+
 
 class KafkaPeer:
     name = KAFKA
@@ -124,6 +133,18 @@ class KafkaPeer:
 
     def keeps(self, topic: str) -> bool:
         return any(self._server.log_dir.glob(f"{topic}*"))
+
+    def add_tls(self, stores: Mapping[str, str]) -> str:
+        server = self._server
+        (tls,) = free_ports(1)
+        advertised = f"PLAINTEXT://{server.bootstrap},SSL://127.0.0.1:{tls}"
+        server.overrides |= {
+            **stores,
+            "listeners": f"{advertised},CONTROLLER://127.0.0.1:{server.controller_port}",
+            "advertised.listeners": advertised,
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SSL:SSL",
+        }
+        return f"127.0.0.1:{tls}"
 
 
 PEERS: dict[str, type[BarnabasPeer] | type[KafkaPeer]] = {OURS: BarnabasPeer, KAFKA: KafkaPeer}

@@ -19,6 +19,9 @@ ROWS = [
     "lookup",
     "sessions",
     "recovery",
+    "tls-p16k",
+    "tls-fetch",
+    "tls-ack",
 ]
 
 
