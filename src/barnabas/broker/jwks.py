@@ -13,6 +13,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
+from http.client import HTTPException
 from urllib.parse import urlsplit
 
 from barnabas.config.definition import ConfigError
@@ -93,7 +94,7 @@ class KeySource:
                 self.current = KeySet.parse(self._document())
                 self._failures = 0
                 self._fetched = time.monotonic()
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, HTTPException) as error:
                 self._failures += 1
                 if self._failures == 1:
                     logger.error("cannot fetch keys from %s: %s", self.settings.url, error)

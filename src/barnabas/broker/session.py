@@ -8,7 +8,7 @@ from barnabas.replication.gate import Asker
 from barnabas.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
-    from barnabas.broker.authentication import Authenticator
+    from barnabas.broker.authenticator import Authenticator
     from barnabas.config.listeners import Listener
 
 

@@ -9,11 +9,12 @@ import pytest
 from tests.support.raw_client import RawClient
 from tests.support.visible_broker import VisibleBroker, visible_broker
 
-from barnabas.broker import authentication
+from barnabas.broker import authenticator
 from barnabas.broker.startup import broker_config
 from barnabas.config.definition import ConfigError
 from barnabas.errors import ErrorCode
 from barnabas.security.principal import Principal
+from barnabas.security.sasl.server import ScramServerExchange
 from barnabas.wire.message import Message
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.incremental_alter_configs import (
@@ -227,7 +228,7 @@ def test_after_authentication_frames_may_be_long(client: RawClient) -> None:
 
 
 def test_an_exchange_has_a_deadline(running: VisibleBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(authentication, "EXCHANGE_SECONDS_MAX", 0.2)
+    monkeypatch.setattr(authenticator, "EXCHANGE_SECONDS_MAX", 0.2)
     with RawClient("127.0.0.1", running.port) as slow:
         assert slow.is_silent(0.1)
         handshake(slow)
@@ -269,7 +270,7 @@ def short_sessions(tmp_path: Path) -> Iterator[VisibleBroker]:
 def test_a_session_ends_unless_the_client_authenticates_again(
     short_sessions: VisibleBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(authentication, "REAUTHENTICATION_SECONDS_MIN", 0.3)
+    monkeypatch.setattr(authenticator, "REAUTHENTICATION_SECONDS_MIN", 0.3)
     with (
         RawClient("127.0.0.1", short_sessions.port) as loyal,
         RawClient("127.0.0.1", short_sessions.port) as lazy,
@@ -412,3 +413,32 @@ def alter_own_settings(client: RawClient, changes: dict[str, str]) -> int:
     request = IncrementalAlterConfigsRequest(resources=[named])
     (answer,) = client.call(44, 1, request).responses
     return int(answer.error_code)
+
+
+def test_brokers_with_a_shared_secret_pretend_the_same_salts(tmp_path: Path) -> None:
+    def salt(directory: str, overrides: dict[str, str]) -> bytes:
+        settings = {**SASL, **overrides}
+        with (
+            visible_broker(tmp_path / directory, settings) as broker,
+            RawClient("127.0.0.1", broker.port) as client,
+        ):
+            handshake(client, "SCRAM-SHA-256")
+            return bytes(token(client, b"n,,n=nobody,r=abc").auth_bytes).split(b",")[1]
+
+    shared = {"delegation.token.secret.key": "shared"}
+    assert salt("one", shared) == salt("two", shared)
+    assert salt("three", {}) != salt("three", {})
+
+
+def test_a_defect_in_slow_work_closes_the_connection(
+    running: VisibleBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(ScramServerExchange, "preparation", lambda exchange, token: fail)
+    with RawClient("127.0.0.1", running.port) as client:
+        handshake(client, "SCRAM-SHA-256")
+        client.send(AUTHENTICATE, 2, SaslAuthenticateRequest(auth_bytes=b"n,,n=alice,r=abc"))
+        assert client.is_closed_by_peer(5)
+    assert "failed by a defect" in caplog.text

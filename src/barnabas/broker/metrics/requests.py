@@ -80,6 +80,17 @@ def _connections(broker: Broker) -> Collected:
         "Connections closed because the TLS handshake failed",
         broker.server.failed_handshakes,
     )
+    authentication = broker.authentication
+    for name, text, value in (
+        ("successful_authentication", "Authentications with SASL", authentication.successes),
+        ("failed_authentication", "Failed authentications with SASL", authentication.failures.total()),
+        (
+            "expired_connections_killed_count",
+            "Connections closed because the client did not authenticate again in time (KIP-368)",
+            authentication.expired,
+        ),
+    ):
+        yield counter(f"kafka_server_socketservermetrics_{name}", text, value)
     yield gauge(
         "kafka_server_fetchsessioncache_numincrementalfetchsessions",
         "Fetch sessions",
