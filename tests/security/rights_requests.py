@@ -12,15 +12,19 @@ from barnabas.security.acls import CLUSTER_NAME, Operation, ResourceType
 from barnabas.wire.message import Message
 from barnabas.wire.messages import (
     add_partitions_to_txn,
+    alter_client_quotas,
     alter_partition_reassignments,
     alter_replica_log_dirs,
     consumer_group_heartbeat,
+    create_acls,
+    delete_topics,
     describe_configs,
     envelope,
     fetch,
     metadata,
     offset_commit,
     offset_fetch,
+    offset_for_leader_epoch,
     txn_offset_commit,
     write_txn_markers,
 )
@@ -171,3 +175,28 @@ def empty_envelope(world: World) -> Message:
 
 def has(field: str, name: str, value: str) -> Callable[[Any], bool]:
     return lambda response: value in [getattr(each, name) for each in getattr(response, field)]
+
+
+def topic_deletion(name: str) -> Message:
+    return delete_topics.DeleteTopicsRequest(
+        topics=[delete_topics.DeleteTopicState(name=name)], timeout_ms=9000
+    )
+
+
+def wrong_acl() -> Message:
+    """Its principal has no type: it is refused, but not for lack of a right."""
+    values = {"resource_name": "x", "principal": "x", "host": "*"}
+    acl = create_acls.AclCreation(resource_type=2, operation=3, permission_type=3, **values)
+    return create_acls.CreateAclsRequest(creations=[acl])
+
+
+def epochs() -> Message:
+    part = offset_for_leader_epoch.OffsetForLeaderPartition(partition=0)
+    topic = offset_for_leader_epoch.OffsetForLeaderTopic(topic=T, partitions=[part])
+    return offset_for_leader_epoch.OffsetForLeaderEpochRequest(topics=[topic])
+
+
+def quotas() -> Message:
+    entity = alter_client_quotas.EntityData(entity_type="user", entity_name="x")
+    entry = alter_client_quotas.RequestEntryData(entity=[entity])
+    return alter_client_quotas.AlterClientQuotasRequest(entries=[entry], validate_only=True)

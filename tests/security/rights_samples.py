@@ -41,6 +41,7 @@ from tests.security.rights_requests import (
     consumer_heartbeat,
     described_configs,
     empty_envelope,
+    epochs,
     fetched,
     filtered,
     has,
@@ -48,9 +49,12 @@ from tests.security.rights_requests import (
     metadata_of,
     move,
     offsets,
+    quotas,
     reassign,
     replica,
+    topic_deletion,
     transactional_produce,
+    wrong_acl,
 )
 from tests.support.raw_calls import batch_of, produce_request
 
@@ -60,20 +64,17 @@ from barnabas.wire.message import Message
 from barnabas.wire.messages import (
     add_offsets_to_txn,
     allocate_producer_ids,
-    alter_client_quotas,
     alter_configs,
     alter_partition,
     alter_user_scram_credentials,
     broker_heartbeat,
     consumer_group_describe,
-    create_acls,
     create_delegation_token,
     create_partitions,
     create_topics,
     delete_acls,
     delete_groups,
     delete_records,
-    delete_topics,
     describe_acls,
     describe_client_quotas,
     describe_cluster,
@@ -99,7 +100,6 @@ from barnabas.wire.messages import (
     list_partition_reassignments,
     list_transactions,
     offset_delete,
-    offset_for_leader_epoch,
     renew_delegation_token,
     sync_group,
     unregister_broker,
@@ -211,7 +211,12 @@ SAMPLES: tuple[Sample, ...] = (
         ),
         (one(READ, GROUP),),
     ),
-    Sample(14, 5, lambda w: sync_group.SyncGroupRequest(group_id=G), (one(READ, GROUP),)),
+    Sample(
+        14,
+        5,
+        lambda w: sync_group.SyncGroupRequest(group_id=G, protocol_type="consumer", protocol_name="range"),
+        (one(READ, GROUP),),
+    ),
     Sample(15, 6, lambda w: describe_groups.DescribeGroupsRequest(groups=[G]), (one(DESCRIBE, GROUP),)),
     Sample(
         16,
@@ -234,14 +239,14 @@ SAMPLES: tuple[Sample, ...] = (
     Sample(
         20,
         6,
-        lambda w: delete_topics.DeleteTopicsRequest(topics=[delete_topics.DeleteTopicState(name=NEW)]),
+        lambda w: topic_deletion(NEW),
         ((Right(DESCRIBE, TOPIC), Right(DELETE, CLUSTER)),),
         names={TOPIC: NEW},
     ),
     Sample(
         20,
         5,
-        lambda w: delete_topics.DeleteTopicsRequest(topics=[delete_topics.DeleteTopicState(name=DELETABLE)]),
+        lambda w: topic_deletion(DELETABLE),
         ((Right(DELETE, TOPIC), Right(DELETE, CLUSTER)),),
         names={TOPIC: DELETABLE},
     ),
@@ -273,13 +278,7 @@ SAMPLES: tuple[Sample, ...] = (
     Sample(
         23,
         4,
-        lambda w: offset_for_leader_epoch.OffsetForLeaderEpochRequest(
-            topics=[
-                offset_for_leader_epoch.OffsetForLeaderTopic(
-                    topic=T, partitions=[offset_for_leader_epoch.OffsetForLeaderPartition(partition=0)]
-                )
-            ]
-        ),
+        lambda w: epochs(),
         ((Right(DESCRIBE, TOPIC), Right(CLUSTER_ACTION, CLUSTER)),),
     ),
     Sample(24, 3, add_partitions, (one(WRITE, TXN), one(WRITE, TOPIC))),
@@ -304,7 +303,7 @@ SAMPLES: tuple[Sample, ...] = (
     Sample(
         30,
         3,
-        lambda w: create_acls.CreateAclsRequest(creations=[create_acls.AclCreation(principal="x")]),
+        lambda w: wrong_acl(),
         (one(ALTER, CLUSTER),),
     ),
     Sample(
@@ -401,20 +400,15 @@ SAMPLES: tuple[Sample, ...] = (
     Sample(
         49,
         1,
-        lambda w: alter_client_quotas.AlterClientQuotasRequest(
-            entries=[
-                alter_client_quotas.RequestEntryData(
-                    entity=[alter_client_quotas.EntityData(entity_type="user", entity_name="x")]
-                )
-            ],
-            validate_only=True,
-        ),
+        lambda w: quotas(),
         (one(ALTER_CONFIGS, CLUSTER),),
     ),
     Sample(
         50,
         0,
-        lambda w: describe_user_scram_credentials.DescribeUserScramCredentialsRequest(users=None),
+        lambda w: describe_user_scram_credentials.DescribeUserScramCredentialsRequest(
+            users=[describe_user_scram_credentials.UserName(name="x")]
+        ),
         (one(DESCRIBE, CLUSTER),),
     ),
     Sample(

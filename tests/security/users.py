@@ -26,6 +26,11 @@ from barnabas.security.principal import Principal
 
 ADMIN, ALICE = Principal("User", "admin"), Principal("User", "alice")
 SECONDS_MAX = 30.0
+# A member that sends no heartbeats stays while all samples are tested.
+LONG_SESSIONS = {
+    "group.consumer.session.timeout.ms": "600000",
+    "group.consumer.max.session.timeout.ms": "600000",
+}
 
 
 def acl(
@@ -93,6 +98,7 @@ def guarded_broker(directory: Path, overrides: Mapping[str, str] | None = None) 
         "authorizer.class.name": STANDARD_AUTHORIZER,
         "super.users": str(ADMIN),
         "group.initial.rebalance.delay.ms": "0",
+        **LONG_SESSIONS,
         **(overrides or {}),
     }
     with visible_broker(directory, settings) as visible:
