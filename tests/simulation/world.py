@@ -17,6 +17,7 @@ from tests.simulation.virtual_loop import VirtualLoop
 
 from barnabas.broker import broker as broker_module
 from barnabas.broker.broker import Broker
+from barnabas.broker.connection_limits import ConnectionLimits
 from barnabas.broker.session import Session
 from barnabas.config.values import BrokerConfig
 from barnabas.errors import DisconnectedError, KafkaTimeoutError
@@ -58,7 +59,8 @@ class VirtualClock:
 class NoServer:
     """Takes the place of the listening sockets."""
 
-    def __init__(self, config: BrokerConfig, dispatcher: Any) -> None:
+    def __init__(self, config: BrokerConfig, dispatcher: Any, authentication: Any) -> None:
+        self.limits = ConnectionLimits(config, lambda connection: None)
         dispatcher.refused = lambda connection, reason, api_key: None
         self.is_serving = False
 
