@@ -28,19 +28,25 @@ Spark finds the format if the package is installed for the Python that runs Spar
 a query you only change the name of its format. New options are marked *ours*. A wrong or unknown option is an
 error.
 
-  - **Columns**: `key`, `value` (binary), `topic`, `partition`, `offset`, `timestamp`, `timestampType`, and
+- **Columns**: `key`, `value` (binary), `topic`, `partition`, `offset`, `timestamp`, `timestampType`, and
   `headers` if requested. Reading fewer columns is faster: set `columns`, or give a schema (`.schema("value
-  binary, offset long")`). - **Settings of the client** are options that begin with `kafka.`, such as
-  `kafka.request.timeout.ms`. - **With `decode`** the columns are those of the value. The record's own columns
-  are `_key`, `_offset` and so on, if the schema names them; `_error` says why a value could not be decoded
-  (`badRecords=null`). Arrow reads JSON in whole batches: a value is bad if a field does not have the type of
-  its column, fields without a column are ignored, and times are ISO 8601. Avro is read value by value. -
-  **Dead letters** (`badRecords=dlq:<topic>`) are written by tasks: a task that is tried again, or a query
+  binary, offset long")`).
+- **Settings of the client** are options that begin with `kafka.`, such as `kafka.request.timeout.ms`.
+- **Security**: `kafka.security.protocol`, `kafka.sasl.jaas.config`, `kafka.ssl.truststore.location` and so
+  on, as for Spark's own connector; see [security.md](security.md). The driver and all executors need the
+  files that they name.
+- **With `decode`** the columns are those of the value. The record's own columns are `_key`, `_offset` and so
+  on, if the schema names them; `_error` says why a value could not be decoded (`badRecords=null`). Arrow
+  reads JSON in whole batches: a value is bad if a field does not have the type of its column, fields without
+  a column are ignored, and times are ISO 8601. Avro is read value by value.
+- **Dead letters** (`badRecords=dlq:<topic>`) are written by tasks: a task that is tried again, or a query
   that reads its source twice (as for a sort), writes them again. Their headers are `barnabas.error`,
-  `barnabas.topic`, `barnabas.partition`, `barnabas.offset` and `barnabas.timestamp`. - **A stream that fails
-  in its first batch** reads the same offsets when it is started again. With `commitOffsets` it also begins at
-  the same offsets if it was stopped before that batch was planned. - **Records that were deleted** before the
-  query had read them make it fail with an error that names them, unless `failOnDataLoss` is false. """
+  `barnabas.topic`, `barnabas.partition`, `barnabas.offset` and `barnabas.timestamp`.
+- **A stream that fails in its first batch** reads the same offsets when it is started again. With
+  `commitOffsets` it also begins at the same offsets if it was stopped before that batch was planned.
+- **Records that were deleted** before the query had read them make it fail with an error that names them,
+  unless `failOnDataLoss` is false.
+"""
 
 NEW = frozenset(
     {
