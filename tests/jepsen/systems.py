@@ -20,6 +20,7 @@ from barnabas.testing.links import CLIENT, Links, free_ports
 from barnabas.testing.local_cluster import LocalCluster, replication_settings
 
 # A dead broker is missed soon, but a busy machine does not lose sessions.
+START_MS_MAX = 30_000
 SESSION_MS = 3000
 OVERRIDES = {
     **QUICK,
@@ -37,7 +38,11 @@ class OurSystem(FaultyCluster):
     """`how` has the arguments of FaultyCluster."""
 
     def __init__(self, brokers: int = 3, overrides: Mapping[str, str] | None = None, **how: Any) -> None:
-        session = {"zookeeper.session.timeout.ms": str(SESSION_MS)}
+        session = {
+            "zookeeper.session.timeout.ms": str(SESSION_MS),
+            # A start waits longer: on a busy machine ZooKeeper may need seconds for an answer.
+            "zookeeper.connection.timeout.ms": str(START_MS_MAX),
+        }
         settings = {**OVERRIDES, **session, **(overrides or {})}
         super().__init__(brokers, settings, **how)
         self.session_seconds = int(settings["zookeeper.session.timeout.ms"]) / 1000
