@@ -20,8 +20,8 @@ from barnabas.testing.links import CLIENT, Links, free_ports
 from barnabas.testing.local_cluster import LocalCluster, replication_settings
 
 # A dead broker is missed soon, but a busy machine does not lose sessions.
-START_MS_MAX = 30_000
 SESSION_MS = 3000
+START_MS_MAX = 30_000
 OVERRIDES = {
     **QUICK,
     "replica.lag.time.max.ms": "2000",
