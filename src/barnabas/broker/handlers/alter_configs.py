@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from barnabas.broker.call import Call
-from barnabas.broker.config_forwarding import forward_changes, must_forward_part
+from barnabas.broker.config_forwarding import check_own_settings, forward_changes, must_forward_part
 from barnabas.broker.portions import drained_items
 from barnabas.broker.resources import (
     BROKER,
@@ -22,6 +22,7 @@ from barnabas.broker.resources import (
 )
 from barnabas.broker.turns import Work
 from barnabas.errors import KafkaError
+from barnabas.metadata.configs import replace_configs
 from barnabas.metadata.parts import ConfigResource
 from barnabas.wire.messages.alter_configs import (
     AlterConfigsRequest,
@@ -56,11 +57,17 @@ def _checked(
             resource = check_once(once)
             if kind == BROKER and name and not call.is_forwarded:
                 check_this_broker(call, name)
+                _check_here(call, resource)
             pending.append((resource, answer))
         except KafkaError as error:
             answer.error_code, answer.error_message = error.code, error.message
         yield
     return pending
+
+
+def _check_here(call: Call, resource: AlterConfigsResource) -> None:
+    replacement = _replacements([resource])
+    check_own_settings(call.broker, lambda image, rules: replace_configs(image, replacement, rules))
 
 
 async def _replace(

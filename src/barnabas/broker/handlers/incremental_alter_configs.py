@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from barnabas.broker.call import Call
-from barnabas.broker.config_forwarding import forward_changes, must_forward_part
+from barnabas.broker.config_forwarding import check_own_settings, forward_changes, must_forward_part
 from barnabas.broker.loggers import change_levels, check_levels
 from barnabas.broker.portions import drained_items
 from barnabas.broker.resources import (
@@ -24,7 +24,7 @@ from barnabas.broker.resources import (
 )
 from barnabas.broker.turns import Work
 from barnabas.errors import KafkaError
-from barnabas.metadata.configs import ConfigChange
+from barnabas.metadata.configs import ConfigChange, alter_configs
 from barnabas.metadata.parts import ConfigResource
 from barnabas.wire.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -74,11 +74,16 @@ def _checked(
             else:
                 if kind == BROKER and name and not call.is_forwarded:
                     check_this_broker(call, name)
+                    _check_here(call, (key, changes))
                 pending.append((((kind, name), changes), answer))
         except KafkaError as error:
             answer.error_code, answer.error_message = error.code, error.message
         yield
     return pending
+
+
+def _check_here(call: Call, alteration: Alteration) -> None:
+    check_own_settings(call.broker, lambda image, rules: alter_configs(image, [alteration], rules))
 
 
 def _alter_loggers(call: Call, name: str, changes: list[ConfigChange], validate_only: bool) -> None:
