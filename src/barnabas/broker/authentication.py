@@ -89,12 +89,12 @@ class Authentication:
                 except ConfigError as error:
                     logger.error("the listener %s keeps its SASL settings: %s", listener.name, error)
 
-    def begin(self, connection: Connection, endpoint: ConnectionOwner) -> None:
+    def guard(self, connection: Connection, endpoint: ConnectionOwner) -> None:
         """A new connection: if its listener has SASL, its peer must authenticate first."""
         session: Session = connection.session
         settings = self._settings.get(session.listener.name)
         if settings is not None:
-            Authenticator(self, settings, connection, endpoint).begin()
+            Authenticator(self, settings, connection, endpoint).guard()
         elif uses_sasl(session.listener):
             # Cannot happen: `open` comes before `bind`. It must never mean that nobody has to authenticate.
             connection.close()

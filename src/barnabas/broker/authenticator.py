@@ -150,10 +150,15 @@ class Authenticator:
 
     # ---- the course of an authentication
 
-    def begin(self) -> None:
+    def guard(self) -> None:
+        """Let no frame of a new connection pass."""
         self._session.is_authenticated = False
         self._session.authenticator = self
-        self._take_over()
+        self._own_frames()
+
+    def begin(self) -> None:
+        """The peer's time begins, and its frames are taken."""
+        self._wait(EXCHANGE_SECONDS_MAX, self._too_late)
 
     def begin_again(self, call: Call, request: SaslHandshakeRequest) -> SaslHandshakeResponse | None:
         """A handshake on an authenticated connection; None if it may not authenticate again now."""
@@ -165,11 +170,14 @@ class Authenticator:
         return self._handshake_answer(call.header, request)
 
     def _take_over(self) -> None:
-        """From now on all frames come here."""
+        """The peer authenticates again: from now on all frames come here."""
+        self._own_frames()
+        self._wait(EXCHANGE_SECONDS_MAX, self._too_late)
+
+    def _own_frames(self) -> None:
         self._connection.hand_over(self)
         high = min(self._settings.receive_bytes_max, self._frame_bytes[1])
         self._connection.limit_frames(FRAME_BYTES_MIN, high)
-        self._wait(EXCHANGE_SECONDS_MAX, self._too_late)
 
     def _wait(self, seconds: float, then: Any, *arguments: Any) -> None:
         """One timer at a time: for the end of the exchange, of the delay or of the session."""

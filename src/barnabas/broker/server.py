@@ -50,12 +50,15 @@ class Endpoint:
 
     def opened(self, connection: Connection) -> None:
         connection.session = Session(self.listener, connection.peer_host)
+        # First of all: whatever follows, no request is answered before its peer may ask.
+        self._server.authentication.guard(connection, self)
         self.connections.add(connection)
         self._server.opened(connection)
 
     def begin(self, connection: Connection) -> None:
         """The connection may be served now."""
-        self._server.authentication.begin(connection, self)
+        if connection.session.authenticator is not None:
+            connection.session.authenticator.begin()
         if connection.is_muted:
             # In a later turn: this one may belong to the end of another connection.
             asyncio.get_running_loop().call_soon(connection.unmute)

@@ -28,7 +28,12 @@ def test_work_on_many_logs_goes_in_steps(tmp_path: Path, job: str) -> None:
             manager.get_or_create(TopicPartition("t", number), None, CONFIG)
         next(iter(manager.logs())).offline = True
         broker = SimpleNamespace(
-            logs=manager, replicas=None, healer=None, clock=FakeClock(), config=BrokerConfig({})
+            logs=manager,
+            replicas=None,
+            healer=None,
+            tokens=None,
+            clock=FakeClock(),
+            config=BrokerConfig({}),
         )
         housekeeping = Housekeeping(cast("Broker", broker))
         working = asyncio.ensure_future(getattr(housekeeping, job)())
