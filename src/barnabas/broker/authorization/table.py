@@ -172,7 +172,7 @@ _NEW_PARTITIONS = Elements(
     create_partitions.CreatePartitionsResponse,
     "results",
     lambda topic, code: create_partitions.CreatePartitionsTopicResult(
-        name=topic.name, error_code=code, error_message=code.text
+        name=topic.name, error_code=code, error_message=None
     ),
 )
 _DELETED_GROUPS = Elements(
