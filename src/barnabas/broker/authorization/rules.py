@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from barnabas.broker.authorization.authorizer import REFUSALS, Audit
@@ -64,7 +65,8 @@ class Rights:
 
 
 Finish: TypeAlias = Callable[[Any], Work[None]]
-Refuse: TypeAlias = Callable[[Rights, Any, ErrorCode], "Message"]
+# The answer, or work that makes it: a refused request may have as many partitions as any other.
+Refuse: TypeAlias = Callable[[Rights, Any, ErrorCode], "Message | Work[Message]"]
 # The name of an element: its field, a function, or None if the element itself is the name.
 Name: TypeAlias = str | Callable[[Rights, Any], str | None] | None
 
@@ -131,7 +133,8 @@ class Whole(Rule):
             return PASSED
         if rights.may(*self._right, name):
             return PASSED
-        return refused(self._refuse(rights, request, REFUSALS[self._right.resource_type]))
+        answer = self._refuse(rights, request, REFUSALS[self._right.resource_type])
+        return refused((yield from _made(answer)))
 
 
 class Elements(NamedTuple):
@@ -243,7 +246,7 @@ def split(
         if may:
             kept.append(item)
         else:
-            answers.append(elements.refuse(item, code_of(item)))
+            answers.append((yield from _made(elements.refuse(item, code_of(item)))))
         yield
     if not answers:
         return PASSED
@@ -251,6 +254,10 @@ def split(
     if not kept:
         return refused(elements.response(**{elements.answers: answers}))
     return Outcome(finish=(adding(elements.answers, answers),))
+
+
+def _made(answer: Any) -> Work[Any]:
+    return (yield from answer) if isinstance(answer, GeneratorType) else answer
 
 
 def adding(field: str, answers: list[Any]) -> Finish:
