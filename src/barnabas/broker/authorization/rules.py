@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from barnabas.broker.authorization.authorizer import REFUSALS, Audit
+from barnabas.broker.authorization.authorizer import DENIALS_LOGGED_MAX, REFUSALS, Audit, log_no_more
 from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode
 from barnabas.security.acls import CLUSTER_NAME, Operation, ResourceType
@@ -29,11 +29,12 @@ class Right(NamedTuple):
 class Rights:
     """What the peer of one request may do."""
 
-    __slots__ = ("_request", "call")
+    __slots__ = ("_denials", "_request", "call")
 
     def __init__(self, call: Call) -> None:
         self.call = call
         self._request = call.broker.rows[call.header.api_key].name
+        self._denials = 0
 
     def may(
         self,
@@ -44,8 +45,14 @@ class Rights:
         references: int = 1,
         logs_denied: bool = True,
     ) -> bool:
-        audit = Audit(self._request, references, True, logs_denied)
-        return self.call.broker.authorizer.allows(self.call.session, operation, resource_type, name, audit)
+        audit = Audit(self._request, references, True, logs_denied and self._denials < DENIALS_LOGGED_MAX)
+        authorizer, session = self.call.broker.authorizer, self.call.session
+        is_allowed = authorizer.allows(session, operation, resource_type, name, audit)
+        if not is_allowed and logs_denied:
+            self._denials += 1
+            if self._denials == DENIALS_LOGGED_MAX:
+                log_no_more(session, self._request)
+        return is_allowed
 
     def allowed(
         self, right: Right, names: Iterable[str | None], *, logs_denied: bool = True
