@@ -162,7 +162,15 @@ class AclIndex:
         for the operation itself or ALL count."""
         if self.decide(principal, host, operation, resource_type, _SOME_NAME).is_allowed:
             return True
-        who = str(principal)
+        # No resource has an empty name.
+        question = (principal, host, operation * _TYPES_MAX + resource_type, "")
+        verdict = self._answers.get(question)
+        if verdict is None:
+            is_allowed = self._is_any_allowed(str(principal), host, operation, resource_type)
+            verdict = self._answers[question] = _DEFAULT_ALLOW if is_allowed else _DEFAULT_DENY
+        return verdict.is_allowed
+
+    def _is_any_allowed(self, who: str, host: str, operation: Operation, resource_type: ResourceType) -> bool:
         denied: set[tuple[PatternType, str]] = set()
         allowed: set[tuple[PatternType, str]] = set()
         for acl in self._names[resource_type].all():
