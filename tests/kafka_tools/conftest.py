@@ -30,6 +30,7 @@ CLASSES = {
     "reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
     "replica-verification": "org.apache.kafka.tools.ReplicaVerificationTool",
+    "acls": "org.apache.kafka.tools.AclCommand",
 }
 
 Compare = Callable[..., Printed]

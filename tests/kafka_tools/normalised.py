@@ -26,6 +26,8 @@ def _topic_of(line: str) -> str:
 
 
 def _line(line: str) -> str:
+    # Kafka's tool for ACLs writes a space before the first entry of a hash set.
+    line = line.removeprefix(" ") if line.startswith(" \t(") else line
     if line.startswith("{"):
         return json.dumps(_ordered(json.loads(line)))
     head, separator, configs = line.partition("\tConfigs: ")

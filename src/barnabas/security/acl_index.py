@@ -108,16 +108,21 @@ class AclIndex:
         self._default = _DEFAULT_ALLOW if allows_by_default else _DEFAULT_DENY
         self._names: dict[ResourceType, _Names] = {kind: _Names() for kind in OPERATIONS}
         self._answers: dict[tuple[Principal, str, int, str], Verdict] = {}
+        self._any_answers: dict[tuple[Principal, str, int], bool] = {}
         for acl in acls:
             self.add(acl)
 
     def add(self, acl: Acl) -> None:
         self._names[acl.resource_type].add(acl)
-        self._answers.clear()
+        self._forget_answers()
 
     def remove(self, acl: Acl) -> None:
         self._names[acl.resource_type].remove(acl)
+        self._forget_answers()
+
+    def _forget_answers(self) -> None:
         self._answers.clear()
+        self._any_answers.clear()
 
     def decide(
         self,
@@ -162,7 +167,16 @@ class AclIndex:
         for the operation itself or ALL count."""
         if self.decide(principal, host, operation, resource_type, _SOME_NAME).is_allowed:
             return True
-        who = str(principal)
+        question = (principal, host, operation * _TYPES_MAX + resource_type)
+        is_allowed = self._any_answers.get(question)
+        if is_allowed is None:
+            is_allowed = self._is_any_allowed(str(principal), host, operation, resource_type)
+            if len(self._any_answers) >= ANSWERS_MAX:
+                self._any_answers.clear()
+            self._any_answers[question] = is_allowed
+        return is_allowed
+
+    def _is_any_allowed(self, who: str, host: str, operation: Operation, resource_type: ResourceType) -> bool:
         denied: set[tuple[PatternType, str]] = set()
         allowed: set[tuple[PatternType, str]] = set()
         for acl in self._names[resource_type].all():

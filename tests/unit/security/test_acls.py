@@ -286,3 +286,12 @@ def test_any_resource_agrees_with_the_single_names(acls: list[Acl]) -> None:
     for name in names:
         if index.decide(ALICE, HOST, WRITE, TOPIC, name).is_allowed:
             assert found
+
+
+def test_any_resource_is_asked_again_after_a_change() -> None:
+    index = AclIndex()
+    assert not index.decide_any(ALICE, HOST, WRITE, TOPIC)
+    index.add(acl(WRITE, "x"))
+    assert index.decide_any(ALICE, HOST, WRITE, TOPIC)
+    index.remove(acl(WRITE, "x"))
+    assert not index.decide_any(ALICE, HOST, WRITE, TOPIC)

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from barnabas.security.principal import Principal
 
 audit_log = logging.getLogger("kafka.authorizer.logger")
+# A request may have tens of thousands of names. Only the first denials are written, so that nobody fills the
+# disk of a broker with few requests.
+DENIALS_LOGGED_MAX = 1000
 TRACE = LEVELS["TRACE"]
 # As Kafka's audit log writes the types of resources.
 _TYPE_NAMES = {kind: kind.name.title().replace("_", "") for kind in ResourceType}
@@ -83,6 +86,9 @@ class Authorizer:
     def __init__(self, index: AclIndex) -> None:
         self._index = index
         self._acls: Mapping[Uuid, Acl] = {}
+        # The last asker of the gate, and what it was denied: a request may have many partitions of a topic.
+        self._last_asker: Asker | None = None
+        self._denied: set[str] = set()
 
     def follow(self, image: MetadataImage) -> bool:
         """Take the ACLs of the image; whether there was a change."""
@@ -136,14 +142,30 @@ class Authorizer:
         return self
 
     def may_write(self, asker: Asker, topic: str) -> bool:
-        # After a short way that gave up, the ordinary way asks again.
-        audit = _PLAIN_PRODUCE if asker.is_short_way else _PRODUCE
-        return self.decide(asker, Action(Operation.WRITE, ResourceType.TOPIC, topic), audit)
+        if asker.is_short_way:
+            # After a short way that gave up, the ordinary way asks again.
+            return self.decide(asker, Action(Operation.WRITE, ResourceType.TOPIC, topic), _PLAIN_PRODUCE)
+        return self._decide_at_gate(asker, Action(Operation.WRITE, ResourceType.TOPIC, topic), "Produce")
 
     def may_read(self, asker: Asker, topic: str) -> bool:
         if asker.is_replica:
-            return self.decide(asker, Action(Operation.CLUSTER_ACTION, ResourceType.CLUSTER), _FETCH)
-        return self.decide(asker, Action(Operation.READ, ResourceType.TOPIC, topic), _FETCH)
+            action = Action(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
+        else:
+            action = Action(Operation.READ, ResourceType.TOPIC, topic)
+        return self._decide_at_gate(asker, action, "Fetch")
+
+    def _decide_at_gate(self, asker: Asker, action: Action, request: str) -> bool:
+        """Each name that is denied is logged once for a request, which has an asker of its own."""
+        if asker is not self._last_asker:
+            self._last_asker = asker
+            self._denied = set()
+        is_logged = action.name not in self._denied and len(self._denied) < DENIALS_LOGGED_MAX
+        is_allowed = self.decide(asker, action, Audit(request, logs_denied=is_logged))
+        if not is_allowed and is_logged:
+            self._denied.add(action.name)
+            if len(self._denied) == DENIALS_LOGGED_MAX:
+                log_no_more(asker, request)
+        return is_allowed
 
 
 class AllowAll:
@@ -176,7 +198,6 @@ class AllowAll:
 _ALL_OPERATIONS = {
     kind: sum(1 << operation for operation in operations) for kind, operations in OPERATIONS.items()
 }
-_PRODUCE, _FETCH = Audit("Produce"), Audit("Fetch")
 _PLAIN_PRODUCE = Audit("Produce", logs_denied=False)
 
 
@@ -195,6 +216,12 @@ def super_users(config: BrokerConfig) -> list[str]:
         except ValueError as error:
             raise ConfigError(f"super.users: {error}; separate several by semicolons.") from error
     return users
+
+
+def log_no_more(who: Who, request: str) -> None:
+    audit_log.info(
+        "Principal = %s: further denials of this request = %s are not written", who.principal, request
+    )
 
 
 def _audit_line(who: Who, action: Action, audit: Audit, verdict: tuple[bool, str]) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode
 from barnabas.groups.classic.answers import join_refused
-from barnabas.groups.offset_requests import refused_commit, refused_commit_in_transaction
 from barnabas.wire.message import Message
 from barnabas.wire.messages import (
     alter_client_quotas,
@@ -18,6 +18,8 @@ from barnabas.wire.messages import (
     delete_acls,
     describe_client_quotas,
     elect_leaders,
+    offset_commit,
+    txn_offset_commit,
     write_txn_markers,
 )
 
@@ -40,19 +42,20 @@ def by_partition(
     topic_type: Callable[..., Any],
     partition_type: Callable[..., Any],
     *,
-    name: str = "name",
+    names: tuple[str, ...] = ("name",),
     index: str = "partition_index",
     **defaults: Any,
-) -> Callable[[Any, ErrorCode], Any]:
-    """The answer to a refused topic: all its partitions have the error. `name` and `index` are the fields of
+) -> Callable[[Any, ErrorCode], Work[Any]]:
+    """The answer to a refused topic: all its partitions have the error. `names` and `index` are fields of
     both the request and the answer."""
 
-    def refuse(topic: Any, code: ErrorCode) -> Any:
-        partitions = [
-            partition_type(**{index: getattr(partition, index)}, error_code=code, **defaults)
-            for partition in topic.partitions
-        ]
-        return topic_type(**{name: getattr(topic, name)}, partitions=partitions)
+    def refuse(topic: Any, code: ErrorCode) -> Work[Any]:
+        answer = topic_type(**{each: getattr(topic, each) for each in names}, partitions=[])
+        for partition in topic.partitions:
+            number = {index: getattr(partition, index)}
+            answer.partitions.append(partition_type(**number, error_code=code, **defaults))
+            yield
+        return answer
 
     return refuse
 
@@ -61,12 +64,30 @@ def of_join(rights: Rights, request: Any, code: ErrorCode) -> Message:
     return join_refused(code, request.member_id, rights.call.version)
 
 
-def of_commit(rights: Rights, request: Any, code: ErrorCode) -> Message:
-    return refused_commit(request, code)
+def by_topic(response: type[Message], answers: str, refuse: Callable[[Any, ErrorCode], Work[Any]]) -> Refuse:
+    """An answer in which all partitions of all topics have the error."""
+
+    def refuse_all(rights: Rights, request: Any, code: ErrorCode) -> Work[Message]:
+        topics = []
+        for topic in request.topics:
+            topics.append((yield from refuse(topic, code)))
+        return response(**{answers: topics})
+
+    return refuse_all
 
 
-def of_commit_in_transaction(rights: Rights, request: Any, code: ErrorCode) -> Message:
-    return refused_commit_in_transaction(request, code)
+COMMITTED = by_partition(
+    offset_commit.OffsetCommitResponseTopic,
+    offset_commit.OffsetCommitResponsePartition,
+    names=("name", "topic_id"),
+)
+COMMITTED_IN_TRANSACTION = by_partition(
+    txn_offset_commit.TxnOffsetCommitResponseTopic, txn_offset_commit.TxnOffsetCommitResponsePartition
+)
+of_commit = by_topic(offset_commit.OffsetCommitResponse, "topics", COMMITTED)
+of_commit_in_transaction = by_topic(
+    txn_offset_commit.TxnOffsetCommitResponse, "topics", COMMITTED_IN_TRANSACTION
+)
 
 
 def of_create_acls(rights: Rights, request: Any, code: ErrorCode) -> Message:
@@ -145,16 +166,20 @@ def of_elections(rights: Rights, request: Any, code: ErrorCode) -> Message:
     )
 
 
-def of_reassignments(rights: Rights, request: Any, code: ErrorCode) -> Message:
-    messages = alter_partition_reassignments
-    refuse = by_partition(
-        messages.ReassignableTopicResponse, messages.ReassignablePartitionResponse, error_message=None
+_REASSIGNED = by_partition(
+    alter_partition_reassignments.ReassignableTopicResponse,
+    alter_partition_reassignments.ReassignablePartitionResponse,
+    error_message=None,
+)
+
+
+def of_reassignments(rights: Rights, request: Any, code: ErrorCode) -> Work[Message]:
+    response = alter_partition_reassignments.AlterPartitionReassignmentsResponse(
+        error_code=code, error_message=code.text
     )
-    return messages.AlterPartitionReassignmentsResponse(
-        error_code=code,
-        error_message=code.text,
-        responses=[refuse(topic, code) for topic in request.topics],
-    )
+    for topic in request.topics:
+        response.responses.append((yield from _REASSIGNED(topic, code)))
+    return response
 
 
 def of_markers(rights: Rights, request: Any, code: ErrorCode) -> Message:

