@@ -13,19 +13,23 @@ longest time."""
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
+import socket
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.config.definition import INT_MAX
 from barnabas.config.listeners import parse_host_limits
-from barnabas.security.quotas import ClientQuotas
+from barnabas.security.quotas import ClientQuotas, is_address
 from barnabas.security.rates import Rate, Windows
 
 if TYPE_CHECKING:
     from barnabas.config.values import BrokerConfig
     from barnabas.net.connection import Connection
+
+logger = logging.getLogger(__name__)
 
 # So many connections may wait in one line. Later ones are closed.
 WAITING_MAX = 1000
@@ -124,7 +128,7 @@ class ConnectionLimits:
         self.set_limits(config)
 
     def set_limits(self, config: BrokerConfig) -> None:
-        self.per_host_overrides = parse_host_limits(config["max.connections.per.ip.overrides"])
+        self._set_overrides(parse_host_limits(config["max.connections.per.ip.overrides"]))
         self.connections_max: int = config["max.connections"]
         self.per_host_max: int = config["max.connections.per.ip"]
         self.creations_max: int = config["max.connection.creation.rate"]
@@ -138,6 +142,24 @@ class ConnectionLimits:
         has_others = len(config.listeners) > 1
         self._protected = config.inter_broker_listener.name if has_others else None
         self._look()
+
+    def _set_overrides(self, overrides: dict[str, int]) -> None:
+        """Names of hosts are looked up, in a thread if the broker runs already: that may take long."""
+        self._named_overrides = overrides
+        self.per_host_overrides = {host: limit for host, limit in overrides.items() if is_address(host)}
+        if len(self.per_host_overrides) == len(overrides):
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self.per_host_overrides = _looked_up(overrides)
+            return
+
+        def take(found: asyncio.Future[dict[str, int]]) -> None:
+            if self._named_overrides is overrides and not found.cancelled():
+                self.per_host_overrides = found.result()
+
+        loop.run_in_executor(None, _looked_up, overrides).add_done_callback(take)
 
     def follow(self, quotas: ClientQuotas) -> None:
         """Take the rates of addresses."""
@@ -263,6 +285,19 @@ class ConnectionLimits:
         self._served[connection] = name
         self._per_listener[name] += 1
         self._serve(connection)
+
+
+def _looked_up(overrides: Mapping[str, int]) -> dict[str, int]:
+    """The limits by address. A host that is not known keeps its name, which no connection has."""
+    addresses: dict[str, int] = {}
+    for host, limit in overrides.items():
+        try:
+            found = {str(info[4][0]) for info in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
+        except (OSError, UnicodeError) as error:
+            logger.warning("max.connections.per.ip.overrides: the host %s is not known: %s", host, error)
+            found = {host}
+        addresses |= dict.fromkeys(found, limit)
+    return addresses
 
 
 def _look_at(lines: Mapping[str, Line]) -> None:

@@ -174,6 +174,25 @@ def test_an_address_with_too_many_connections_is_refused() -> None:
     run(story)
 
 
+def test_overrides_may_be_names_of_hosts(caplog: pytest.LogCaptureFixture) -> None:
+    overrides = {"max.connections.per.ip.overrides": "localhost:1,10.0.0.9:7,no-such-host.invalid:3"}
+    at_start = Scene(**overrides).limits
+    assert at_start.per_host_overrides["127.0.0.1"] == 1
+    assert at_start.per_host_overrides["10.0.0.9"] == 7
+    assert "no-such-host.invalid is not known" in caplog.text
+
+    async def story() -> None:
+        limits = Scene().limits
+        limits.set_limits(BrokerConfig(overrides))
+        # Addresses hold at once, names when they are looked up.
+        assert limits.per_host_overrides == {"10.0.0.9": 7}
+        async with asyncio.timeout(30):
+            while "127.0.0.1" not in limits.per_host_overrides:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+    run(story)
+
+
 def test_a_line_that_waits_for_room_has_no_timer() -> None:
     async def story() -> None:
         waits: list[float] = [math.inf]
