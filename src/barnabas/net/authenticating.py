@@ -40,6 +40,7 @@ class Connection(Protocol):
     host: str
     port: int
     is_closed: bool
+    last_active: float
 
     async def ask_now(self, api_key: int, message: Message) -> Any: ...
 
@@ -85,7 +86,11 @@ class Authentication:
             while not connection.is_quiet:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, QUIET_SECONDS_MAX)
+            last_active = connection.last_active
             await self.begin()
+            if not held:
+                # Authenticating is not activity: a connection that nobody uses is closed as if it had not.
+                connection.last_active = last_active
         except KafkaError as error:
             # The next connection gets the same error, if it is not a passing one, and tells its owner.
             _log.warning("cannot authenticate again: %s", error)

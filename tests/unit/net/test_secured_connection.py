@@ -334,6 +334,21 @@ def test_a_connection_authenticates_again_without_losing_requests(mechanism: str
         assert keys[start + 1] == AUTHENTICATE
 
 
+def test_a_connection_that_only_authenticates_is_idle() -> None:
+    sasl = Sasl({"alice": "secret-of-alice"}, session_ms=50)
+    settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", **ALICE}
+
+    async def story(connection: BrokerConnection) -> None:
+        closed = asyncio.Event()
+        connection.when_closed = lambda _: closed.set()
+        async with asyncio.timeout(10):
+            await closed.wait()
+
+    with SecuredPeer(clusters, sasl=sasl) as peer:
+        connect(peer, {**settings, "connections.max.idle.ms": "400"}, story)
+    assert len(sasl.sessions) > 2
+
+
 def test_if_authenticating_again_fails_the_connection_is_closed_and_callers_know() -> None:
     sasl = Sasl({"alice": "secret-of-alice"}, session_ms=50)
     settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", **ALICE}
