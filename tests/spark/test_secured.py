@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.security.secured_broker import PASSWORD, SecuredBroker, secured_broker
 
-from barnabas import Producer
+from barnabas import Admin, Producer
+from barnabas.client.admin import Acl, NewTopic, Operation, PatternType, Permission, ResourceType
 from barnabas.spark.options import OptionError
 from barnabas.spark.pipeline.loading import load
 from barnabas.spark.settings import read_settings
@@ -19,10 +20,35 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+# Alice has the rights of the ACLs below. The listener without protection is for the tests themselves.
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+
+
+def allow(kind: ResourceType, name: str, operation: Operation) -> Acl:
+    return Acl(kind, name, PatternType.LITERAL, "User:alice", "*", operation, Permission.ALLOW)
+
+
+# What docs/security.md says that queries need, and nothing else.
+RIGHTS = [
+    allow(ResourceType.TOPIC, "numbers", Operation.READ),
+    allow(ResourceType.GROUP, "watched", Operation.READ),
+    allow(ResourceType.TOPIC, "copies", Operation.WRITE),
+    allow(ResourceType.TOPIC, "copies", Operation.READ),
+    allow(ResourceType.TRANSACTIONAL_ID, "copier", Operation.WRITE),
+    allow(ResourceType.GROUP, "copier", Operation.READ),
+]
+
+
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
-    with secured_broker(tmp_path_factory.mktemp("secured")) as running:
-        with Producer(running.client("SASL_SSL")) as producer:
+    with secured_broker(tmp_path_factory.mktemp("secured"), AUTHORIZER) as running:
+        with Admin(running.plain) as admin:
+            admin.create_topics([NewTopic("numbers", 1), NewTopic("copies", 1), NewTopic("secrets", 1)])
+            admin.create_acls(RIGHTS)
+        with Producer(running.plain) as producer:
             for number in range(100):
                 producer.send("numbers", str(number).encode())
             producer.flush()
@@ -72,6 +98,12 @@ def test_batches_and_streams(
     assert PASSWORD not in json.dumps([dict(each) for each in query.recentProgress], default=str)
     copies = spark.read.format("barnabas").options(**options, subscribe="copies").load()
     assert copies.count() == 200
+
+
+def test_a_topic_without_rights_is_refused(spark: "SparkSession", secured: SecuredBroker) -> None:
+    frame = spark.read.format("barnabas").options(**options_of(secured), subscribe="secrets").load()
+    with pytest.raises(Exception, match="this user may not read secrets"):
+        frame.count()
 
 
 def test_a_refusal_reaches_the_user_without_the_password(

@@ -24,6 +24,8 @@ MESSAGES_MAX = 10
 # As in Kafka: a client authenticates again when this share of the session's life is over, and all of them at
 # other moments.
 REPEAT_SHARE_MIN, REPEAT_SHARE_MAX = 0.85, 0.95
+# Kafka's brokers refuse it within a second. Sessions without a length must not keep a client busy.
+REPEAT_SECONDS_MIN = 1.0
 
 # How often to look whether the requests in flight are answered.
 QUIET_SECONDS_MIN, QUIET_SECONDS_MAX = 0.001, 0.1
@@ -40,6 +42,7 @@ class Connection(Protocol):
     host: str
     port: int
     is_closed: bool
+    last_active: float
 
     async def ask_now(self, api_key: int, message: Message) -> Any: ...
 
@@ -85,7 +88,11 @@ class Authentication:
             while not connection.is_quiet:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, QUIET_SECONDS_MAX)
+            last_active = connection.last_active
             await self.begin()
+            if not held:
+                # Authenticating is not activity: a connection that nobody uses is closed as if it had not.
+                connection.last_active = last_active
         except KafkaError as error:
             # The next connection gets the same error, if it is not a passing one, and tells its owner.
             _log.warning("cannot authenticate again: %s", error)
@@ -115,7 +122,8 @@ async def authenticate(ask: Ask, login: Login, place: str) -> float | None:
         raise AuthenticationError(f"{place} does not end the exchange of messages of {mechanism}.")
     if answer.session_lifetime_ms <= 0:
         return None
-    return answer.session_lifetime_ms / 1000 * random.uniform(REPEAT_SHARE_MIN, REPEAT_SHARE_MAX)
+    share = random.uniform(REPEAT_SHARE_MIN, REPEAT_SHARE_MAX)
+    return max(answer.session_lifetime_ms / 1000 * share, REPEAT_SECONDS_MIN)
 
 
 async def _shake_hands(ask: Ask, mechanism: str, place: str) -> None:

@@ -32,6 +32,7 @@ UNKNOWN_TOPIC_ATTEMPTS = 3
 SAMPLE_BYTES = 256 * 1024
 FETCH_WAIT_MS = 500
 
+_REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _T = TypeVar("_T")
 
 
@@ -83,6 +84,10 @@ class Brokers:
             await self._cluster.refresh()
             known = self._cluster.metadata.topics
             missing = [name for name in names if name not in known or not known[name].partitions]
+            refused = [name for name in missing if name in known and known[name].error is _REFUSED]
+            if refused:
+                text = f"this user may not read {', '.join(refused)} at {self.servers}"
+                raise KafkaError(_REFUSED, text)
             if not missing:
                 break
         if missing and not missing_allowed:

@@ -15,6 +15,7 @@ from tests.support.secured_peer import AUTHENTICATE, HANDSHAKE, Sasl, SecuredPee
 
 from barnabas.client.config import admin_config
 from barnabas.errors import AuthenticationError, DisconnectedError
+from barnabas.net import authenticating
 from barnabas.net.broker_connection import BrokerConnection
 from barnabas.security.tls import TlsSettings, server_context
 from barnabas.wire.codec import Request
@@ -311,6 +312,24 @@ def test_a_token_of_a_function_is_sent_and_a_refused_one_is_asked_for_again() ->
 # ---- authenticating again
 
 
+@pytest.fixture
+def may_repeat_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authenticating, "REPEAT_SECONDS_MIN", 0.0)
+
+
+def test_a_session_of_no_length_does_not_keep_a_client_busy() -> None:
+    sasl = Sasl({"alice": "secret-of-alice"}, session_ms=1)
+    settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", **ALICE}
+
+    async def story(connection: BrokerConnection) -> None:
+        await asyncio.sleep(0.3)
+
+    with SecuredPeer(clusters, sasl=sasl) as peer:
+        connect(peer, settings, story)
+    assert len(sasl.sessions) == 1
+
+
+@pytest.mark.usefixtures("may_repeat_soon")
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
 def test_a_connection_authenticates_again_without_losing_requests(mechanism: str) -> None:
     sasl = Sasl({"alice": "secret-of-alice"}, session_ms=100)
@@ -334,6 +353,23 @@ def test_a_connection_authenticates_again_without_losing_requests(mechanism: str
         assert keys[start + 1] == AUTHENTICATE
 
 
+@pytest.mark.usefixtures("may_repeat_soon")
+def test_a_connection_that_only_authenticates_is_idle() -> None:
+    sasl = Sasl({"alice": "secret-of-alice"}, session_ms=50)
+    settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", **ALICE}
+
+    async def story(connection: BrokerConnection) -> None:
+        closed = asyncio.Event()
+        connection.when_closed = lambda _: closed.set()
+        async with asyncio.timeout(10):
+            await closed.wait()
+
+    with SecuredPeer(clusters, sasl=sasl) as peer:
+        connect(peer, {**settings, "connections.max.idle.ms": "400"}, story)
+    assert len(sasl.sessions) > 2
+
+
+@pytest.mark.usefixtures("may_repeat_soon")
 def test_if_authenticating_again_fails_the_connection_is_closed_and_callers_know() -> None:
     sasl = Sasl({"alice": "secret-of-alice"}, session_ms=50)
     settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", **ALICE}

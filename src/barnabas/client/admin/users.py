@@ -78,7 +78,7 @@ class UserAdmin(AdminBase):
     def alter_user_scram_credentials(
         self, changes: Iterable[ScramUpsertion | ScramDeletion], *, timeout: float | None = None
     ) -> None:
-        """Set and delete credentials. For each user, all of its changes are made or none.
+        """Set and delete credentials. Brokers accept one change for each user in a call (DUPLICATE_RESOURCE).
 
         admin.alter_user_scram_credentials([ScramUpsertion("alice", "her password")])"""
         by_user: dict[str, list[ScramUpsertion | ScramDeletion]] = {}
