@@ -6,6 +6,7 @@ import os
 import random
 import socket
 import struct
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -204,6 +205,26 @@ def test_credentials_are_kept_over_a_restart(tmp_path: Path) -> None:
         admin.alter_user_scram_credentials([one])["kept"].result(20)
         broker.restart()
         assert with_confluent(broker, "SCRAM-SHA-512", "kept", "over restarts") == b"confluent"
+
+
+def test_a_client_authenticates_again_while_it_works() -> None:
+    """librdkafka does so when most of its session is over (KIP-368)."""
+    with Broker({**OVERRIDES, "connections.max.reauth.ms": "1500"}, subprocess=True) as broker:
+        failures: list[confluent_kafka.KafkaError] = []
+        settings = confluent_settings(broker, "PLAIN", USER, PASSWORD)
+        producer = confluent_kafka.Producer({**settings, "error_cb": failures.append})
+        undelivered = 0
+
+        def delivered(error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
+            nonlocal undelivered
+            undelivered += error is not None
+
+        topic, end = new_topic(), time.monotonic() + 5
+        while time.monotonic() < end:
+            producer.produce(topic, b"again", on_delivery=delivered)
+            producer.poll(0.05)
+        assert producer.flush(10) == 0
+        assert undelivered == 0 and failures == []
 
 
 # ---- hostile peers

@@ -38,7 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     source.add_argument("--zookeeper", metavar="HOST:PORT/CHROOT", help="zookeeper.connect of the cluster")
     source.add_argument("--data-dir", type=Path, metavar="DIR", help="the first directory of log.dirs")
     parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="a broker's properties, if ZooKeeper is protected"
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="a broker's properties, if ZooKeeper is protected, or for password.encoder.secret",
     )
     parser.add_argument("--log", action="store_true", help="print the log instead of the current state")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -48,8 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.command == "add-scram":
         return metadata_scram.add_scram(options)
-    if options.add_scram or options.config is not None:
-        raise ToolError("--add-scram and --config can only be used with add-scram.")
+    if options.add_scram:
+        raise ToolError("--add-scram can only be used with add-scram.")
     try:
         if options.zookeeper is not None:
             cluster_id, updates = _from_zookeeper(options.zookeeper, options.config)

@@ -8,10 +8,10 @@ import asyncio
 import re
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from barnabas.cli.failures import ToolError
 from barnabas.config.properties import load_properties
+from barnabas.config.values import BrokerConfig
 from barnabas.metadata.embedded import DIRECTORY_NAME
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.opening import read_membership
@@ -39,12 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MECHANISM=[name=USER,iterations=N,password=SECRET]",
         help="add-scram: a credential; `-` reads them from standard input, one per line, so that no password "
         "is visible to other users of this machine",
-    )
-    parser.add_argument(
-        "--config",
-        type=Path,
-        metavar="FILE",
-        help="add-scram: the broker's properties, for password.encoder.secret",
     )
 
 
@@ -111,10 +105,12 @@ async def _write(options: argparse.Namespace, changes: Sequence[ScramChange]) ->
 
 async def _open(options: argparse.Namespace) -> MetadataStore:
     if options.zookeeper is not None:
-        from barnabas.metadata.zookeeper.settings import ZooKeeperSettings
+        from barnabas.metadata.opening import zookeeper_settings
         from barnabas.metadata.zookeeper.store import ZooKeeperStore
 
-        settings = ZooKeeperSettings(options.zookeeper, secrets=_secrets(options.config))
+        given = {} if options.config is None else load_properties(options.config.read_text())
+        settings = zookeeper_settings(BrokerConfig({**given, "zookeeper.connect": options.zookeeper}))
+        assert settings is not None
         return await ZooKeeperStore.open(settings)
     from barnabas.log.checkpoints import read_meta_properties
     from barnabas.log.disk import RealDisk
@@ -128,10 +124,3 @@ async def _open(options: argparse.Namespace) -> MetadataStore:
     options.data_dir.mkdir(parents=True, exist_ok=True)
     meta = read_meta_properties(RealDisk(), options.data_dir)
     return await EmbeddedStore.open(directory, cluster_id=None if meta is None else meta.cluster_id)
-
-
-def _secrets(properties_file: Path | None) -> tuple[str | None, ...]:
-    if properties_file is None:
-        return ()
-    given = load_properties(properties_file.read_text())
-    return given.get("password.encoder.secret"), given.get("password.encoder.old.secret")

@@ -15,6 +15,7 @@ stores them: they are not passwords, but good for guessing them."""
 
 import base64
 import binascii
+import functools
 import hashlib
 import hmac
 import logging
@@ -83,6 +84,7 @@ class SecretValues:
         if value is None or _is_sealed(record) or not has_secret(record):
             return record
         if not self.keys and isinstance(record, ScramCredentialRecord):
+            _warn_of_readable_credentials()
             return record
         if not self.keys:
             raise StoreError(
@@ -112,6 +114,15 @@ class SecretValues:
                 "cannot decrypt %s: it was encrypted with another password.encoder.secret", _name(record)
             )
         return record
+
+
+@functools.cache
+def _warn_of_readable_credentials() -> None:
+    """Once is enough."""
+    logger.warning(
+        "SCRAM credentials are stored in ZooKeeper without encryption: set password.encoder.secret to the "
+        "same value on all brokers, and set the credentials again"
+    )
 
 
 def has_secret(record: MetadataRecord) -> bool:

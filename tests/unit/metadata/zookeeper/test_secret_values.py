@@ -44,7 +44,7 @@ def test_only_secrets_are_encrypted_and_each_time_differently() -> None:
     assert values.sealed(sealed) == sealed
 
 
-def test_credentials_are_encrypted_if_there_is_a_secret() -> None:
+def test_credentials_are_encrypted_if_there_is_a_secret(caplog: pytest.LogCaptureFixture) -> None:
     values = SecretValues.of(["key"], "cluster")
     (sealed,) = values.sealed([CREDENTIAL])
     assert isinstance(sealed, ScramCredentialRecord)
@@ -52,7 +52,9 @@ def test_credentials_are_encrypted_if_there_is_a_secret() -> None:
     assert values.opened((sealed,)) == (CREDENTIAL,)
     moved = ScramCredentialRecord("bob", 1, sealed.credential)
     assert values.opened((moved,)) == (moved,)
-    assert SecretValues().sealed([CREDENTIAL]) == [CREDENTIAL]
+    assert "without encryption" not in caplog.text
+    assert SecretValues().sealed([CREDENTIAL, CREDENTIAL]) == [CREDENTIAL, CREDENTIAL]
+    assert caplog.text.count("without encryption") <= 1
     removal = ScramCredentialRecord("alice", 1, None)
     assert values.sealed([removal]) == [removal]
 
