@@ -165,6 +165,30 @@ def test_consumers(broker: Broker, topic: str, consume: Callable[..., None]) -> 
     check_rate(timed(lambda: consume(broker.bootstrap, topic, client_id)))
 
 
+def test_a_throttled_client_waits_longer_than_its_request_timeout(broker: Broker, topic: str) -> None:
+    """Without retries: the broker is not taken for dead while it throttles."""
+    limit(broker.bootstrap, ((CLIENT_ID, "patient"),), producer_byte_rate=10_000)
+    with Producer(
+        bootstrap_servers=broker.bootstrap,
+        client_id="patient",
+        request_timeout_ms=1000,
+        linger_ms=0,
+        delivery_timeout_ms=60_000,
+        retries=0,
+        enable_idempotence=False,
+    ) as producer:
+        producer.send(topic, bytes(10)).result(30)
+        # This much more than the quota of two seconds is throttled for more than 2 seconds.
+        producer.send(topic, bytes(45_000)).result(30)
+        assert timed(lambda: producer.send(topic, bytes(10)).result(30)) > 1.5
+    limit(broker.bootstrap, ((CLIENT_ID, "busy"),), request_percentage=0.0001)
+    with Admin(
+        bootstrap_servers=broker.bootstrap, client_id="busy", request_timeout_ms=500, retries=0
+    ) as admin:
+        for _ in range(3):
+            assert admin.describe_cluster(timeout=20).nodes
+
+
 # ---- users
 
 

@@ -110,6 +110,8 @@ class BrokerConnection(FrameReader):
         self._entering = self._pending
         self._authentication: Authentication | None = None
         self.last_active = self._loop.time()
+        # Up to then the broker answers nothing: the client has used more than its quota.
+        self._throttled_until = 0.0
         self.is_closed = False
         self.when_closed: Callable[[BrokerConnection], None] | None = None
         self.versions: dict[int, VersionRange] = {}
@@ -198,10 +200,25 @@ class BrokerConnection(FrameReader):
     def _give_up(self, future: asyncio.Future[Any], seconds: float) -> None:
         """As in Kafka: a broker that does not answer one request will not answer the following ones
         either."""
-        if not future.done():
+        if not future.done() and not self._has_more_time(future, seconds, self._give_up):
             text = f"got no answer from {self.host}:{self.port} within {seconds:g} s"
             future.set_exception(KafkaTimeoutError(text))
             self.close(f"no answer within {seconds:g} s")
+
+    def close_if_late(self, future: asyncio.Future[Any], seconds: float) -> None:
+        """For callers of `request`, after the time that an answer may take: close the connection, unless the
+        answer is here."""
+        if not future.done() and not self._has_more_time(future, seconds, self.close_if_late):
+            self.close(f"no answer within {seconds:g} s")
+
+    def _has_more_time(
+        self, future: asyncio.Future[Any], seconds: float, look_again: Callable[..., None]
+    ) -> bool:
+        """A broker that throttles this client answers nothing meanwhile: the time begins after that."""
+        left = self._throttled_until + seconds - self._loop.time()
+        if left > 0:
+            self._loop.call_later(left, look_again, future, seconds)
+        return left > 0
 
     def request(
         self, api_key: int, message: Message, *, version_max: int | None = None
@@ -318,6 +335,9 @@ class BrokerConnection(FrameReader):
             self._pending.appendleft(entry)
             self.close(f"the answer to API {entry.api_key} cannot be decoded: {error}")
             return
+        throttle_ms = getattr(message, "throttle_time_ms", 0)
+        if throttle_ms > 0:
+            self._throttled_until = self._loop.time() + throttle_ms / 1000
         # The caller may have been cancelled.
         if entry.future is not None and not entry.future.done():
             entry.future.set_result(message)

@@ -308,6 +308,7 @@ def test_garbage_in_place_of_a_handshake(running: VisibleBroker) -> None:
 
 def test_no_connection_stays_after_failures(running: VisibleBroker) -> None:
     until(lambda: running.look(lambda broker: broker.server.connection_count) == 0)
+    assert running.look(lambda broker: broker.server.limits._per_host) == {}
 
 
 # ---- other certificates

@@ -189,9 +189,8 @@ class Sender:
         except KafkaError as error:
             loop.call_soon(self._answered, node, sent, None, error)
             return
-        timer = loop.call_later(
-            self.settings.request_seconds, connection.close, "a produce request was not answered in time"
-        )
+        seconds = self.settings.request_seconds
+        timer = loop.call_later(seconds, connection.close_if_late, future, seconds)
         future.add_done_callback(partial(self._arrived, node, sent, timer))
 
     def _version_max(self) -> int:

@@ -18,6 +18,9 @@ from tests.support.raw_groups import RawGroup
 from tests.support.raw_transactions import RawTransactional
 from tests.support.visible_broker import VisibleBroker, visible_broker
 
+from barnabas.client.admin import Admin
+from barnabas.security.quotas import CLIENT_ID
+
 DASHBOARD = Path(__file__).parents[4] / "docs" / "grafana-dashboard.json"
 TARGET = {"job": "barnabas", "instance": "127.0.0.1:9404"}
 VARIABLES = {"$job": "barnabas", "$instance": "127.0.0.1:9404", "$__rate_interval": "1m"}
@@ -57,12 +60,16 @@ def scrape(running: VisibleBroker) -> Scrape:
 
 @pytest.fixture(scope="module")
 def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Evaluation]:
-    """Two scrapes of a broker that has clients, a group that is behind, and an open transaction."""
+    """Two scrapes of a broker that has clients with quotas, a group that is behind, and an open
+    transaction."""
     overrides = {"barnabas.metrics.port": "0", "group.initial.rebalance.delay.ms": "0"}
     with (
         visible_broker(tmp_path_factory.mktemp("dashboard"), overrides) as running,
         RawClient("127.0.0.1", running.port) as client,
     ):
+        with Admin(bootstrap_servers=f"127.0.0.1:{running.port}") as admin:
+            quotas = dict.fromkeys(("producer_byte_rate", "consumer_byte_rate", "request_percentage"), 1e9)
+            admin.alter_client_quotas({((CLIENT_ID, client.client_id),): quotas})
         topic = new_topic(client, name="orders")
         some_traffic(client, topic)
         group = RawGroup(client, "workers")
