@@ -10,6 +10,7 @@ from tests.security.secured_broker import PASSWORD, PROTOCOLS, SecuredBroker, se
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 FIRST = PROTOCOLS[-1]
+TOPIC = "there-from-the-beginning"
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +41,7 @@ def run(secured: SecuredBroker, tmp_path_factory: pytest.TempPathFactory) -> Run
         assert PASSWORD not in done.stdout + done.stderr
         return done
 
+    assert run("topics", "--create", "--topic", TOPIC).returncode == 0
     return run
 
 
@@ -63,7 +65,7 @@ def test_topics_records_and_groups(run: Run) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("get-offsets", "--topic", "__consumer_offsets"),
+        ("get-offsets", "--topic", TOPIC),
         ("broker-api-versions",),
         ("configs", "--describe", "--entity-type", "brokers", "--entity-name", "1"),
         ("log-dirs", "--describe"),
