@@ -6,12 +6,15 @@ empty salted password, and very long ones, are UNACCEPTABLE_CREDENTIAL."""
 
 from __future__ import annotations
 
-from barnabas.broker.call import Call
+from typing import TypeAlias
+
+from barnabas.broker.call import MESSAGES_MAX, Call
+from barnabas.broker.portions import drained, drained_items
 from barnabas.broker.turns import Work
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.scram import CHANGES_PER_STEP, NO_CREDENTIAL, Results, ScramChange
-from barnabas.security.scram import BY_CODE, ScramCredential, ScramMechanism, credential_of_salted
+from barnabas.metadata.scram import CHANGES_PER_STEP, NO_CREDENTIAL, ScramChange
+from barnabas.security.scram import BY_CODE, ScramMechanism, credential_of_salted
 from barnabas.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -22,90 +25,108 @@ from barnabas.wire.messages.alter_user_scram_credentials import (
 
 SALT_BYTES_MAX = 1024
 
+# A long request can have the same error very often: it is one object, which is never raised.
+_REPEATED = KafkaError(
+    ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
+)
+_UNKNOWN_MECHANISM = KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+
+
+def _unacceptable(sentence: str) -> KafkaError:
+    return KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, sentence)
+
+
+_NO_USER = _unacceptable("Username must not be empty")
+_TOO_FEW = _unacceptable("Too few iterations")
+_TOO_MANY = _unacceptable("Too many iterations")
+_WRONG_SALT = _unacceptable(f"The salt must have 1 to {SALT_BYTES_MAX} bytes")
+_WRONG_PASSWORD = _unacceptable(f"The salted password must have 1 to {SALT_BYTES_MAX} bytes")
+
+# What becomes of each user: a change, an error, or None if the change is done.
+Outcomes: TypeAlias = dict[str, ScramChange | KafkaError | None]
+
 
 def alter_user_scram_credentials(
     call: Call, request: AlterUserScramCredentialsRequest
 ) -> Work[AlterUserScramCredentialsResponse]:
-    changes = yield from _checked(request, call.broker.image)
-    # The memory of a long request is free for its answer.
-    request.deletions, request.upsertions = [], []
-    results: Results = {user: change for user, change in changes.items() if isinstance(change, KafkaError)}
-    accepted = [change for change in changes.values() if isinstance(change, ScramChange)]
-    for start in range(0, len(accepted), CHANGES_PER_STEP):
-        portion = accepted[start : start + CHANGES_PER_STEP]
-        try:
-            results |= yield call.broker.controller.alter_scram_credentials(portion)
-        except KafkaError as error:
-            results |= {change.user: error for change in portion}
-    answer = AlterUserScramCredentialsResponse()
-    for user in changes:
+    outcomes = yield from _checked(request, call.broker.image)
+    portion: list[ScramChange] = []
+    for change in list(outcomes.values()):
         yield
-        result = results[user]
+        if isinstance(change, ScramChange):
+            portion.append(change)
+            if len(portion) == CHANGES_PER_STEP:
+                yield from _carry_out(call, portion, outcomes)
+                portion = []
+    yield from _carry_out(call, portion, outcomes)
+    answer = AlterUserScramCredentialsResponse()
+    for user, result in drained_items(outcomes):
+        yield
+        assert not isinstance(result, ScramChange)
+        # An answer of very many errors explains only the first ones.
+        is_explained = len(answer.results) < MESSAGES_MAX
         answer.results.append(
             AlterUserScramCredentialsResult(
                 user=user,
                 error_code=ErrorCode.NONE if result is None else result.code,
-                error_message=None if result is None else result.message,
+                error_message=result.message if result is not None and is_explained else None,
             )
         )
     return answer
 
 
-def _checked(
-    request: AlterUserScramCredentialsRequest, image: MetadataImage
-) -> Work[dict[str, ScramChange | KafkaError]]:
-    """One change of each user, or what is wrong with it. As in Kafka, the first error of a user counts."""
-    changes: dict[str, ScramChange | KafkaError] = {}
+def _carry_out(call: Call, portion: list[ScramChange], outcomes: Outcomes) -> Work[None]:
+    try:
+        outcomes |= (yield call.broker.controller.alter_scram_credentials(portion)) if portion else {}
+    except KafkaError as error:
+        outcomes |= {change.user: error for change in portion}
+
+
+def _checked(request: AlterUserScramCredentialsRequest, image: MetadataImage) -> Work[Outcomes]:
+    """One change of each user, or what is wrong with it. As in Kafka, the first error of a user counts.
+
+    The memory of a long request is freed on the way."""
+    outcomes: Outcomes = {}
     items: list[ScramCredentialDeletion | ScramCredentialUpsertion] = [
         *request.deletions,
         *request.upsertions,
     ]
-    for item in items:
+    request.deletions, request.upsertions = [], []
+    for item in drained(items):
         yield
-        before = changes.get(item.name)
+        before = outcomes.get(item.name)
         if isinstance(before, ScramChange):
-            changes[item.name] = KafkaError(
-                ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
-            )
+            outcomes[item.name] = _REPEATED
         elif before is None:
-            try:
-                changes[item.name] = _change(item, image)
-            except KafkaError as error:
-                changes[item.name] = error
-    return changes
+            outcomes[item.name] = _change(item, image)
+    return outcomes
 
 
-def _change(item: ScramCredentialDeletion | ScramCredentialUpsertion, image: MetadataImage) -> ScramChange:
-    mechanism = _mechanism(item.name, item.mechanism)
+def _change(
+    item: ScramCredentialDeletion | ScramCredentialUpsertion, image: MetadataImage
+) -> ScramChange | KafkaError:
+    if not item.name:
+        return _NO_USER
+    mechanism = BY_CODE.get(item.mechanism)
+    if mechanism is None:
+        return _UNKNOWN_MECHANISM
     if isinstance(item, ScramCredentialUpsertion):
-        return ScramChange(item.name, mechanism.code, _credential(mechanism, item))
+        return _upsertion(mechanism, item)
     if (item.name, mechanism.code) not in image.scram_credentials:
-        raise NO_CREDENTIAL
+        return NO_CREDENTIAL
     return ScramChange(item.name, mechanism.code, None)
 
 
-def _mechanism(user: str, code: int) -> ScramMechanism:
-    if not user:
-        raise _unacceptable("Username must not be empty")
-    mechanism = BY_CODE.get(code)
-    if mechanism is None:
-        raise KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
-    return mechanism
-
-
-def _credential(mechanism: ScramMechanism, upsertion: ScramCredentialUpsertion) -> ScramCredential:
-    if upsertion.iterations < mechanism.iterations_min:
-        raise _unacceptable("Too few iterations")
-    if upsertion.iterations > mechanism.iterations_max:
-        raise _unacceptable("Too many iterations")
-    if not 0 < len(upsertion.salt) <= SALT_BYTES_MAX:
-        raise _unacceptable(f"The salt must have 1 to {SALT_BYTES_MAX} bytes")
-    if not 0 < len(upsertion.salted_password) <= SALT_BYTES_MAX:
-        raise _unacceptable(f"The salted password must have 1 to {SALT_BYTES_MAX} bytes")
-    return credential_of_salted(
-        mechanism, bytes(upsertion.salted_password), bytes(upsertion.salt), upsertion.iterations
+def _upsertion(mechanism: ScramMechanism, item: ScramCredentialUpsertion) -> ScramChange | KafkaError:
+    if item.iterations < mechanism.iterations_min:
+        return _TOO_FEW
+    if item.iterations > mechanism.iterations_max:
+        return _TOO_MANY
+    if not 0 < len(item.salt) <= SALT_BYTES_MAX:
+        return _WRONG_SALT
+    if not 0 < len(item.salted_password) <= SALT_BYTES_MAX:
+        return _WRONG_PASSWORD
+    credential = credential_of_salted(
+        mechanism, bytes(item.salted_password), bytes(item.salt), item.iterations
     )
-
-
-def _unacceptable(sentence: str) -> KafkaError:
-    return KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, sentence)
+    return ScramChange(item.name, mechanism.code, credential)
