@@ -54,6 +54,8 @@ FORWARD_SECONDS_MAX = 25.0
 # connection for long. Clients of larger requests are sent to the controller (NOT_CONTROLLER).
 FORWARDED_BYTES_MAX = 16 * 1024 * 1024
 
+# Names of users are strings of the protocol, which have at most 32,767 bytes.
+SENDER_BYTES_MAX = 40_000
 _SENDER = struct.Struct(">iq?")
 OFFSET = struct.Struct(">q")
 _SIZE = struct.Struct(">i")
@@ -76,6 +78,8 @@ class Sender(NamedTuple):
     @classmethod
     def from_bytes(cls, data: bytes) -> Sender:
         """ValueError if it has another form."""
+        if len(data) > SENDER_BYTES_MAX:
+            raise ValueError(f"{len(data)} bytes are too many for a broker and a user")
         try:
             broker_id, broker_epoch, is_relayed = _SENDER.unpack_from(data)
         except struct.error as error:
