@@ -319,6 +319,20 @@ def test_a_session_keeps_its_user_and_its_mechanism(short_sessions: VisibleBroke
         assert client.is_closed_by_peer(5)
 
 
+def test_a_closed_connection_is_forgotten_before_its_session_ends(tmp_path: Path) -> None:
+    with visible_broker(tmp_path, {**SASL, "connections.max.reauth.ms": "3600000"}) as broker:
+        with RawClient("127.0.0.1", broker.port) as client:
+            handshake(client)
+            assert token(client, b"\0alice\0secret").session_lifetime_ms == 3_600_000
+            (connection,) = broker.look(lambda broker: list(broker.server._connections))
+            found = connection.session.authenticator
+            assert found._timer is not None
+        deadline = time.monotonic() + 10
+        while found._timer is not None:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
 # ---- settings
 
 
