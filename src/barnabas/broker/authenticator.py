@@ -124,10 +124,13 @@ class Authenticator:
         self._endpoint.refused(connection, reason)
 
     def closed(self, connection: Connection) -> None:
+        self._endpoint.closed(connection)
+
+    def forget(self) -> None:
+        """The connection is closed: a timer would keep it in memory, for as long as a session lasts."""
         self._stop_waiting()
         if self._slow is not None:
             self._slow.cancel()
-        self._endpoint.closed(connection)
 
     def frame(self, connection: Connection, frame: memoryview) -> None:
         started = time.perf_counter_ns()

@@ -1,8 +1,8 @@
 """The keys that verify the tokens of OAUTHBEARER: read from a file, or fetched from an address (JWKS).
 
-They are fetched in a thread, when an authentication needs them: when they are older than
-sasl.oauthbearer.jwks.endpoint.refresh.ms, or when a token names a key that is not among them. If that fails,
-the keys that are known stay; without any, no token is valid."""
+They are fetched in a thread, when an authentication finds that they are older than
+sasl.oauthbearer.jwks.endpoint.refresh.ms, or when a token names a key that is not among them; only the latter
+waits for it. If that fails, the keys that are known stay; without any, no token is valid."""
 
 from __future__ import annotations
 
@@ -59,6 +59,7 @@ class KeySource:
         self._tried = float("-inf")
         self._failures = 0
         self._lock = threading.Lock()
+        self.fetching: threading.Thread | None = None
         if urlsplit(settings.url).scheme == "file":
             self._read_at_start()
 
@@ -72,17 +73,27 @@ class KeySource:
         self._fetched = self._tried = time.monotonic()
 
     def preparation(self, token: str) -> Callable[[], object] | None:
-        """How to fetch the keys, if that is due; None if not."""
+        """How to fetch the keys, if this token has to wait for that; None if not. A token whose key is known
+        does not wait: keys that are old are fetched meanwhile."""
+        is_known = self.current.has(token)
+        if not self._is_due(is_known):
+            return None
+        if not is_known:
+            return self.fetch
+        if self.fetching is None or not self.fetching.is_alive():
+            self.fetching = threading.Thread(target=self.fetch, name="fetch of keys", daemon=True)
+            self.fetching.start()
+        return None
+
+    def _is_due(self, is_known: bool) -> bool:
         now = time.monotonic()
         since_try = now - self._tried
         if self._failures:
-            pause = self.settings.retry_seconds * 2 ** min(self._failures - 1, 20)
-            return self.fetch if since_try >= min(pause, self.settings.retry_seconds_max) else None
+            pause: float = self.settings.retry_seconds * 2 ** min(self._failures - 1, 20)
+            return since_try >= min(pause, self.settings.retry_seconds_max)
         if now - self._fetched >= self.settings.refresh_seconds:
-            return self.fetch
-        if since_try >= UNKNOWN_KEY_SECONDS and not self.current.has(token):
-            return self.fetch
-        return None
+            return True
+        return not is_known and since_try >= UNKNOWN_KEY_SECONDS
 
     def fetch(self) -> None:
         """Blocks. Several callers at once share one fetch."""

@@ -77,6 +77,8 @@ class Endpoint:
         self._server.refused(connection, reason)
 
     def closed(self, connection: Connection) -> None:
+        if connection.session.authenticator is not None:
+            connection.session.authenticator.forget()
         self.connections.discard(connection)
         self._server.closed(connection)
 

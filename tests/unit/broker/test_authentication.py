@@ -319,6 +319,20 @@ def test_a_session_keeps_its_user_and_its_mechanism(short_sessions: VisibleBroke
         assert client.is_closed_by_peer(5)
 
 
+def test_a_closed_connection_is_forgotten_before_its_session_ends(tmp_path: Path) -> None:
+    with visible_broker(tmp_path, {**SASL, "connections.max.reauth.ms": "3600000"}) as broker:
+        with RawClient("127.0.0.1", broker.port) as client:
+            handshake(client)
+            assert token(client, b"\0alice\0secret").session_lifetime_ms == 3_600_000
+            (connection,) = broker.look(lambda broker: list(broker.server._connections))
+            found = connection.session.authenticator
+            assert found._timer is not None
+        deadline = time.monotonic() + 10
+        while found._timer is not None:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
 # ---- settings
 
 
@@ -442,3 +456,16 @@ def test_a_defect_in_slow_work_closes_the_connection(
         client.send(AUTHENTICATE, 2, SaslAuthenticateRequest(auth_bytes=b"n,,n=alice,r=abc"))
         assert client.is_closed_by_peer(5)
     assert "failed by a defect" in caplog.text
+
+
+def test_a_connection_that_has_to_wait_for_its_turn_is_guarded_too(tmp_path: Path) -> None:
+    """Too many connections at once are accepted but wait; what they send meanwhile is not answered later."""
+    with visible_broker(tmp_path, {**SASL, "max.connection.creation.rate": "1"}) as broker:
+        clients = [RawClient("127.0.0.1", broker.port) for _ in range(4)]
+        for client in clients:
+            client.send(METADATA, 12, MetadataRequest(topics=None))
+        owners = broker.look(lambda broker: {type(each._owner) for each in broker.server._connections})
+        assert owners <= {authenticator.Authenticator}
+        for client in clients:
+            assert client.is_closed_by_peer(15)
+            client.close()

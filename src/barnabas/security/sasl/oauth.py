@@ -25,6 +25,9 @@ _ALGORITHMS = {
 # A set of keys that is larger than this is none.
 KEYS_MAX = 1000
 
+# A token that is valid for longer than this is valid for long enough.
+_SECONDS_MAX = 2.0**40
+
 _SEPARATOR = "\x01"
 _NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _FIRST = re.compile(rf"n,(?:a=(?P<user>{_NAME}))?,\x01(?P<pairs>(?:.*\x01)?)\x01", re.DOTALL)
@@ -165,7 +168,7 @@ def _bearer(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> Bearer
     scopes = scope if isinstance(scope, list) else [] if scope is None else [scope]
     if not all(isinstance(each, str) for each in scopes):
         raise TokenRefused(f"the claim {rules.scope_claim!r} of the token is not a text or a list of texts")
-    ends_ms = int(float(claims["exp"]) * 1000)
+    ends_ms = int(min(float(claims["exp"]), _SECONDS_MAX) * 1000)
     # The library has checked it with the system's clock.
     if ends_ms + rules.skew_seconds * 1000 <= now_ms:
         raise TokenRefused("the token has expired")
