@@ -16,6 +16,7 @@ from typing import TypeAlias
 from barnabas.broker.apis import ROWS
 from barnabas.broker.authentication import Authentication
 from barnabas.broker.authorization.authorizer import authorizer_of
+from barnabas.broker.authorization.between_brokers import on_their_listener
 from barnabas.broker.broker_life import BrokerLife
 from barnabas.broker.call import Api
 from barnabas.broker.cleaning import CleanerDriver
@@ -113,6 +114,7 @@ class Broker:
             from barnabas.broker.authorization.guard import guarded_rows
 
             self.rows = guarded_rows(self.rows)
+        self.rows = on_their_listener(self.rows, config.inter_broker_listener.name)
         self.quotas = Quotas(config, self.clock)
         self.dispatcher = Dispatcher(self, self.rows)
         self.tokens: DelegationTokens = DelegationTokens(self)
