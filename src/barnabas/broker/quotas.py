@@ -83,7 +83,10 @@ class Quotas:
         self.table = ClientQuotas(image.client_quotas)
         self.are_set = self.table.has_clients
         self._found.clear()
-        self._older, self._meters = {**self._older, **self._meters} if self.are_set else {}, {}
+        known = {**self._older, **self._meters} if self.are_set else {}
+        now_ms = self.now_ms
+        self._older = {place: meter for place, meter in known.items() if now_ms - meter.last_ms < IDLE_MS_MAX}
+        self._meters = {}
 
     @property
     def now_ms(self) -> int:

@@ -138,6 +138,16 @@ def test_idle_meters_are_dropped_when_there_are_many(scene: Scene, monkeypatch: 
     assert scene.produce(1, client_id="new-0") > 0
 
 
+def test_what_nobody_used_for_long_is_forgotten_with_the_next_change(scene: Scene) -> None:
+    anybody: Entity = ((CLIENT_ID, None),)
+    for number in range(5):
+        scene.set(anybody, producer_byte_rate=1000 + number)
+        scene.produce(1, client_id=f"client-{number}")
+        scene.clock.advance(3_000_000)
+    scene.set(anybody, producer_byte_rate=1)
+    assert {client_id for _, _, client_id in scene.quotas._older} == {"client-4"}
+
+
 # ---- changes of the metadata
 
 
