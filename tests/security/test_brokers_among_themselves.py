@@ -1,5 +1,7 @@
 """A cluster whose brokers show each other who they are: replication, forwarding and failover still work."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,3 +77,44 @@ def test_replication_forwarding_and_failover(protocol: str, tmp_path: Path) -> N
         for name, output in cluster.outputs().items():
             assert "Traceback" not in output and "secret" not in output, f"{name}: {output}"
             assert "cannot authenticate again" not in output, f"{name}: {output}"
+
+
+def test_scram_between_brokers_from_the_first_start_on(tmp_path: Path) -> None:
+    """The credential of the brokers is in a protected ZooKeeper before the first of them starts."""
+    module = MODULES["SCRAM-SHA-512"]
+    secured = {
+        "barnabas.zookeeper.digest": "brokers:zk-secret",
+        "zookeeper.set.acl": "true",
+        "password.encoder.secret": "encoder-secret",
+    }
+    overrides = {
+        **secured,
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CLIENTS:PLAINTEXT,BROKERS:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+        "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
+        "listener.name.brokers.scram-sha-512.sasl.jaas.config": (
+            f'{module} required username="broker" password="b-secret";'
+        ),
+    }
+    file = tmp_path / "server.properties"
+    file.write_text("".join(f"{key}={value}\n" for key, value in secured.items()))
+    cluster = Cluster(3, overrides)
+    command = [sys.executable, "-m", "barnabas.cli.main", "metadata"]
+    cluster.zookeepers.start()
+    try:
+        where = ["--zookeeper", cluster.zookeeper_connect, "--config", str(file)]
+        given = "SCRAM-SHA-512=[name=broker,password=b-secret]\n"
+        added = [*command, "add-scram", *where, "--add-scram", "-"]
+        subprocess.run(added, input=given, text=True, check=True, timeout=60)
+        with cluster:
+            with cluster.admin() as admin:
+                admin.create_topics([NewTopic("orders", 3, 3)])
+            cluster.wait_until_in_sync("orders")
+            dumped = subprocess.run(
+                [*command, "dump", *where], capture_output=True, text=True, check=True, timeout=60
+            )
+            assert "orders" in dumped.stdout
+            for name, output in cluster.outputs().items():
+                assert "Traceback" not in output and "secret" not in output, f"{name}: {output}"
+    finally:
+        cluster.close()

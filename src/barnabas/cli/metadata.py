@@ -69,15 +69,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _from_zookeeper(connect: str, properties_file: Path | None) -> tuple[str, Sequence[Update]]:
     # Imported late: a dump of a directory does not need kazoo.
-    from barnabas.config.properties import load_properties
-    from barnabas.config.values import BrokerConfig
-    from barnabas.metadata.opening import zookeeper_settings
+    from barnabas.cli.zookeeper_access import settings_of
     from barnabas.metadata.zookeeper.inspecting import read_metadata
 
-    properties = {} if properties_file is None else load_properties(properties_file.read_text())
-    settings = zookeeper_settings(BrokerConfig({**properties, "zookeeper.connect": connect}))
-    assert settings is not None
-    return asyncio.run(read_metadata(settings))
+    return asyncio.run(read_metadata(settings_of(connect, properties_file)))
 
 
 def _from_directory(data_dir: Path) -> tuple[str, Sequence[Update]]:

@@ -10,8 +10,6 @@ import sys
 from collections.abc import Sequence
 
 from barnabas.cli.failures import ToolError
-from barnabas.config.properties import load_properties
-from barnabas.config.values import BrokerConfig
 from barnabas.metadata.embedded import DIRECTORY_NAME
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.opening import read_membership
@@ -105,13 +103,10 @@ async def _write(options: argparse.Namespace, changes: Sequence[ScramChange]) ->
 
 async def _open(options: argparse.Namespace) -> MetadataStore:
     if options.zookeeper is not None:
-        from barnabas.metadata.opening import zookeeper_settings
+        from barnabas.cli.zookeeper_access import settings_of
         from barnabas.metadata.zookeeper.store import ZooKeeperStore
 
-        given = {} if options.config is None else load_properties(options.config.read_text())
-        settings = zookeeper_settings(BrokerConfig({**given, "zookeeper.connect": options.zookeeper}))
-        assert settings is not None
-        return await ZooKeeperStore.open(settings)
+        return await ZooKeeperStore.open(settings_of(options.zookeeper, options.config))
     from barnabas.log.checkpoints import read_meta_properties
     from barnabas.log.disk import RealDisk
     from barnabas.metadata.embedded import EmbeddedStore

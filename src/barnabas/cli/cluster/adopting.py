@@ -5,8 +5,7 @@ import asyncio
 from pathlib import Path
 
 from barnabas.cli.failures import ToolError
-from barnabas.config.properties import load_properties
-from barnabas.config.values import BrokerConfig
+from barnabas.cli.zookeeper_access import settings_of
 from barnabas.log.checkpoints import read_meta_properties
 from barnabas.log.disk import RealDisk
 from barnabas.metadata.embedded import DIRECTORY_NAME, EmbeddedStore
@@ -18,7 +17,6 @@ from barnabas.metadata.opening import (
     Membership,
     read_membership,
     write_membership,
-    zookeeper_settings,
 )
 from barnabas.metadata.replaying import image_of
 from barnabas.metadata.store import StoreError
@@ -27,7 +25,7 @@ from barnabas.metadata.zookeeper.settings import ZooKeeperSettings
 
 def adopt(options: argparse.Namespace) -> int:
     try:
-        settings = _settings(options.zookeeper, options.config)
+        settings = settings_of(options.zookeeper, options.config)
         image = asyncio.run(adopt_directory(options.data_dir, settings))
     except StoreError as error:
         raise ToolError(f"{error}.") from error
@@ -39,14 +37,6 @@ def adopt(options: argparse.Namespace) -> int:
         "move partitions to them with `barnabas reassign-partitions`."
     )
     return 0
-
-
-def _settings(connect: str, properties_file: Path | None) -> ZooKeeperSettings:
-    """How to reach ZooKeeper, with the secrets of the broker's file."""
-    properties = {} if properties_file is None else load_properties(properties_file.read_text())
-    settings = zookeeper_settings(BrokerConfig({**properties, "zookeeper.connect": connect}))
-    assert settings is not None
-    return settings
 
 
 async def adopt_directory(data_dir: Path, settings: ZooKeeperSettings) -> MetadataImage:
