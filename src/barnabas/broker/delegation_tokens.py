@@ -18,6 +18,7 @@ from barnabas.security.sasl.server import TokenCredential
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
+    from barnabas.broker.call import Call
     from barnabas.metadata.records import DelegationTokenRecord
     from barnabas.security.scram import ScramCredential, ScramMechanism
 
@@ -45,8 +46,13 @@ class DelegationTokens:
             raise KafkaError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
         return hmac.digest(self._key.encode(), token_id.encode(), "sha512")
 
-    def id_of(self, secret: bytes) -> str:
-        """The token with this secret; DELEGATION_TOKEN_NOT_FOUND if there is none."""
+    def id_shown(self, call: Call, secret: bytes) -> str:
+        """The id of the token with this secret, which the caller wants to change; KafkaError if there is none,
+        or the caller may not manage tokens."""
+        if not (call.is_forwarded or call.session.may_manage_tokens):
+            raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+        if not self.is_enabled:
+            raise KafkaError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
         self._follow()
         token_id = self._ids.get(secret)
         if token_id is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from barnabas.broker.call import Call
 from barnabas.broker.handlers.create_delegation_token import NO_TIME
-from barnabas.errors import ErrorCode, KafkaError
+from barnabas.errors import KafkaError
 from barnabas.metadata.tokens import expire_token
 from barnabas.wire.messages.expire_delegation_token import (
     ExpireDelegationTokenRequest,
@@ -25,12 +25,8 @@ async def expire_delegation_token(
 
 
 async def _expire(call: Call, request: ExpireDelegationTokenRequest) -> int:
-    if not (call.is_forwarded or call.session.may_manage_tokens):
-        raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     broker, principal = call.broker, str(call.session.principal)
-    if not broker.tokens.is_enabled:
-        raise KafkaError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
-    token_id = broker.tokens.id_of(bytes(request.hmac))
+    token_id = broker.tokens.id_shown(call, bytes(request.hmac))
     period_ms = request.expiry_time_period_ms
     now_ms = broker.clock.now_ms()
     return await broker.controller.change_tokens(

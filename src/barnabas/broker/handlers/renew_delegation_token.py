@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from barnabas.broker.call import Call
 from barnabas.broker.handlers.create_delegation_token import NO_TIME
-from barnabas.errors import ErrorCode, KafkaError
+from barnabas.errors import KafkaError
 from barnabas.metadata.tokens import renew_token
 from barnabas.wire.messages.renew_delegation_token import (
     RenewDelegationTokenRequest,
@@ -26,12 +26,8 @@ async def renew_delegation_token(
 
 
 async def _renew(call: Call, request: RenewDelegationTokenRequest) -> int:
-    if not (call.is_forwarded or call.session.may_manage_tokens):
-        raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     broker, principal = call.broker, str(call.session.principal)
-    if not broker.tokens.is_enabled:
-        raise KafkaError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
-    token_id = broker.tokens.id_of(bytes(request.hmac))
+    token_id = broker.tokens.id_shown(call, bytes(request.hmac))
     period_ms: int = broker.config["delegation.token.expiry.time.ms"]
     if request.renew_period_ms > 0:
         period_ms = min(period_ms, request.renew_period_ms)
