@@ -47,8 +47,8 @@ class DelegationTokens:
         return hmac.digest(self._key.encode(), token_id.encode(), "sha512")
 
     def id_shown(self, call: Call, secret: bytes) -> str:
-        """The id of the token with this secret, which the caller wants to change; KafkaError if there is none,
-        or the caller may not manage tokens."""
+        """The id of the token with this secret, that a caller wants to change. KafkaError if there is none,
+        or if the caller may not manage tokens."""
         if not (call.is_forwarded or call.session.may_manage_tokens):
             raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
         if not self.is_enabled:
