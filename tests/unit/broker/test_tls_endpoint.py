@@ -42,16 +42,21 @@ def authority() -> Authority:
     return Authority()
 
 
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[VisibleBroker]:
+@pytest.fixture(scope="module", params=["memory", "socket"])
+def running(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, authority: Authority
+) -> Iterator[VisibleBroker]:
+    """Once as on a kernel without TLS, once as on one that has it; if this one has not, OpenSSL encrypts."""
     directory = tmp_path_factory.mktemp("tls")
     settings = tls_listener(authority.server(), directory) | pem_trust(authority)
     settings |= {
         "ssl.client.auth": "requested",
         "ssl.principal.mapping.rules": r"RULE:^CN=([^,]*),OU=Users.*$/$1/U,RULE:^CN=[^,]*,O=.*$/$0/",
     }
-    with visible_broker(directory / "data", settings) as broker:
-        yield broker
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tls_endpoint, "kernel_encrypts", lambda: request.param == "socket")
+        with visible_broker(directory / "data", settings) as broker:
+            yield broker
 
 
 @pytest.fixture
