@@ -311,6 +311,43 @@ def test_garbage_in_place_of_a_handshake(running: VisibleBroker) -> None:
     assert running.look(failures) == before + 2
 
 
+@pytest.mark.parametrize("sent", [os.urandom(50), b"\x17\x03\x03\x00\x20" + bytes(32)], ids=["any", "record"])
+def test_bytes_after_the_handshake_that_nobody_encrypted(
+    running: VisibleBroker, authority: Authority, sent: bytes
+) -> None:
+    with TlsRawClient(running.port, context_of(authority)) as client:
+        client.call(API_VERSIONS, 0, ApiVersionsRequest())
+        with socket.socket(fileno=os.dup(client.socket.fileno())) as below:
+            below.sendall(sent)
+        assert client.refuses()
+
+
+def test_a_recorded_session_cannot_be_replayed(running: VisibleBroker, authority: Authority) -> None:
+    """Everything that a client sent, sent once more by somebody else, is not understood."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    end = context_of(authority).wrap_bio(incoming, outgoing, server_hostname="localhost")
+    recorded = []
+    with RawClient("127.0.0.1", running.port) as first:
+        while True:
+            try:
+                end.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                recorded.append(outgoing.read())
+                first.send_bytes(recorded[-1])
+                incoming.write(first.socket.recv(100_000))
+        end.write(first.encode(API_VERSIONS, 0, ApiVersionsRequest(), 1))
+        recorded.append(outgoing.read())
+        first.send_bytes(recorded[-1])
+        assert first.socket.recv(100)
+    before = running.look(failures)
+    with RawClient("127.0.0.1", running.port) as second:
+        second.send_bytes(recorded[0])
+        assert second.socket.recv(100_000)
+        second.send_bytes(b"".join(recorded[1:]))
+        until(lambda: running.look(failures) == before + 1)
+
+
 def test_no_connection_stays_after_failures(running: VisibleBroker) -> None:
     until(lambda: running.look(lambda broker: broker.server.connection_count) == 0)
     assert running.look(lambda broker: broker.server.limits._per_host) == {}
