@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS_MAX = 10.0
+# One turn of the loop accepts at most this many connections of a listener: many at once must not stop others.
+ACCEPTED_MAX = 50
 # A connection that has had no frame for this long gives back the memory of a large buffer.
 SHRINK_SECONDS = 10.0
 LOCALHOST = "localhost"
@@ -122,8 +125,10 @@ class Server:
         port = listener.port
         for host in _bind_hosts(listener.host):
             try:
+                # The loop accepts as many connections in one turn as it knows of the backlog.
+                accepted_max = min(self._backlog, ACCEPTED_MAX)
                 server = await loop.create_server(
-                    connect, host, port, backlog=self._backlog, start_serving=False
+                    connect, host, port, backlog=accepted_max, start_serving=False
                 )
             except OSError as error:
                 if host == "::1":
@@ -157,7 +162,7 @@ class Server:
         self._is_serving = True
         for endpoint in self._endpoints.values():
             for server in endpoint.servers:
-                await server.start_serving()
+                await self._start_serving(server)
         self._sweep()
 
     async def close(self) -> None:
@@ -197,7 +202,14 @@ class Server:
                 continue
             if self._is_serving:
                 for server in self._endpoints[listener.name].servers:
-                    await server.start_serving()
+                    await self._start_serving(server)
+
+    async def _start_serving(self, server: asyncio.Server) -> None:
+        await server.start_serving()
+        for listening in server.sockets:
+            # The system's queue has the whole length; see `bind`.
+            with socket.socket(fileno=os.dup(listening.fileno())) as same:
+                same.listen(self._backlog)
 
     def reconfigure(self, config: BrokerConfig) -> None:
         """Take limits that were changed while running. If there are more connections than max.connections

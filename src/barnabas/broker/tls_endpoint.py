@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.server import Endpoint
 from barnabas.net.handshakes import Handshakes
-from barnabas.net.tls_connection import TlsConnection
+from barnabas.net.tls_connection import ENABLE_KTLS, TlsConnection
 from barnabas.net.tls_socket import kernel_encrypts
 from barnabas.security.key_stores import TlsError
 from barnabas.security.listener_tls import check_identity, listener_tls
@@ -29,8 +29,6 @@ logger = logging.getLogger(__name__)
 
 # How often the files of key stores and trust stores are looked at.
 FILES_SECONDS = 2.0
-# OpenSSL's option to let the kernel encrypt; Python has a name for it from 3.12 on.
-_ENABLE_KTLS = getattr(ssl, "OP_ENABLE_KTLS", 1 << 3)
 
 # Time, size and inode of a file, or None if there is none.
 FileState = tuple[int, int, int] | None
@@ -118,7 +116,7 @@ class TlsEndpoint(Endpoint):
     def _load(self, settings: TlsSettings) -> tuple[ssl.SSLContext, str]:
         context, chain = load_server(settings)
         if self._kernel_encrypts:
-            context.options |= _ENABLE_KTLS
+            context.options |= ENABLE_KTLS
         return context, chain
 
 

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from time import monotonic
 
+from barnabas.net.tls_memory import RECEIVED_BYTES_MAX
 from barnabas.net.tls_socket import PORTION_BYTES
 
 # One turn of the loop goes on with handshakes for about this long, at least with one.
@@ -20,6 +21,8 @@ class Handshakes:
         self._waiting: deque[Callable[[], None]] = deque()
         # For portions of files on their way to a peer; what it holds is used before the next call.
         self.portion = memoryview(bytearray(PORTION_BYTES))
+        # For what arrives; it is decrypted before the next call.
+        self.arriving = memoryview(bytearray(RECEIVED_BYTES_MAX))
 
     def wait(self, go_on: Callable[[], None]) -> None:
         """Call `go_on`, the next step of a handshake, after those that wait already."""

@@ -7,11 +7,12 @@ import asyncio
 import os
 import socket
 import ssl
-from typing import Protocol, cast
+from typing import Protocol, TypeAlias, cast
 
 from barnabas.net.chunks import Bytes, FileRange
 from barnabas.net.connection import Connection, ConnectionOwner
 from barnabas.net.handshakes import Handshakes
+from barnabas.net.tls_memory import MemoryTls
 from barnabas.net.tls_socket import PORTION_BYTES, TlsSocket
 from barnabas.security.key_stores import TlsError
 
@@ -20,6 +21,9 @@ HANDSHAKE_SECONDS_MAX = 10.0
 FAILED_SECONDS = 0.1
 # One turn of the loop encrypts at most this much for one peer.
 TURN_BYTES_MAX = 2 * 1024 * 1024
+# OpenSSL's option to let the kernel encrypt; Python has a name for it from 3.12 on.
+ENABLE_KTLS = getattr(ssl, "OP_ENABLE_KTLS", 1 << 3)
+SecureSocket: TypeAlias = MemoryTls | TlsSocket
 # The first byte of what a TLS client sends.
 _HANDSHAKE_RECORD = b"\x16"
 
@@ -56,7 +60,9 @@ class TlsConnection(Connection):
         self._context = context
         self._handshakes = handshakes
         self._deadline: asyncio.TimerHandle | None = None
-        self._secure: TlsSocket | None = None
+        # During the handshake and after it.
+        self._greeted: SecureSocket | None = None
+        self._secure: SecureSocket | None = None
         # Whether the kernel encrypts what is sent to this peer.
         self.has_kernel_tls = False
         self._rereads = False
@@ -107,16 +113,21 @@ class TlsConnection(Connection):
             return
         plain = cast(socket.socket, self._socket)
         try:
-            self._socket = self._context.wrap_socket(plain, server_side=True, do_handshake_on_connect=False)
+            self._socket = self._greeted = self._wrap(plain)
         except OSError:
             self.close()
         else:
             self._shake_hands()
 
+    def _wrap(self, plain: socket.socket) -> SecureSocket:
+        if not self._context.options & ENABLE_KTLS:
+            return MemoryTls(plain, self._context, self._handshakes.arriving)
+        return TlsSocket(self._context.wrap_socket(plain, server_side=True, do_handshake_on_connect=False))
+
     def _shake_hands(self) -> None:
-        if self.is_closed:
+        tls = self._greeted
+        if self.is_closed or tls is None:
             return
-        tls = cast(ssl.SSLSocket, self._socket)
         try:
             tls.do_handshake()
         except ssl.SSLWantReadError:
@@ -136,18 +147,18 @@ class TlsConnection(Connection):
         self._loop.remove_writer(self._socket.fileno())
         self._handshakes.wait(self._shake_hands)
 
-    def _finish_handshake(self, tls: ssl.SSLSocket) -> None:
+    def _finish_handshake(self, tls: SecureSocket) -> None:
         self._forget_deadline()
-        secure = TlsSocket(tls)
-        self.has_kernel_tls = secure.is_sent_by_kernel
+        self.has_kernel_tls = tls.is_sent_by_kernel
         try:
-            self._tls_owner.secured(self, tls.getpeercert(binary_form=True))
+            self._tls_owner.secured(self, tls.getpeercert())
         except TlsError as error:
             self._fail(str(error))
             return
-        self._socket = self._secure = secure
+        self._secure = tls
         self.last_active = self._loop.time()
         self._loop.add_reader(tls.fileno(), self._readable)
+        self._read_again()
 
     def _be_too_late(self) -> None:
         self._tls_owner.handshake_failed(self, f"it took longer than {HANDSHAKE_SECONDS_MAX:g} s")
@@ -213,7 +224,7 @@ class TlsConnection(Connection):
 
     def _send_bytes(self, chunk: Bytes) -> int:
         portion = chunk if len(chunk) <= PORTION_BYTES else memoryview(chunk)[:PORTION_BYTES]
-        sent = self._sending().send(portion)
+        sent = self._sending().send(portion, socket.MSG_MORE if len(self._output) > 1 else 0)
         if sent == len(chunk):
             self._output.popleft()
         else:
@@ -252,7 +263,7 @@ class TlsConnection(Connection):
             raise OSError("the file was truncated while it was being sent")
         return portion[:count]
 
-    def _sending(self) -> TlsSocket:
+    def _sending(self) -> SecureSocket:
         if self._secure is None:
             raise OSError("nothing may be sent before the handshake")
         return self._secure

@@ -1,4 +1,7 @@
-"""A TLS socket with the few methods that a connection calls on a plain one, and their exceptions."""
+"""A TLS socket with the few methods that a connection calls on a plain one, and their exceptions.
+
+Here OpenSSL reads from and writes to the socket itself, so that it can let the kernel encrypt (kTLS). If the
+kernel cannot, tls_memory.py is used."""
 
 import socket
 import ssl
@@ -18,7 +21,7 @@ _CRYPTO_INFO = struct.Struct("HH")
 
 
 class TlsSocket:
-    """A non-blocking socket after its handshake. `BlockingIOError` means: call again when the socket is
+    """A non-blocking socket with TLS. `BlockingIOError` means: call again when the socket is
     readable (receiving) or writable (sending)."""
 
     __slots__ = ("_has_ended", "_tls", "read_wants_write")
@@ -31,6 +34,15 @@ class TlsSocket:
 
     def fileno(self) -> int:
         return self._tls.fileno()
+
+    def getpeercert(self) -> bytes | None:
+        return self._tls.getpeercert(binary_form=True)
+
+    def do_handshake(self) -> None:
+        self._tls.do_handshake()
+
+    def shutdown(self, how: int) -> None:
+        self._tls.shutdown(how)
 
     @property
     def has_more(self) -> bool:

@@ -42,16 +42,21 @@ def authority() -> Authority:
     return Authority()
 
 
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[VisibleBroker]:
+@pytest.fixture(scope="module", params=["memory", "socket"])
+def running(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, authority: Authority
+) -> Iterator[VisibleBroker]:
+    """Once as on a kernel without TLS, once as on one that has it; if this one has not, OpenSSL encrypts."""
     directory = tmp_path_factory.mktemp("tls")
     settings = tls_listener(authority.server(), directory) | pem_trust(authority)
     settings |= {
         "ssl.client.auth": "requested",
         "ssl.principal.mapping.rules": r"RULE:^CN=([^,]*),OU=Users.*$/$1/U,RULE:^CN=[^,]*,O=.*$/$0/",
     }
-    with visible_broker(directory / "data", settings) as broker:
-        yield broker
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tls_endpoint, "kernel_encrypts", lambda: request.param == "socket")
+        with visible_broker(directory / "data", settings) as broker:
+            yield broker
 
 
 @pytest.fixture
@@ -302,6 +307,43 @@ def test_garbage_in_place_of_a_handshake(running: VisibleBroker) -> None:
                 while client.socket.recv(100):
                     pass
     assert running.look(failures) == before + 2
+
+
+@pytest.mark.parametrize("sent", [os.urandom(50), b"\x17\x03\x03\x00\x20" + bytes(32)], ids=["any", "record"])
+def test_bytes_after_the_handshake_that_nobody_encrypted(
+    running: VisibleBroker, authority: Authority, sent: bytes
+) -> None:
+    with TlsRawClient(running.port, context_of(authority)) as client:
+        client.call(API_VERSIONS, 0, ApiVersionsRequest())
+        with socket.socket(fileno=os.dup(client.socket.fileno())) as below:
+            below.sendall(sent)
+        assert client.refuses()
+
+
+def test_a_recorded_session_cannot_be_replayed(running: VisibleBroker, authority: Authority) -> None:
+    """Everything that a client sent, sent once more by somebody else, is not understood."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    end = context_of(authority).wrap_bio(incoming, outgoing, server_hostname="localhost")
+    recorded = []
+    with RawClient("127.0.0.1", running.port) as first:
+        while True:
+            try:
+                end.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                recorded.append(outgoing.read())
+                first.send_bytes(recorded[-1])
+                incoming.write(first.socket.recv(100_000))
+        end.write(first.encode(API_VERSIONS, 0, ApiVersionsRequest(), 1))
+        recorded.append(outgoing.read())
+        first.send_bytes(recorded[-1])
+        assert first.socket.recv(100)
+    before = running.look(failures)
+    with RawClient("127.0.0.1", running.port) as second:
+        second.send_bytes(recorded[0])
+        assert second.socket.recv(100_000)
+        second.send_bytes(b"".join(recorded[1:]))
+        until(lambda: running.look(failures) == before + 1)
 
 
 def test_no_connection_stays_after_failures(running: VisibleBroker) -> None:
