@@ -67,6 +67,8 @@ METRICS: dict[str, Metric] = {
     "election_seconds": Metric("s to elect all leaders", LOWER, 2),
     "leaderless_seconds": Metric("s from the kill to all leaders", LOWER, 2),
     "gap_seconds": Metric("s longest gap", LOWER, 3),
+    "longest_us": Metric("ms longest", LOWER, 1, 1000),
+    "handshakes_per_second": Metric("handshakes/s"),
     "gain": Metric("x by a second process", HIGHER, 2),
 }
 

@@ -2,6 +2,8 @@
 the clock starts. Every answer's error code and offset are checked."""
 
 import contextlib
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -157,6 +159,23 @@ def time_acknowledgements(
         if now > end:
             break
     return latencies
+
+
+def beside_handshakes(target: Target, topic: str, handshakes: int) -> Load:
+    """Acknowledgements as above, until the TLS connections that so many others begin at once are complete."""
+    command = [sys.executable, "-m", "tests.bench.many_handshakes", target.bootstrap, target.authority]
+    stop = threading.Event()
+    with target.connect() as connection, ThreadPoolExecutor(1) as threads, Meter(target.pid) as meter:
+        start = time.perf_counter()
+        running = threads.submit(time_acknowledgements, connection, topic, 1 << 30, 120.0, stop)
+        try:
+            subprocess.run([*command, str(handshakes)], check=True)
+            seconds = time.perf_counter() - start
+        finally:
+            stop.set()
+        latencies = running.result()
+    count = len(latencies)
+    return meter.load(count, count * frames.RECORD_BYTES, seconds, tuple(latencies))
 
 
 def end_to_end(target: Target, topic: str, count: int) -> Load:

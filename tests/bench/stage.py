@@ -50,6 +50,7 @@ class Size:
     compacted_bytes: int = 400_000_000
     recovered_bytes: int = GIGABYTE
     silent_connections: int = 5000
+    handshakes: int = 1000
     soak_bytes: int = 2 * GIGABYTE
     # Clusters.
     led_partitions: int = 1000
@@ -64,7 +65,7 @@ TINY = Size(seconds=0.1, rounds=2, bytes_max=4_000_000, fetched_bytes=4_000_000,
             client_seconds=0.2, client_fill_bytes=60_000_000, partitions_max=20, connections_max=20,
             growth_requests=200, partitions_on_disk=50, lookup_bytes=20_000_000, lookups=50,
             session_partitions=20, session_rounds=5, compacted_bytes=20_000_000, recovered_bytes=10_000_000,
-            silent_connections=20, soak_bytes=20_000_000, led_partitions=5,
+            silent_connections=20, handshakes=20, soak_bytes=20_000_000, led_partitions=5,
             missed_bytes=10_000_000)  # fmt: skip
 
 

@@ -74,6 +74,19 @@ def _acknowledged(stage: Stage, peer: Peer, target: Target) -> Iterator[Round]:
         yield lambda: stage.driver.run(loads.acknowledged, target, topic, count).sample()
 
 
+@contextlib.contextmanager
+def _beside_handshakes(stage: Stage, peer: Peer, target: Target) -> Iterator[Round]:
+    with topic_on(peer, "bench-tls-handshakes") as topic:
+        count = stage.size.handshakes
+
+        def measure() -> Sample:
+            load = stage.driver.run(loads.beside_handshakes, target, topic, count)
+            values = {"longest_us": max(load.latencies) * 1e6, "handshakes_per_second": count / load.seconds}
+            return Sample(load.sample().values | values)
+
+        yield measure
+
+
 TLS_ROWS = (
     Row("tls-p16k", "tls", "p16k over TLS", RATE, _over_tls(_produce(frames.RECORDS_IN_16K)),
         (Goal(RATE, 3.0),)),
@@ -81,4 +94,6 @@ TLS_ROWS = (
         (Goal(RATE, 1.5),)),
     Row("tls-fetch", "tls", "fetch over TLS", RATE, _over_tls(_fetch), (Goal(RATE, 1.5),)),
     Row("tls-ack", "tls", "ack over TLS", "p50_us", _over_tls(_acknowledged), (Goal("p50_us", 0.8),)),
+    Row("tls-handshakes", "tls", "acks while 1,000 others connect at once", "longest_us",
+        _over_tls(_beside_handshakes), (Goal("longest_us", 50, against=None),)),
 )  # fmt: skip

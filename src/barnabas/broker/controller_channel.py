@@ -163,11 +163,16 @@ class ControllerChannel:
             raise DisconnectedError("there is no controller")
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
+        if self._relay.avoids(asked_controller):
+            answer = await self._relay.ask(asked_controller, api_key, message, seconds)
+            if answer is not None:
+                return answer
         try:
-            answer = await self._send(asked_controller, api_key, message, purpose, seconds)
+            answer = await self._send(asked_controller, api_key, message, purpose, deadline - loop.time())
         except KafkaError as error:
             if error.code not in _RETRIED:
                 raise
+            self._relay.avoid(asked_controller)
             # This is not given up for a new controller: the broker that relays may have found it already.
             answer = await self._relay.ask(asked_controller, api_key, message, deadline - loop.time())
             if answer is None:

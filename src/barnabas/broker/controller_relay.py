@@ -34,6 +34,8 @@ RELAY, PING = "relay", "ping"
 # reachable. The small one has a connection of its own.
 PING_AFTER_SECONDS = 1.0
 PING_SECONDS_MAX = 2.0
+# A controller that could not be reached is asked through others for this long, before it is tried again.
+AVOIDED_SECONDS = 10.0
 
 
 class ControllerId(NamedTuple):
@@ -70,10 +72,21 @@ class ControllerRelay:
         # The controller that this broker cannot reach, and since when.
         self._missed: ControllerId | None = None
         self._missed_since = 0.0
+        # The controller that is asked through others at once, and until when.
+        self._avoided: ControllerId | None = None
+        self._avoided_until = 0.0
 
     def reached(self) -> None:
-        """A request has reached the controller."""
-        self._missed = None
+        """A request of this broker has reached the controller."""
+        self._missed = self._avoided = None
+
+    def avoid(self, controller: ControllerId) -> None:
+        """This broker could not reach the controller: not every request is to find that out anew."""
+        self._avoided = controller
+        self._avoided_until = asyncio.get_running_loop().time() + AVOIDED_SECONDS
+
+    def avoids(self, controller: ControllerId) -> bool:
+        return self._avoided == controller and asyncio.get_running_loop().time() < self._avoided_until
 
     async def ask(
         self, controller: ControllerId, api_key: int, message: Message, within_seconds: float
@@ -105,7 +118,7 @@ class ControllerRelay:
         )
         if answer.error_code == ErrorCode.BROKER_NOT_AVAILABLE:
             return None
-        self.reached()
+        self._missed = None
         if api_key == envelope.API_KEY:
             return answer
         if answer.error_code != ErrorCode.NONE or answer.response_data is None:

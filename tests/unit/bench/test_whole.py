@@ -22,6 +22,7 @@ ROWS = [
     "tls-p16k",
     "tls-fetch",
     "tls-ack",
+    "tls-handshakes",
 ]
 
 

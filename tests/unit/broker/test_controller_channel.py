@@ -68,6 +68,7 @@ class FakeBroker:
         self.controller = SimpleNamespace(active=False)
         self.config = BrokerConfig({"zookeeper.session.timeout.ms": "1000"})
         self.peers = Peers(lambda: self.image, "PLAINTEXT", ConnectionSettings())
+        self.channel = ControllerChannel(cast(Broker, self))
         self.answered_here = 0
         self.rows = {KEY: Api(KEY, "AllocateProducerIds", (0, 0), self._allocate)}
         for number, peer in enumerate(peers, 2):
@@ -82,11 +83,9 @@ class FakeBroker:
         self.metadata.take(ControllerRecord(broker_id, epoch))
 
     async def allocate(self, within_seconds: float = 20) -> AllocateProducerIdsResponse:
-        channel = ControllerChannel(cast(Broker, self))
         request = AllocateProducerIdsRequest(broker_id=self.id, broker_epoch=7)
-        return cast(
-            AllocateProducerIdsResponse, await channel.send(KEY, request, within_seconds=within_seconds)
-        )
+        answer = await self.channel.send(KEY, request, within_seconds=within_seconds)
+        return cast(AllocateProducerIdsResponse, answer)
 
     async def _allocate(self, call: Call, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
         self.answered_here += 1
@@ -248,6 +247,28 @@ def test_another_broker_relays_to_a_controller_that_cannot_be_reached(impatient:
         broker.names_controller(2, 5)
         assert (await broker.allocate()).producer_id_start == 3000
         assert not broker.metadata.deposed
+
+    with ScriptedPeer(silent) as controller, ScriptedPeer(relaying(in_envelope(block(3000)))) as relay:
+        run(story, controller, relay)
+
+
+def test_the_next_request_does_not_try_an_unreachable_controller_first(
+    impatient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked() -> int:
+        return [header.api_key for header in controller.requests].count(KEY)
+
+    async def story(broker: FakeBroker) -> None:
+        broker.names_controller(2, 5)
+        for _ in range(3):
+            assert (await broker.allocate()).producer_id_start == 3000
+        assert asked() == 1
+        # After a while it is tried again.
+        monkeypatch.setattr(controller_relay, "AVOIDED_SECONDS", 0.0)
+        broker.channel = ControllerChannel(cast(Broker, broker))
+        for _ in range(2):
+            assert (await broker.allocate()).producer_id_start == 3000
+        await asyncio.to_thread(controller.wait_until, lambda: asked() == 3)
 
     with ScriptedPeer(silent) as controller, ScriptedPeer(relaying(in_envelope(block(3000)))) as relay:
         run(story, controller, relay)
