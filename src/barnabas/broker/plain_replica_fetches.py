@@ -176,18 +176,20 @@ class PlainFetch:
             named.last_fetched_epoch = request.last_epoch
             named.replica_log_start = request.log_start_offset
             news.changed[named.key] = named
-            if not self._record(named):
+        # It is at most one. If it is not named, the replica asks for the same records again: that counts, too.
+        for requested in tuple(news.changed.values()):
+            if not self._record(requested):
                 self._go_on_in_the_ordinary_way(is_recorded=False)
                 return
         self._answer_or_wait()
 
-    def _record(self, named: FetchPartition) -> bool:
+    def _record(self, requested: FetchPartition) -> bool:
         """The replica has everything before the offset that it fetches from. This may commit records."""
-        permit, asker = named.permit, self._session.asker
+        permit, asker = requested.permit, self._session.asker
         assert permit is not None
         try:
             permit.partition.record_fetch(
-                asker.replica_id, asker.broker_epoch, named.fetch_offset, named.replica_log_start
+                asker.replica_id, asker.broker_epoch, requested.fetch_offset, requested.replica_log_start
             )
         except KafkaError:
             return False

@@ -234,6 +234,7 @@ STEPS = st.one_of(
 @example([Fetched({}), Fetched({}), Appended(0), Fetched({0: 1}), Appended(0), Fetched({0: 2})])
 @example([Fetched({}), Waited(1), Fetched({}), Fetched({}, 1), Appended(1), Appended(0), Fetched({0: 1})])
 @example([Fetched({}), Fetched({}), Elected(0), Appended(0), Fetched({0: 0}), Fetched({0: 1})])
+@example([Appended(0), Fetched({}), Fetched({0: 1}), Appended(0), Fetched({}), Fetched({})])
 def test_both_ways_do_the_same(steps: list[Step]) -> None:
     assert played(steps, is_short=True)[0] == played(steps, is_short=False)[0]
 
