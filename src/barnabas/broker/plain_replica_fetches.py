@@ -176,7 +176,7 @@ class PlainFetch:
             named.last_fetched_epoch = request.last_epoch
             named.replica_log_start = request.log_start_offset
             news.changed[named.key] = named
-        # It is at most one. If it is not named, the replica asks for the same records again: that counts, too.
+        # It is at most one. Without a name, the replica asks for the same records again, which counts.
         for requested in tuple(news.changed.values()):
             if not self._record(requested):
                 self._go_on_in_the_ordinary_way(is_recorded=False)
