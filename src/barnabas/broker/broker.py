@@ -283,7 +283,7 @@ class Broker:
         surroundings = surroundings_of(self)
         self.replicas = Replicas(self.id, self.logs, self.topic_config, surroundings, self.following)
         self.authorizer.follow(image)
-        self.gate = Gate(self.replicas, self.authorizer.rights)
+        self.gate = Gate(self.replicas, self.config.inter_broker_listener.name, self.authorizer.rights)
         self.quotas.follow(image)
         self.server.limits.follow(self.quotas.table)
         self.replicas.follow(image, image.difference(MetadataImage()))

@@ -62,10 +62,11 @@ class Rights(Protocol):
 
 
 class Gate:
-    """Without `rights` everybody may read and write everything."""
+    """Without `rights` everybody may read and write everything. Brokers use `broker_listener`."""
 
-    def __init__(self, replicas: Replicas, rights: Rights | None = None) -> None:
+    def __init__(self, replicas: Replicas, broker_listener: str, rights: Rights | None = None) -> None:
         self._replicas = replicas
+        self._broker_listener = broker_listener
         self._rights = rights
 
     def to_write(self, asker: Asker, topic: Topic, index: int, acks: int) -> Permit:
@@ -123,8 +124,10 @@ class Gate:
         return partition
 
     def check_replica(self, asker: Asker) -> None:
-        """A client that poses as a replica could move the high watermark. Only who knows the present epoch of
-        a registered broker counts as that broker."""
+        """A client that poses as a replica could move the high watermark. Only who uses the listener of the
+        brokers, and knows the present epoch of a registered one, counts as that broker."""
+        if asker.listener != self._broker_listener:
+            raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         current = self._replicas.registered_epoch(asker.replica_id)
         if current is None or asker.broker_epoch == NO_BROKER_EPOCH:
             raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

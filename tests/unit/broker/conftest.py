@@ -99,7 +99,7 @@ class Stage:
         self.logs.load(lambda topic: self._config_of(topic, self.image))
         self.replicas = Replicas(BROKER_ID, self.logs, self._config_of)
         self.authorizer.follow(self.image)
-        self.gate = Gate(self.replicas, self.authorizer.rights)
+        self.gate = Gate(self.replicas, self.config.inter_broker_listener.name, self.authorizer.rights)
         self.replicas.follow(self.image, self.image.difference(MetadataImage()))
         self.node.listen(self._follow)
         self.producer_ids = ProducerIds(self)  # type: ignore[arg-type]

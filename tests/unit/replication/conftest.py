@@ -21,6 +21,7 @@ from barnabas.replication.ports import IsrProposal, Surroundings
 from barnabas.replication.replicas import Replicas
 
 ME, OTHER, THIRD = 1, 2, 3
+LISTENER = "PLAINTEXT"
 LAG_MS = 10_000
 
 
@@ -50,7 +51,7 @@ class Held:
         self.proposals = Proposals()
         surroundings = Surroundings(ME, self.clock, LAG_MS / 1000, self.proposals)
         self.replicas = Replicas(ME, self.logs, self.config_of, surroundings)
-        self.gate = Gate(self.replicas)
+        self.gate = Gate(self.replicas, LISTENER)
 
     def config_of(self, topic: str, image: MetadataImage) -> TopicConfig:
         return self.config.topic_config(image.topic_config(topic))

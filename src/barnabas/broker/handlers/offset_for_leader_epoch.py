@@ -1,7 +1,7 @@
 """OffsetForLeaderEpoch, key 23, versions 2-4: where an epoch ended, so that a client sees a truncation.
 
 Behaviour: only the leader answers; an unknown epoch is -1, one below the log start is the log start.
-Not done:  the fence on replica ids, which comes with replication."""
+           The replica id of the request changes nothing."""
 
 from __future__ import annotations
 
