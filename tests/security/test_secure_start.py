@@ -113,7 +113,23 @@ def test_a_cluster(tmp_path: Path) -> None:
         check_closed_to_others(bootstrap, files)
         with barnabas.Admin({**files.client_settings(), "bootstrap.servers": bootstrap}) as admin:
             (topic,) = admin.describe_topics(["orders"]).values()
+            # The brokers share the secret that tokens are made with.
+            assert admin.create_delegation_token().hmac
         assert all(len(partition.in_sync_replicas) == 3 for partition in topic.partitions)
+        commands = commands_with(str(data_dir))
+        assert len(commands) >= 3
+        for secret in (*files.shared_secrets().values(), files.client_settings()["sasl.jaas.config"]):
+            assert not any(secret in command for command in commands)
+            assert secret not in output_of(data_dir)
+
+
+def commands_with(text: str) -> list[str]:
+    """The command lines of running processes that have the text in them: everybody may read them."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found.append(file.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return [command for command in found if text in command]
 
 
 def test_the_files_are_for_the_owner_only(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ Everything is made once, in the directory `secure` of the data directory, readab
     broker.pem         key and certificate of the brokers
     admin.properties   settings of a client that is the admin, with Java's keys
     users.properties   the admin's password, for the brokers
+    brokers.properties the secrets that brokers share: they encrypt settings and make delegation tokens
 
 Clients log in with SCRAM over TLS. Brokers show each other their certificate."""
 
@@ -21,6 +22,7 @@ ADMIN = "admin"
 MECHANISM = "SCRAM-SHA-512"
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 PASSWORD_BYTES = 24
+SHARED_SECRETS = ("password.encoder.secret", "delegation.token.secret.key")
 BROKER_NAME = "broker"
 CLIENTS, BROKERS = "SASL_SSL", "BROKERS"
 
@@ -34,6 +36,7 @@ class SecureFiles:
         self._authority_key = self.directory / "ca-key.pem"
         self._broker = self.directory / "broker.pem"
         self._users = self.directory / "users.properties"
+        self.secrets = self.directory / "brokers.properties"
         self.admin = self.directory / "admin.properties"
 
     def make(self) -> None:
@@ -42,6 +45,9 @@ class SecureFiles:
         self.directory.chmod(0o700)
         if not self._broker.exists():
             self._make_certificates()
+        if not self.secrets.exists():
+            secret = {key: secrets.token_urlsafe(PASSWORD_BYTES) for key in SHARED_SECRETS}
+            _write_private(self.secrets, _properties(secret).encode())
         if not self._users.exists():
             password = secrets.token_urlsafe(PASSWORD_BYTES)
             _write_private(self.admin, _properties(self._client_settings(password)).encode())
@@ -70,12 +76,13 @@ class SecureFiles:
 
     def client_settings(self) -> dict[str, str]:
         """What a client needs that is the admin."""
-        from barnabas.config.properties import load_properties
+        return _settings_in(self.admin)
 
-        return dict(load_properties(self.admin.read_text()))
+    def shared_secrets(self) -> dict[str, str]:
+        return _settings_in(self.secrets)
 
     def broker_settings(self) -> dict[str, str]:
-        """What brokers have in common; no secrets."""
+        """What brokers have in common besides secrets."""
         return {
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(self._broker),
@@ -108,6 +115,12 @@ def how_to_connect(bootstrap: str, files: SecureFiles) -> str:
         f"  barnabas acls --add --allow-principal User:alice --producer --topic orders \\\n"
         f"    --bootstrap-server {bootstrap} --command-config {files.admin}"
     )
+
+
+def _settings_in(file: Path) -> dict[str, str]:
+    from barnabas.config.properties import load_properties
+
+    return dict(load_properties(file.read_text()))
 
 
 def _properties(settings: Mapping[str, str]) -> str:

@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
     secure = _secure_files(options) if options.secure else None
     if secure is not None:
         port = DEFAULT_PORT if options.port is None else options.port
-        overrides = {**secure.broker_settings(), **listeners(port), **overrides}
+        overrides = {**secure.broker_settings(), **secure.shared_secrets(), **listeners(port), **overrides}
     config = broker_config(options.config or options.file, options.data_dir, options.port, overrides)
     for sentence in config.unknown_sentences():
         logger.warning("%s", sentence)

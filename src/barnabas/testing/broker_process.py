@@ -34,6 +34,8 @@ class BrokerProcess:
         self.data_dir = data_dir
         self.port = port
         self.environment = {} if environment is None else environment
+        # Settings that must not be on a command line, where other users of the machine see them.
+        self.config_file: Path | None = None
         self._overrides = dict(overrides)
         self._output_file = output_file
         self._ready_file = data_dir / ".ready"
@@ -69,6 +71,8 @@ class BrokerProcess:
         """Starts this broker again, with the same port and data."""
         command = [sys.executable, "-m", "barnabas.cli.main", "start", "--port", str(self.port)]
         command += ["--data-dir", str(self.data_dir)]
+        if self.config_file is not None:
+            command += ["--config", str(self.config_file)]
         for key, value in {"broker.id": str(self.id), **self._overrides}.items():
             command += ["--override", f"{key}={value}"]
         return command

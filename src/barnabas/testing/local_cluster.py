@@ -54,6 +54,8 @@ class LocalCluster:
         self._ports = {id_: port and port + id_ - 1 for id_ in range(1, brokers + 1)}
         self.environments: dict[int, dict[str, str]] = {id_: {} for id_ in self._ports}
         self.brokers: dict[int, BrokerProcess] = {}
+        # A server.properties file of all brokers, for secrets.
+        self.config_file: Path | None = None
         # What a client needs besides an address, if the first listener is protected.
         self.client_settings: dict[str, str] = {}
 
@@ -114,7 +116,9 @@ class LocalCluster:
         settings = {"zookeeper.connect": self.zookeeper_connect, **self._overrides, **own}
         data_dir = self.data_dir_of(id_)
         environment = self.environments.setdefault(id_, {})
-        return BrokerProcess(id_, data_dir, settings, self._output_file(id_), port, environment)
+        process = BrokerProcess(id_, data_dir, settings, self._output_file(id_), port, environment)
+        process.config_file = self.config_file
+        return process
 
     def data_dir_of(self, broker_id: int) -> Path:
         return self.data_dir / f"broker-{broker_id}"

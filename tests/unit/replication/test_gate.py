@@ -153,7 +153,9 @@ def test_records_that_may_not_be_deleted(held: Held, topic: str, policy: str, co
     assert code_of(lambda: held.gate.to_delete_records(ASKER, topic, 0)) == code
 
 
-def test_only_a_registered_broker_with_its_present_epoch_on_its_listener_counts_as_a_replica(held: Held) -> None:
+def test_only_a_registered_broker_with_its_present_epoch_on_its_listener_counts_as_a_replica(
+    held: Held,
+) -> None:
     held.apply(BrokerRecord(OTHER, 7, b"i" * 16, (), fenced=True))
     replica = ASKER._replace(replica_id=OTHER, broker_epoch=7)
     held.gate.check_replica(replica)

@@ -77,6 +77,7 @@ def _secured(options: argparse.Namespace, overrides: dict[str, str], files: Secu
         # The listeners must be named with their ports, so free ones are chosen here.
         port = options.port + id_ - 1 if options.port else _free_port()
         cluster.broker_overrides[id_] = listeners(port)
+    cluster.config_file = files.secrets
     cluster.client_settings = files.client_settings()
     return cluster
 
