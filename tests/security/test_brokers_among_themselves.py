@@ -1,15 +1,20 @@
 """A cluster whose brokers show each other who they are: replication, forwarding and failover still work."""
 
+import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import jwt
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
 from tests.security.secured_broker import MODULES, PASSWORD
 from tests.support.certificates import Authority
 
 from barnabas import Consumer, Producer
 from barnabas.client.admin import NewTopic
+from barnabas.config.keys_security import STANDARD_AUTHORIZER
 from barnabas.testing import Cluster
 
 SASL = {
@@ -118,3 +123,38 @@ def test_scram_between_brokers_from_the_first_start_on(tmp_path: Path) -> None:
                 assert "Traceback" not in output and "secret" not in output, f"{name}: {output}"
     finally:
         cluster.close()
+
+
+def test_tokens_between_brokers(tmp_path: Path) -> None:
+    """Each broker reads its token from a file, and shows it again while it replicates."""
+    key = rsa.generate_private_key(65537, 2048)
+    public = jwt.get_algorithm_by_name("RS256").to_jwk(key.public_key(), as_dict=True)
+    keys, token = tmp_path / "keys.json", tmp_path / "token"
+    keys.write_text(json.dumps({"keys": [{**public, "kid": "one"}]}))
+    claims = {"sub": "broker", "aud": "brokers", "exp": int(time.time()) + 300}
+    token.write_text(jwt.encode(claims, key, "RS256", headers={"kid": "one"}))
+    module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+    overrides = {
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CLIENTS:PLAINTEXT,BROKERS:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "OAUTHBEARER",
+        "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER",
+        "sasl.oauthbearer.jwks.endpoint.url": keys.as_uri(),
+        "sasl.oauthbearer.expected.audience": "brokers",
+        "sasl.oauthbearer.token.endpoint.url": token.as_uri(),
+        "listener.name.brokers.oauthbearer.sasl.jaas.config": f"{module} required;",
+        "connections.max.reauth.ms": "2000",
+        "authorizer.class.name": STANDARD_AUTHORIZER,
+        "super.users": "User:ANONYMOUS;User:broker",
+    }
+    with Cluster(3, overrides) as cluster:
+        with cluster.admin() as admin:
+            admin.create_topics([NewTopic("orders", 3, 3)])
+        with Producer({"bootstrap.servers": cluster.bootstrap}) as producer:
+            begin = time.monotonic()
+            # Longer than two sessions of the brokers.
+            while time.monotonic() - begin < 5:
+                producer.send("orders", b"value").result(20)
+        cluster.wait_until_in_sync("orders")
+        for name, output in cluster.outputs().items():
+            assert "Traceback" not in output and token.read_text() not in output, f"{name}: {output}"
+            assert "cannot authenticate again" not in output, f"{name}: {output}"
