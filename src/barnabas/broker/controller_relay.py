@@ -81,7 +81,7 @@ class ControllerRelay:
         self._missed = self._avoided = None
 
     def avoid(self, controller: ControllerId) -> None:
-        """This broker could not reach the controller: not every request is to find that out anew."""
+        """This broker could not reach the controller: the next requests are not to try that again."""
         self._avoided = controller
         self._avoided_until = asyncio.get_running_loop().time() + AVOIDED_SECONDS
 
