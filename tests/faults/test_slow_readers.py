@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from tests.support.accepting import accepting
 from tests.support.logs import LogBench, open_files_below
 
 from barnabas.config.topic import TopicConfig
@@ -70,16 +71,15 @@ def bench(tmp_path: Path) -> LogBench:
 async def fetching(owner: FetchOwner) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """A peer whose request has arrived."""
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(owner, loop, 1 << 20), "127.0.0.1", 0)
-    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname(), limit=1 << 16)
+    acceptor = await accepting(lambda: Connection(owner, loop, 1 << 20))
+    reader, writer = await asyncio.open_connection("127.0.0.1", acceptor.port, limit=1 << 16)
     try:
         writer.write(struct.pack(">i", 8) + bytes(8))
         await until(lambda: owner.frames > 0)
         yield reader, writer
     finally:
         writer.transport.abort()
-        server.close()
-        await server.wait_closed()
+        acceptor.close()
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import socket
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from barnabas.broker.connection_limits import ConnectionLimits
 from barnabas.broker.dispatch import PRODUCE_KEY, Dispatcher, Refusal
 from barnabas.broker.session import Session
 from barnabas.config.definition import ConfigError, Source
+from barnabas.net.acceptor import Acceptor
 from barnabas.net.connection import Connection
 from barnabas.security.key_stores import TlsError
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS_MAX = 10.0
-# One turn of the loop accepts at most this many connections of a listener: many at once must not stop others.
-ACCEPTED_MAX = 50
 # A connection that has had no frame for this long gives back the memory of a large buffer.
 SHRINK_SECONDS = 10.0
 LOCALHOST = "localhost"
@@ -47,9 +45,13 @@ class Endpoint:
 
     def __init__(self, listener: Listener, server: Server) -> None:
         self.listener = listener
-        self.servers: list[asyncio.Server] = []
+        self.acceptors: list[Acceptor] = []
         self.connections: set[Connection] = set()
         self._server = server
+
+    def start(self, backlog: int) -> None:
+        for acceptor in self.acceptors:
+            acceptor.start(backlog)
 
     def opened(self, connection: Connection) -> None:
         connection.session = Session(self.listener, connection.peer_host)
@@ -89,8 +91,8 @@ class Endpoint:
         """Settings have changed; a listener without TLS has none of its own."""
 
     def close(self) -> None:
-        for server in self.servers:
-            server.close()
+        for acceptor in self.acceptors:
+            acceptor.close()
         for connection in list(self.connections):
             connection.close()
 
@@ -124,12 +126,9 @@ class Server:
         endpoint, connect = self._endpoint(listener, loop)
         port = listener.port
         for host in _bind_hosts(listener.host):
+            acceptor = Acceptor(loop, lambda plain: connect().begin(plain))
             try:
-                # The loop accepts as many connections in one turn as it knows of the backlog.
-                accepted_max = min(self._backlog, ACCEPTED_MAX)
-                server = await loop.create_server(
-                    connect, host, port, backlog=accepted_max, start_serving=False
-                )
+                await acceptor.bind(host, port, self._socket_buffers)
             except OSError as error:
                 if host == "::1":
                     # "localhost" is served on IPv6 too if the machine has IPv6.
@@ -137,11 +136,8 @@ class Server:
                 raise OSError(
                     error.errno, f"cannot listen on {listener.host or '*'}:{port}: {error.strerror}"
                 ) from error
-            for option, size in self._socket_buffers:
-                # Accepted connections inherit it.
-                server.sockets[0].setsockopt(socket.SOL_SOCKET, option, size)
-            endpoint.servers.append(server)
-            port = server.sockets[0].getsockname()[1]
+            endpoint.acceptors.append(acceptor)
+            port = acceptor.port
         self._endpoints[listener.name] = endpoint
         return port
 
@@ -161,8 +157,7 @@ class Server:
     async def serve(self) -> None:
         self._is_serving = True
         for endpoint in self._endpoints.values():
-            for server in endpoint.servers:
-                await self._start_serving(server)
+            endpoint.start(self._backlog)
         self._sweep()
 
     async def close(self) -> None:
@@ -201,15 +196,7 @@ class Server:
                 logger.error("the listener %s stays closed: %s", listener.name, reason)
                 continue
             if self._is_serving:
-                for server in self._endpoints[listener.name].servers:
-                    await self._start_serving(server)
-
-    async def _start_serving(self, server: asyncio.Server) -> None:
-        await server.start_serving()
-        for listening in server.sockets:
-            # The system's queue has the whole length; see `bind`.
-            with socket.socket(fileno=os.dup(listening.fileno())) as same:
-                same.listen(self._backlog)
+                self._endpoints[listener.name].start(self._backlog)
 
     def reconfigure(self, config: BrokerConfig) -> None:
         """Take limits that were changed while running. If there are more connections than max.connections

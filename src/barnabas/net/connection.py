@@ -3,8 +3,8 @@
 One request at a time: while a frame is being answered, later frames wait in the buffer, and when the
 buffer is full the socket is not read. So a slow reader costs the memory of one reply. Small replies to frames
 that arrived together are sent together, at the end of the turn: waking the peer costs more than answering.
-The transport only accepts and aborts. Reading and sending use a duplicate of its socket, because file ranges
-are sent with sendfile, and because every call between the loop and a frame costs time for every request.
+There is no transport of asyncio: file ranges are sent with sendfile, and every call between the loop and a
+frame costs time for every request.
 
 Invariants: a frame (and every view of it) is valid only until its reply is given; the buffer is moved
 only while nobody holds a frame. Owned by the event loop; not for other threads."""
@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from mmap import mmap
 from time import monotonic
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from barnabas.net.chunks import BYTES_TYPES, Bytes, Chunk, FileRange, coalesce, release_ranges
 from barnabas.net.turn import Turn, UnlimitedTurn
@@ -81,7 +81,7 @@ class ConnectionOwner(Protocol):
     def closed(self, connection: "Connection") -> None: ...
 
 
-class Connection(asyncio.Protocol):
+class Connection:
     def __init__(self, owner: ConnectionOwner, loop: asyncio.AbstractEventLoop, frame_bytes_max: int) -> None:
         self._owner = owner
         self._loop = loop
@@ -113,20 +113,21 @@ class Connection(asyncio.Protocol):
         self.peer_host = ""
         self.peer_port = 0
 
-    # ---- what the loop calls
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        peer = transport.get_extra_info("peername") or ("", 0)
-        self.peer_host, self.peer_port = peer[0], peer[1]
-        plain = transport.get_extra_info("socket")
-        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        duplicate = socket.socket(fileno=os.dup(plain.fileno()))
-        duplicate.setblocking(False)
-        self._socket: Socket = duplicate
-        self._transport.pause_reading()
-        self._loop.add_reader(self._socket.fileno(), self._readable)
+    def begin(self, plain: socket.socket) -> None:
+        """Serve the peer at the other end of this socket, which belongs to the connection from now on."""
+        self._socket: Socket = plain
+        try:
+            self.peer_host, self.peer_port = plain.getpeername()[:2]
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError:
+            # It has gone already.
+            self.is_closed = True
+            plain.close()
+            return
+        self._loop.add_reader(plain.fileno(), self._readable)
         self._owner.opened(self)
+
+    # ---- what the loop calls
 
     def _readable(self) -> None:
         """Read what has arrived: bytes, or the end of the stream.
@@ -149,9 +150,6 @@ class Connection(asyncio.Protocol):
         if self._end == len(self._buffer) and self.is_busy and not self._paused and not self.is_closed:
             self._paused = True
             self._loop.remove_reader(self._socket.fileno())
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self._shut()
 
     # ---- what the owner calls
 
@@ -224,9 +222,24 @@ class Connection(asyncio.Protocol):
         self._take_more()
 
     def close(self) -> None:
-        self._shut()
-        if not self._transport.is_closing():
-            self._transport.abort()
+        if self.is_closed:
+            return
+        self.is_closed = True
+        if self._unmuting is not None:
+            self._unmuting.cancel()
+        self._disarm_writer()
+        self._loop.remove_reader(self._socket.fileno())
+        release_ranges(self._output)
+        self._output.clear()
+        self._held.clear()
+        self._socket.close()
+        # Code that still holds this connection should not hold its memory.
+        self._buffer = bytearray()
+        self._view = memoryview(self._buffer)
+        abandoned, self.when_abandoned = self.when_abandoned, None
+        if abandoned is not None:
+            abandoned()
+        self._owner.closed(self)
 
     def shrink(self) -> None:
         """Give back the memory of a large buffer that is not in use."""
@@ -387,7 +400,7 @@ class Connection(asyncio.Protocol):
             self._arm_writer()
             return False
         except OSError:
-            # The peer is gone. The owner is called by `_shut`.
+            # The peer is gone. The owner is called by `close`.
             self.close()
         if self.is_closed:
             return False
@@ -436,23 +449,3 @@ class Connection(asyncio.Protocol):
         if self._writer_armed:
             self._writer_armed = False
             self._loop.remove_writer(self._socket.fileno())
-
-    def _shut(self) -> None:
-        if self.is_closed:
-            return
-        self.is_closed = True
-        if self._unmuting is not None:
-            self._unmuting.cancel()
-        self._disarm_writer()
-        self._loop.remove_reader(self._socket.fileno())
-        release_ranges(self._output)
-        self._output.clear()
-        self._held.clear()
-        self._socket.close()
-        # Code that still holds this connection should not hold its memory.
-        self._buffer = bytearray()
-        self._view = memoryview(self._buffer)
-        abandoned, self.when_abandoned = self.when_abandoned, None
-        if abandoned is not None:
-            abandoned()
-        self._owner.closed(self)

@@ -73,8 +73,8 @@ class TlsConnection(Connection):
 
     # ---- the handshake
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
+    def begin(self, plain: socket.socket) -> None:
+        super().begin(plain)
         if self.is_muted:
             # It waits for its turn, and must not cost a handshake before.
             self._loop.remove_reader(self._socket.fileno())
@@ -268,11 +268,11 @@ class TlsConnection(Connection):
             raise OSError("nothing may be sent before the handshake")
         return self._secure
 
-    def _shut(self) -> None:
+    def close(self) -> None:
         self._forget_deadline()
         if not self.is_closed and self._secure is None:
             self._loop.remove_writer(self._socket.fileno())
-        super()._shut()
+        super().close()
 
 
 def handshake_failure(error: OSError) -> str:

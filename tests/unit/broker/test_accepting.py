@@ -8,10 +8,10 @@ from pathlib import Path
 
 from tests.support.visible_broker import visible_broker
 
-from barnabas.broker import server
 from barnabas.broker.broker import Broker
+from barnabas.net.acceptor import ACCEPTED_MAX
 
-WAITING = 4 * server.ACCEPTED_MAX
+WAITING = 4 * ACCEPTED_MAX
 
 
 def test_the_queue_of_a_listener_is_longer_than_what_a_turn_accepts(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pytest
+from tests.support.accepting import accepting
 
 from barnabas.net.chunks import Chunk
 from barnabas.net.connection import BUFFER_BYTES, Connection
@@ -74,16 +75,15 @@ class Owner:
 @asynccontextmanager
 async def serving(owner: Owner) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(owner, loop, FRAME_BYTES_MAX), "127.0.0.1", 0)
-    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    acceptor = await accepting(lambda: Connection(owner, loop, FRAME_BYTES_MAX))
+    reader, writer = await asyncio.open_connection("127.0.0.1", acceptor.port)
     try:
         yield reader, writer
     finally:
         writer.close()
         for connection in owner.connections:
             connection.close()
-        server.close()
-        await server.wait_closed()
+        acceptor.close()
 
 
 def framed(body: bytes) -> bytes:

@@ -7,6 +7,8 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from tests.support.accepting import accepting
+
 from barnabas.net.connection import FIRST_BUFFER_BYTES, Connection
 from barnabas.net.turn import TURN_SECONDS_MAX
 
@@ -61,18 +63,17 @@ class Owner:
 @asynccontextmanager
 async def peer_of(owner: Owner) -> AsyncIterator[socket.socket]:
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(owner, loop, FRAME_BYTES_MAX), "127.0.0.1", 0)
+    acceptor = await accepting(lambda: Connection(owner, loop, FRAME_BYTES_MAX))
     peer = socket.socket()
     peer.setblocking(False)
     try:
-        await loop.sock_connect(peer, server.sockets[0].getsockname())
+        await loop.sock_connect(peer, ("127.0.0.1", acceptor.port))
         yield peer
     finally:
         peer.close()
         if owner.connection is not None:
             owner.connection.close()
-        server.close()
-        await server.wait_closed()
+        acceptor.close()
 
 
 def test_requests_that_piled_up_are_answered_over_several_turns() -> None:

@@ -5,6 +5,8 @@ import struct
 import time
 from collections import Counter
 
+from tests.support.accepting import accepting
+
 from barnabas.net.connection import Connection
 from barnabas.net.spinning import SpinningEventLoop
 from barnabas.net.turn import TURN_SECONDS_MAX
@@ -56,15 +58,15 @@ def frames_of(peer: int) -> bytes:
 
 async def answered_frames(loop: SpinningEventLoop) -> list[tuple[int, bytes]]:
     owner = SlowOwner(loop)
-    server = await loop.create_server(lambda: Connection(owner, loop, 1000), "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
+    acceptor = await accepting(lambda: Connection(owner, loop, 1000))
+    port = acceptor.port
     writers = [(await asyncio.open_connection("127.0.0.1", port))[1] for _ in range(PEERS)]
     for peer, writer in enumerate(writers):
         writer.write(frames_of(peer))
     await asyncio.wait_for(owner.all_answered.wait(), 30)
     for writer in writers:
         writer.close()
-    server.close()
+    acceptor.close()
     return owner.answered
 
 
