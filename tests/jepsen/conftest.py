@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.jepsen.cluster import FaultyCluster
 from tests.jepsen.plans import Load
-from tests.jepsen.results import RUN, append_function, read_rows, seeds
+from tests.jepsen.results import RUN, append_function, read_rows, rounds, seeds
 from tests.jepsen.stage import Settings, Stage
 from tests.jepsen.summary import number_of, outcomes, text_of
 from tests.jepsen.systems import SharedSystem
@@ -23,18 +23,48 @@ Run = Callable[..., Stage]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test with a seed runs ROUNDS times, each time with another one."""
+    """A test with a seed runs ROUNDS times, each time with another one; see `_turns_of_others`."""
     if "seed" in metafunc.fixturenames:
         all_seeds = seeds()
         names = [f"round {place} of {len(all_seeds)}, seed {seed}" for place, seed in enumerate(all_seeds, 1)]
         metafunc.parametrize("seed", all_seeds, ids=names)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """When a broker stops, the libraries leave sockets to the garbage collector; that is not tested here."""
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+    if rounds() > 1:
+        left_out = _turns_of_others(items)
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _turns_of_others(items: list[pytest.Item]) -> set[pytest.Item]:
+    """The variants of a test share its rounds: they take turns, and each runs at least once."""
+    variants: dict[Path, list[str]] = {}
+    numbered = [item for item in items if number_of(_test_of(item)) and _seed_of(item) is not None]
+    for item in numbered:
+        known = variants.setdefault(item.path, [])
+        if _variant_of(item) not in known:
+            known.append(_variant_of(item))
+    return {item for item in numbered if not _has_its_turn(item, variants[item.path])}
+
+
+def _has_its_turn(item: pytest.Item, variants: list[str]) -> bool:
+    turn = seeds().index(_seed_of(item) or 0)
+    place = variants.index(_variant_of(item))
+    return turn % len(variants) == place or turn == place % rounds()
+
+
+def _variant_of(item: pytest.Item) -> str:
+    """The name of the test without its round."""
+    return re.sub(r"round \d+ of \d+, seed \d+", "", item.name)
+
+
+def _test_of(item: pytest.Item) -> str:
+    return item.path.stem.removeprefix("test_")
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +90,7 @@ def pytest_runtest_makereport(
     report = yield
     if report.when == "call":
         item.stash[HAS_FAILED] = report.failed
-    test = item.path.stem.removeprefix("test_")
+    test = _test_of(item)
     if number_of(test) and (report.failed or (report.when == "call" and report.passed)):
         append_function(test, item.name.partition("[")[0], _seed_of(item), report.passed)
     return report

@@ -30,7 +30,7 @@ Row = dict[str, Any]
 
 
 def rounds() -> int:
-    """How often each test runs, each time with another seed."""
+    """How many rounds each test has, each with another seed; its variants share them."""
     return int(os.environ.get("ROUNDS", "1"))
 
 

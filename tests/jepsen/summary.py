@@ -19,7 +19,7 @@ NUMBER = re.compile(r"t(\d\d)_")
 
 @dataclass(frozen=True)
 class Outcome:
-    """The rounds of one test in one run. A round is a seed: all functions of the test with this seed."""
+    """The rounds of one test in one run. A round is a seed: all variants of the test that ran with it."""
 
     test: str  # such as t01_leader_killed
     peer: str

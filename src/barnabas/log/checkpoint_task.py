@@ -1,23 +1,24 @@
 """Checkpoints are written in three steps, so that the slow one can run in a thread: plan (owner), write (any
 thread), finish (owner). The new files are written beside the old ones. Only the owner renames them, because
-only the owner knows whether they are still correct."""
+only the owner knows whether they are still correct. Each task has files of its own: the owner may write
+checkpoints itself while a thread writes others."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.ids import TopicPartition
+from barnabas.log import names
 from barnabas.log.checkpoints import offsets_bytes
 from barnabas.log.directories import LogDirectory
 from barnabas.log.disk import Disk, write_durably
-
-PENDING = ".next"
 
 
 class CheckpointFile(NamedTuple):
     directory: LogDirectory
     name: str
     offsets: dict[TopicPartition, int]
+    number: int
 
     @property
     def path(self) -> Path:
@@ -25,15 +26,16 @@ class CheckpointFile(NamedTuple):
 
     @property
     def pending(self) -> Path:
-        return self.directory.path / (self.name + PENDING)
+        return self.directory.path / names.pending_checkpoint(self.name, self.number)
 
 
 @dataclass(slots=True)
 class CheckpointTask:
-    """`deletions` is how many logs the manager had deleted when the task was planned. `is_complete`: all
-    checkpoints are written, not only the high watermarks."""
+    """`number` counts the tasks of the manager. `deletions` is how many logs it had deleted when the task was
+    planned. `is_complete`: all checkpoints are written, not only the high watermarks."""
 
     disk: Disk
+    number: int
     deletions: int
     files: list[CheckpointFile]
     is_complete: bool = True

@@ -73,8 +73,9 @@ class LogDirectory:
         self._lock = None
 
     def partitions(self) -> list[TopicPartition]:
-        """Partitions that have a directory here. Directories of deleted partitions are removed, and those of
-        moves that did not end, which `interrupted_moves` has then: they begin again."""
+        """Partitions that have a directory here. What the last broker left behind is removed: directories of
+        deleted partitions, checkpoints that were not installed, and directories of moves that did not end,
+        which `interrupted_moves` has then: they begin again."""
         partitions: list[TopicPartition] = []
         for name in self.disk.listdir(self.path):
             moved = names.parse_future_directory(name)
@@ -83,6 +84,9 @@ class LogDirectory:
             if names.is_delete_directory(name) or moved is not None:
                 logger.info("removing %s, which a deletion or a move left behind", self.path / name)
                 self.disk.rmtree(self.path / name)
+                continue
+            if names.is_pending_checkpoint(name):
+                self.disk.unlink(self.path / name)
                 continue
             partition = names.parse_partition_directory(name)
             if partition is not None and (self.path / name).is_dir():

@@ -69,6 +69,9 @@ class LogManager:
         self.when_truncated: Callable[[TopicPartition, int], None] = lambda partition, offset: None
         # How many logs were deleted; see CheckpointTask.
         self._deletions = 0
+        # The numbers of the last checkpoint task that was planned, and of the last one that was installed.
+        self._planned_task = 0
+        self._installed_task = 0
 
     # -- starting and stopping
 
@@ -364,6 +367,7 @@ class LogManager:
     def plan_checkpoint(self) -> CheckpointTask:
         """The current content of all checkpoints. `write` it in any thread, then install it."""
         files: list[CheckpointFile] = []
+        self._planned_task += 1
         for directory in self.directories:
             if not directory.online:
                 continue
@@ -374,28 +378,33 @@ class LogManager:
                 (names.HIGH_WATERMARKS, {log.partition: log.high_watermark for log in logs}),
                 (names.LOG_STARTS, starts),
             ):
-                files.append(CheckpointFile(directory, name, offsets))
-        return CheckpointTask(self._disk, self._deletions, files)
+                files.append(CheckpointFile(directory, name, offsets, self._planned_task))
+        return CheckpointTask(self._disk, self._planned_task, self._deletions, files)
 
     def plan_high_watermarks(self) -> CheckpointTask | None:
         """The same for the high watermarks only, which are written more often; None if none has moved."""
         offsets: dict[LogDirectory, dict[TopicPartition, int]] = {}
         for partition, log in self._logs.items():
             offsets.setdefault(self._home[partition], {})[partition] = log.high_watermark
+        self._planned_task += 1
         files = [
-            CheckpointFile(directory, names.HIGH_WATERMARKS, marks)
+            CheckpointFile(directory, names.HIGH_WATERMARKS, marks, self._planned_task)
             for directory, marks in offsets.items()
             if directory.online and directory.written_high_watermarks != marks
         ]
-        return CheckpointTask(self._disk, self._deletions, files, is_complete=False) if files else None
+        if not files:
+            return None
+        return CheckpointTask(self._disk, self._planned_task, self._deletions, files, is_complete=False)
 
     def install_checkpoint(self, task: CheckpointTask) -> None:
-        """Rename written checkpoints into place, unless a log was deleted meanwhile."""
-        is_stale = task.deletions != self._deletions
+        """Rename written checkpoints into place, unless a log was deleted or newer ones were installed
+        meanwhile."""
+        is_stale = task.deletions != self._deletions or task.number < self._installed_task
         for directory, problem in task.finish(discard=is_stale):
             self._checkpoint_failed(directory, problem)
         if is_stale:
             return
+        self._installed_task = task.number
         for file in task.files:
             if file.name == names.HIGH_WATERMARKS:
                 file.directory.written_high_watermarks = file.offsets

@@ -29,6 +29,7 @@ CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
 
+_PENDING_CHECKPOINT = re.compile(r".+-offset-checkpoint\.\d+\.next")
 _OFFSET_FILE = re.compile(
     r"(\d{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)(\.deleted|\.cleaned|\.swap)?"
 )
@@ -85,3 +86,12 @@ def stray_directory_name(partition: TopicPartition) -> str:
 def _renamed(partition: TopicPartition, fate: str) -> str:
     suffix = f"-{partition.partition}.{uuid.uuid4().hex}-{fate}"
     return partition.topic[: _DIRECTORY_LENGTH_MAX - len(suffix)] + suffix
+
+
+def pending_checkpoint(name: str, number: int) -> str:
+    """The file in which a checkpoint is written, before it takes the place of the old one."""
+    return f"{name}.{number}.next"
+
+
+def is_pending_checkpoint(name: str) -> bool:
+    return _PENDING_CHECKPOINT.fullmatch(name) is not None

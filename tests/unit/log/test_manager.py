@@ -269,6 +269,34 @@ def test_a_checkpoint_planned_before_a_deletion_is_not_installed_after_it(tmp_pa
     manager.shutdown()
 
 
+def test_a_checkpoint_is_written_while_a_thread_writes_another_one(tmp_path: Path) -> None:
+    """Making a log that was deleted before needs new checkpoints at once."""
+    manager = _manager(tmp_path)
+    manager.get_or_create(TP, random_uuid(), CONFIG)
+    manager.checkpoint()
+    manager.delete(TP)
+    task = manager.plan_checkpoint()
+    manager.get_or_create(TP, random_uuid(), CONFIG)
+    task.write()
+    _append(manager, TP, 40)
+    manager.checkpoint()
+    manager.install_checkpoint(task)
+    assert not manager.offline_dirs
+    # The newer one stays.
+    assert (tmp_path / names.HIGH_WATERMARKS).read_text() == "0\n1\norders 0 40\n"
+    assert not list(tmp_path.glob("*.next"))
+    manager.shutdown()
+
+
+def test_a_checkpoint_that_was_not_installed_is_removed_at_the_next_start(tmp_path: Path) -> None:
+    manager = _manager(tmp_path)
+    manager.plan_checkpoint().write()
+    assert list(tmp_path.glob("*.next"))
+    _kill(manager)
+    _manager(tmp_path).shutdown()
+    assert not list(tmp_path.glob("*.next"))
+
+
 def test_many_logs_are_made_and_deleted_with_one_sync_of_their_directory(tmp_path: Path) -> None:
     disk = FaultyDisk()
     manager = LogManager([tmp_path], SETTINGS, disk, FakeClock())
