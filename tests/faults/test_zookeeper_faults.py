@@ -190,6 +190,24 @@ def test_while_the_server_is_away_calls_fail_with_a_sentence(own_server: ZooKeep
     Stage(own_server, session_timeout_ms=3000).run(story)
 
 
+def test_a_start_waits_for_a_server_that_is_away_for_longer_than_a_session(own_server: ZooKeeper) -> None:
+    async def story(stage: Stage) -> None:
+        store = await stage.store()
+        leadership = await store.campaign(1)
+        await store.append(feature(0), 0, leadership.epoch)
+        starting = await stage.store()
+        own_server.pause()
+        watching = Watching()
+        waiting = asyncio.ensure_future(starting.watch(0, watching))
+        await asyncio.sleep(5)
+        assert not waiting.done()
+        own_server.resume()
+        await waiting
+        assert watching.updates == [RecordBatch(0, feature(0))]
+
+    Stage(own_server, session_timeout_ms=3000).run(story)
+
+
 def test_a_broker_can_leave_while_the_server_is_away(own_server: ZooKeeper) -> None:
     async def story(stage: Stage) -> None:
         store = await stage.store()

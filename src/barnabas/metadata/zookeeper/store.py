@@ -111,7 +111,9 @@ class ZooKeeperStore:
         return part.updates(from_offset)
 
     async def watch(self, from_offset: int, watcher: Watcher) -> Cancel:
-        return await self._feed.watch(from_offset, watcher, self._within_seconds)
+        # A broker that starts ends with an error if this fails: it is to be as patient as `open`.
+        within_seconds = max(self._within_seconds, self.connection.settings.connection_timeout_seconds)
+        return await self._feed.watch(from_offset, watcher, within_seconds)
 
     @property
     def snapshot_due(self) -> bool:
