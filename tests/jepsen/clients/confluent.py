@@ -96,6 +96,15 @@ def _made(kind: Any, settings: Mapping[str, Any]) -> Any:
     return kind({key: value for key, value in settings.items() if value is not None})
 
 
+def _acknowledged(offset: int | None) -> Sent:
+    """Without an offset, nobody has acknowledged the record: librdkafka has concluded from the answer to a
+    later batch that this one was taken, too. A leader that does not know the producer takes any sequence, as
+    in Kafka (KIP-360), so this may be wrong. docs/durability.md tells it."""
+    if offset is None or offset < 0:
+        return Sent(UNKNOWN, None, "no offset")
+    return Sent(OK, offset)
+
+
 class ConfluentWriter(base.Writer):
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._producer = _made(confluent_kafka.Producer, settings)
@@ -115,8 +124,7 @@ class ConfluentWriter(base.Writer):
             if error is not None:
                 sent[place] = Sent(UNKNOWN, None, f"{error.name()}: {error.str()}")
             else:
-                offset = message.offset()
-                sent[place] = Sent(OK, None if offset is None or offset < 0 else offset)
+                sent[place] = _acknowledged(message.offset())
 
         topic, number = partition
         try:
