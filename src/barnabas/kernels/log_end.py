@@ -168,7 +168,12 @@ class LogEnd:
                 return AppendResult(
                     known.first_offset, known.last_offset, known.timestamp, self.log_start_offset, True
                 )
-        segment = self.write_next(batch.data, last, batch.max_timestamp, leader_epoch)
+        try:
+            segment = self.write_next(batch.data, last, batch.max_timestamp, leader_epoch)
+        except Exception:
+            if has_producer and not is_marker:
+                self.producers.refuse(batch)
+            raise
         if is_marker:
             self.record_marker(batch, marker, first, segment)
         elif has_producer:

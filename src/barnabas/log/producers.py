@@ -19,6 +19,8 @@ BATCHES_KEPT = 5
 # the longest time are forgotten first, so 18,000 others must write to one partition before a producer loses
 # its protection against duplicates.
 PRODUCERS_MAX = 20_000
+# Producers with a batch that could not be written; beyond that, the earliest ones are forgotten.
+REFUSED_MAX = 1000
 SEQUENCE_MAX = 2**31 - 1
 NO_EPOCH = -1
 NO_SEQUENCE = -1
@@ -156,12 +158,16 @@ class ProducerTable:
         self.unreplicated: dict[int, int] = {}
         # Producer id -> the checks of its first batch of a transaction that are under way: see Verification.
         self.verifying: dict[int, set[Verification]] = {}
+        # Producer id -> epoch and first sequence of its earliest batch that could not be written.
+        self.refused: dict[int, tuple[int, int]] = {}
         self._entries_max = PRODUCERS_MAX
 
     def check_batch(self, batch: ProducerFields, from_client: bool) -> BatchMetadata | None:
         """Raise if the batch may not be appended; the earlier batch if this is a repeat of it; None if it
         may. Coordinators send no sequence numbers, so only a batch from a client can be a repeat."""
         entry = self.entries.get(batch.producer_id)
+        if self.refused:
+            self._check_refused(entry, batch)
         if entry is None:
             return None
         epoch = batch.producer_epoch
@@ -182,9 +188,27 @@ class ProducerTable:
             )
         return None
 
+    def refuse(self, batch: ProducerFields) -> None:
+        """The batch could not be written, perhaps because the disk is full. The producer sends it again. What
+        it has sent behind it must wait for that: it would be a gap, or the batch itself would never fit."""
+        if len(self.refused) >= REFUSED_MAX:
+            del self.refused[next(iter(self.refused))]
+        self.refused.setdefault(batch.producer_id, (batch.producer_epoch, batch.base_sequence))
+
+    def _check_refused(self, entry: ProducerEntry | None, batch: ProducerFields) -> None:
+        epoch, sequence = self.refused.get(batch.producer_id, (batch.producer_epoch, batch.base_sequence))
+        is_behind = batch.producer_epoch == epoch and batch.base_sequence != sequence
+        if is_behind and (entry is None or entry.repeated(batch) is None):
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"an earlier batch of producer {batch.producer_id} could not be written yet",
+            )
+
     def record_batch(self, batch: ProducerFields, first_offset: int) -> None:
         """A data batch was appended at `first_offset`."""
         producer_id, epoch = batch.producer_id, batch.producer_epoch
+        if self.refused:
+            self.refused.pop(producer_id, None)
         entry = self.entries.get(producer_id)
         if entry is None:
             entry = self._add(ProducerEntry(producer_id, epoch))
@@ -272,7 +296,8 @@ class ProducerTable:
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers that have been idle for too long, except those with an open transaction; returns
-        how many."""
+        how many. Those that have given up a batch may go on with the next one."""
+        self.refused.clear()
         idle = [
             producer_id
             for producer_id, entry in self.entries.items()

@@ -219,6 +219,48 @@ def test_a_snapshot_that_cannot_be_written_does_not_stop_a_roll(tmp_path: Path) 
     assert _send(bench, 0).duplicate
 
 
+# ---- a full disk
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_what_was_sent_behind_a_batch_that_did_not_fit_waits_for_it(tmp_path: Path, is_known: bool) -> None:
+    """Without this a known producer would get OUT_OF_ORDER_SEQUENCE_NUMBER, after which some clients send
+    everything again with a new epoch; and the batches of an unknown one would be taken with a gap."""
+    disk = FaultyDisk()
+    bench = LogBench(tmp_path, SMALL, disk)
+    first = 0
+    if is_known:
+        _send(bench, 0)
+        first = 1
+    disk.fail("pwrite", errno.ENOSPC)
+    _refused(bench, ErrorCode.KAFKA_STORAGE_ERROR, first)
+    disk.heal()
+    _refused(bench, ErrorCode.KAFKA_STORAGE_ERROR, first + 1)
+    _refused(bench, ErrorCode.KAFKA_STORAGE_ERROR, first + 2)
+    if is_known:
+        assert _send(bench, 0).duplicate
+    # Another producer is not concerned.
+    bench.append(b"other", producer_id=8, producer_epoch=0, base_sequence=5)
+    for sequence in range(first, first + 3):
+        assert not _send(bench, sequence).duplicate
+
+
+@pytest.mark.parametrize("gives_up", [False, True])
+def test_a_batch_that_did_not_fit_is_given_up(tmp_path: Path, gives_up: bool) -> None:
+    """The producer begins a new epoch; or it goes on without the batch, after a while."""
+    disk = FaultyDisk()
+    bench = LogBench(tmp_path, SMALL, disk)
+    disk.fail("pwrite", errno.ENOSPC)
+    _refused(bench, ErrorCode.KAFKA_STORAGE_ERROR, 0)
+    disk.heal()
+    if gives_up:
+        bench.log.producers.expire(bench.clock.now_ms(), 1000)
+        assert not _send(bench, 1).duplicate
+    else:
+        assert not _send(bench, 0, epoch=1).duplicate
+        assert not _send(bench, 1, epoch=1).duplicate
+
+
 # ---- producers that are too many
 
 
