@@ -97,9 +97,9 @@ BEFORE_TESTS = """\
 ## The tests
 
 "20 of 20" means: in each of 20 rounds the checker found nothing, the end state was as it must be, and what
-the row promises was true. Every round has another seed. Tests with several variants (such as T11: five kinds
-of cuts) share their rounds among them. The longest recovery is the time until all partitions could be written
-to again. The last column has the day and the commit.
+the row promises was true. Every round has another seed. Tests with several variants, such as the five kinds
+of cuts of T11, share their rounds among them. The longest recovery is the time until all partitions could be
+written to again. The last column has the day and the commit.
 """
 
 BEFORE_KAFKA = """\
