@@ -83,6 +83,7 @@ class Producers:
         self.unreplicated: dict[int, int] = {1: 2}
         self.forgotten: list[int] = []
         self.recorded: list[tuple[int, int]] = []
+        self.refused: list[int] = []
 
     def check_batch(self, batch: CheckedBatch, from_client: bool) -> Known | None:
         if batch.base_sequence == 98:
@@ -91,6 +92,9 @@ class Producers:
 
     def record_batch(self, batch: CheckedBatch, first_offset: int) -> None:
         self.recorded.append((batch.producer_id, first_offset))
+
+    def refuse(self, batch: CheckedBatch) -> None:
+        self.refused.append(batch.producer_id)
 
     def forget_replicated(self, offset: int) -> None:
         self.forgotten.append(offset)
@@ -242,6 +246,7 @@ def test_a_failed_write_leaves_log_and_batch_as_they_were(kernel: Any, fails_aft
     assert bytes(batch.data) == before
     assert (segment.size, len(segment.written), partition.log.log_end_offset) == (70, 70, 1)
     assert partition.log.producers.recorded == []
+    assert partition.log.producers.refused == [7]
     segment.fails_after = None
     assert partition.append(batch).first_offset == 1
 
