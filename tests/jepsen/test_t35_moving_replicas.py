@@ -2,7 +2,6 @@
 are killed: each move ends or is cancelled, nothing is lost, and no copy is left where none belongs."""
 
 import contextlib
-import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,7 +71,7 @@ def wrong_copies(stage: Stage) -> list[str]:
 def has_segments(directory: Path) -> bool:
     # A directory may be removed while it is looked at.
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        return any(name.endswith(".log") for name in os.listdir(directory))
+        return any(path.suffix == ".log" for path in directory.iterdir())
     return False
 
 
