@@ -19,10 +19,14 @@ run: setup            ## a broker, a day of orders, a pipeline on Spark, and the
 	@$(PYTHON) -m tools.orders
 
 # Spark has a process of its own: its gateway to Java uses select(), which cannot see descriptors above 1023, and
-# brokers inside the first process hold thousands.
+# brokers inside the other process hold thousands. Both run at the same time, since the other tests mostly wait; what
+# the Spark tests print is shown at the end.
+SPARK_LOG := build/test-spark.log
 test: setup           ## every test that needs nothing but PyPI, and the linters
-	$(PYTHON) -m pytest -m "not java and not spark_kafka and not slow and not faults" --ignore=tests/spark
-	$(PYTHON) -m pytest -m "not slow" tests/spark
+	@mkdir -p build
+	@$(PYTHON) -m pytest -m "not slow" tests/spark > $(SPARK_LOG) 2>&1 & spark=$$!; \
+	$(PYTHON) -m pytest -m "not java and not spark_kafka and not slow and not faults" --ignore=tests/spark; code=$$?; \
+	wait $$spark || code=1; cat $(SPARK_LOG); exit $$code
 
 check: setup          ## ruff, mypy --strict, import-linter
 	.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports
@@ -54,7 +58,7 @@ bench: setup          ## one broker and the Python clients; PEER=kafka beside Ap
 	$(PYTHON) -m tests.bench $(if $(PEER),--peer $(PEER)) $(if $(ROWS),--rows $(ROWS)) $(if $(FULL),--full)
 
 bench-spark: setup    ## our Spark source and sink beside Spark's own Kafka connector; needs Maven Central and Java 17+
-	$(PYTHON) -m tests.bench.spark
+	$(PYTHON) -m tests.bench.spark $(if $(ROWS),--rows $(ROWS))
 
 bench-check: setup    ## what moved between the last two runs by more than their spread
 	$(PYTHON) -m tests.bench.check

@@ -38,7 +38,7 @@ error.
 - **With `decode`** the columns are those of the value. The record's own columns are `_key`, `_offset` and so
   on, if the schema names them; `_error` says why a value could not be decoded (`badRecords=null`). Arrow
   reads JSON in whole batches: a value is bad if a field does not have the type of its column, fields without
-  a column are ignored, and times are ISO 8601. Avro is read value by value.
+  a column are ignored, and times are ISO 8601. CSV, Avro and Protobuf are read value by value.
 - **Dead letters** (`badRecords=dlq:<topic>`) are written by tasks: a task that is tried again, or a query
   that reads its source twice (as for a sort), writes them again. Their headers are `barnabas.error`,
   `barnabas.topic`, `barnabas.partition`, `barnabas.offset` and `barnabas.timestamp`.
@@ -55,6 +55,11 @@ NEW = frozenset(
         "columns",
         "isolation.level",
         "decode",
+        "envelope",
+        "csvDelimiter",
+        "protobufDescriptors",
+        "protobufMessage",
+        "protobufFraming",
         "metadataPrefix",
         "avroSchema",
         "avroFraming",
@@ -69,6 +74,9 @@ NEW = frozenset(
         "includeTimestamp",
         "delivery",
         "transactional.id",
+        "runId",
+        "queryId",
+        "batchId",
         "markerTopic",
         "onMissingMarker",
         "onForeignMarker",
@@ -105,8 +113,9 @@ WRITING = """
   skipped; otherwise all rows and the new marker are written in one transaction. So the rows of a batch become
   visible together, and once, to consumers with `read_committed`, whichever process is killed at any time,
   even if a batch that is tried again has different rows. A job (`df.write`) is one transaction; if it runs
-  twice, it writes twice. - **Output modes** of streams are `append` and `complete`: Spark does not allow
-  `update` for sinks written in Python. - **The group of the marker** appears in the list of groups; its lag
+  twice, it writes twice, unless it has a runId, or in foreachBatch a queryId and a batchId. - **Output
+  modes** of streams are `append` and `complete`: Spark does not allow `update` for sinks written in Python. -
+  **The group of the marker** appears in the list of groups; its lag
   means nothing. If you delete it or its offset, the marker is lost. - **Permissions** for exactly once, if
   the cluster checks them: use the transactional.id, read the group with the same name, and write to the
   topics. - If a driver dies, consumers with `read_committed` wait at the first record of its transaction

@@ -39,6 +39,8 @@ METRICS: dict[str, Metric] = {
     "records_per_second": Metric("k rec/s", HIGHER, 0, 1000),
     "cpu_us_per_record": Metric("us CPU/rec", LOWER, 2),
     "rows_per_second": Metric("M rows/s", HIGHER, 2, 1e6),
+    "rows_per_second_with_start": Metric("M rows/s with the start", HIGHER, 2, 1e6),
+    "run_seconds": Metric("s to run", LOWER, 1),
     "growth": Metric("x from least to most", LOWER, 2),
     "pipelined_growth": Metric("x from least to most, five under way", LOWER, 2),
     "clean_start_seconds": Metric("s to start after a clean stop", LOWER, 2),

@@ -2,8 +2,9 @@
 Kafka connector, by turns on local[2].
 
 Sources read one topic of four partitions with values of 100 bytes; the query is sum(length(value)), which
-needs every row. Sinks write as many rows of a range to another topic. All settings are the defaults. The jars
-of the connector come from Maven (tests/spark_kafka/pom.xml)."""
+needs every row. Sinks write as many rows of a range to another topic. spark_json.py has the row of a topic of
+JSON that becomes a table. All settings are the defaults. The jars of the connector come from Maven
+(tests/spark_kafka/pom.xml)."""
 
 import argparse
 import contextlib
@@ -30,14 +31,20 @@ from tests.bench.report import print_run, progress
 from tests.bench.results import Run
 from tests.bench.rows import Rounds, Row
 from tests.bench.runner import run_row
+from tests.bench.spark_json import json_row
+from tests.bench.spark_pipelines import pipeline_rows
 from tests.bench.stage import Size, Stage, topic_on
 from tests.spark_kafka.jars import JarsMissing, connector_jars
+
+from barnabas.spark.session import worker_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PARTITIONS = 4
 RATE = "rows_per_second"
+# Pipelines run for longer: they get so many times fewer records.
+PIPELINE_SHARE = 5
 STOCK, VALUE_ONLY = "stock connector", "barnabas, value only"
 # Contestant: format, and the schema that narrows what is read.
 SOURCES: dict[str, tuple[str, str | None]] = {
@@ -51,7 +58,7 @@ SINKS = {OURS: "barnabas", STOCK: "kafka"}
 def open_session(jars: list[str]) -> "SparkSession":
     from pyspark.sql import SparkSession
 
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = worker_python()
     settings = {
         "spark.master": "local[2]",
         "spark.jars": ",".join(jars),
@@ -117,7 +124,7 @@ def fill(driver: Driver, target: Target, topic: str, rows: int) -> int:
     return load.requests * frames.RECORDS_IN_16K
 
 
-def spark_rows(spark: "SparkSession", peer: Peer, rows: int) -> list[Row]:
+def spark_rows(spark: "SparkSession", peer: Peer, rows: int, json_rows: int) -> list[Row]:
     bootstrap = peer.target.bootstrap
 
     @contextlib.contextmanager
@@ -142,12 +149,15 @@ def spark_rows(spark: "SparkSession", peer: Peer, rows: int) -> list[Row]:
             (Goal(RATE, 2.0, STOCK), Goal(RATE, 2.0, STOCK, VALUE_ONLY))),
         Row("spark-sink", "spark", f"{rows:,} rows of 100 bytes with keys", RATE, sinks,
             (Goal(RATE, 1.0, STOCK),)),
+        json_row(spark, peer, json_rows),
     ]  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.spark", description=__doc__)
     parser.add_argument("--records", type=int, default=5_000_000, help="records read and written per round")
+    parser.add_argument("--json-records", type=int, default=3_000_000, help="orders that become a table")
+    parser.add_argument("--rows", nargs="+", help="only these rows, such as spark-json")
     parser.add_argument("--rounds", type=int, default=3, help="measured rounds, after the warm-up")
     options = parser.parse_args()
     try:
@@ -158,12 +168,18 @@ def main() -> None:
     date, about = datetime.datetime.now().isoformat(timespec="seconds"), machine()
     with Stage.open([OURS], Size(rounds=options.rounds)) as stage:
         spark = open_session(jars)
-        rows = spark_rows(spark, stage.peer(OURS), options.records)
+        every = spark_rows(spark, stage.peer(OURS), options.records, options.json_records)
+        every += pipeline_rows(spark, stage.peer(OURS), options.records // PIPELINE_SHARE)
+        rows = [row for row in every if options.rows is None or row.name in options.rows]
         with progress(console, len(rows)) as (notify, _):
             results = [run_row(row, stage, notify) for row in rows]
         spark.stop()
     connector = {"stock connector": Path(next(jar for jar in jars if "spark-sql-kafka" in jar)).stem}
-    settings = {"records": options.records, "rounds": options.rounds}
+    settings = {
+        "records": options.records,
+        "json_records": options.json_records,
+        "rounds": options.rounds,
+    }
     run = Run(date, about, versions() | connector, settings, results)
     print_run(console, run)
     path = run.save()

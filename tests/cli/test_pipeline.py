@@ -10,6 +10,10 @@ from tests.cli.conftest import Run
 from tests.unit.spark.tables.filling import append, orders
 
 from barnabas.cli.pipeline import TABLE_HEADERS
+from barnabas.client import Admin
+from barnabas.client.admin import NewTopic
+from barnabas.spark.pipeline.loading import load
+from barnabas.spark.pipeline.topic_checks import topic_warnings
 from barnabas.spark.tables.store import store_of
 from barnabas.spark.tables.target import Mark, TableTarget
 
@@ -27,7 +31,7 @@ TABLES = """\
 name: tables
 checkpoint: ./state
 sources:
-  orders: {topic: orders}
+  orders: {topic: orders, decode: json, schema: "id long"}
 sinks:
   - {from: orders, table: {path: ./tables/of-delta, format: delta}}
   - {from: orders, table: {path: ./tables/of-iceberg, format: iceberg, mode: upsert, key: [id]}}
@@ -61,6 +65,55 @@ def test_mistakes_are_printed_with_their_lines(run: Run, file: Path) -> None:
         f"{file}:7: A sink reads 'oders', which is not a source or step; did you mean orders?",
         f"Error: {file} has 3 mistakes; nothing was started.",
     ]
+
+
+def test_a_function_that_cannot_be_imported(run: Run, file: Path, tmp_path: Path) -> None:
+    (tmp_path / "pricing_without_tax.py").write_text("import taxes_of_nowhere\n")
+    (tmp_path / "pricing_of_others.py").write_text("def price(spark, offers):\n    return offers\n")
+    steps = (
+        "steps:\n"
+        "  - {name: priced, python: 'pricing_without_tax:price', from: [orders]}\n"
+        "  - {name: offered, python: 'pricing_of_others:price', from: [orders]}\n"
+        "sinks:\n"
+    )
+    file.write_text(file.read_text().replace("sinks:\n", steps))
+    ran = run("pipeline", "validate", str(file))
+    assert ran.code == 1
+    assert ran.err.splitlines() == [
+        f"{file}:7: Step priced: its function pricing_without_tax:price cannot be imported:"
+        " ModuleNotFoundError: No module named 'taxes_of_nowhere' (pricing_without_tax.py, line 1,"
+        " in <module>)",
+        f"{file}:8: Step offered calls its function with (spark, orders=...), which it does not take:"
+        " missing a required argument: 'offers'.",
+        f"Error: {file} has 2 mistakes; nothing was started.",
+    ]
+    # A pipeline with such a mistake can still be looked at.
+    assert run("pipeline", "status", str(file)).code == 0
+
+
+def test_topics_that_do_not_exist(file: Path, admin: Admin, topic_name: str) -> None:
+    admin.create_topics([NewTopic(topic_name, 1, 1)])
+    text = file.read_text().replace("topic: orders", f"topic: {topic_name}x")
+    file.write_text(text.replace("topic: copies", f"topic: {topic_name}"))
+    (warning,) = topic_warnings(load(file))
+    assert warning == (
+        f"Source orders reads the topic {topic_name}x, which does not exist; did you mean {topic_name}?"
+    )
+
+
+def test_the_status_without_a_broker(run: Run, file: Path, bootstrap: str, tmp_path: Path) -> None:
+    file.write_text(file.read_text().replace(bootstrap, "127.0.0.1:1"))
+    commits = tmp_path / "state" / "orders-to-copies" / "commits"
+    commits.mkdir(parents=True)
+    (commits / "4").write_text("v1")
+    ran = run("pipeline", "status", str(file))
+    assert ran.code == 1
+    assert ran.lines[1].split()[2:5] == ["-", "-", "5"]
+    (sentence,) = ran.err.splitlines()
+    assert sentence.startswith("Error: The lag is not known: ")
+    assert sentence.endswith(" Check that the broker runs.")
+    (entry,) = json.loads(run("pipeline", "status", str(file), "--json").out)
+    assert (entry["lag"], entry["batches"]) == (None, 5)
 
 
 def test_a_missing_file(run: Run, tmp_path: Path) -> None:
@@ -185,3 +238,11 @@ def test_no_spark_is_loaded(run_process: Run, tmp_path: Path, tables: list[Table
     arguments = [str(script), "pipeline", "maintain", str(tmp_path / "tables.yaml")]
     ran = run_process(*arguments, program=Path(sys.executable))
     assert (ran.code, ran.err) == (0, "")
+
+
+def test_a_project_for_spark_is_written(run: Run, tmp_path: Path) -> None:
+    ran = run("pipeline", "export", str(EXAMPLE), str(tmp_path / "project"))
+    assert (ran.code, ran.err) == (0, "")
+    assert (
+        ran.lines[-1] == f"Run it: spark-pipelines run --spec {tmp_path / 'project' / 'spark-pipeline.yml'}"
+    )

@@ -25,7 +25,7 @@ FIRST_SHARE = 0.25
 # Memory is judged in runs that are long enough. What is more than chance (two standard errors) counts.
 JUDGED_HOURS_MIN = 1.0
 BROKER_SLOPE_MB_MAX = 2.0
-# The memory of one process: without its first minutes, if it lives for long.
+# Memory is compared without the first minutes of a process; that of one process if it lives for long.
 WARM_UP_HOURS, LIFE_HOURS_MIN = 0.1, 0.3
 PROCESS_SLOPE_MB_MAX = 4.0
 
@@ -59,13 +59,21 @@ def slope_of(samples: Sequence[Sample]) -> Slope | None:
     return Slope(line.slope, math.sqrt(rest / (len(samples) - 2) / spread))
 
 
+def warm(samples: Sequence[Sample]) -> list[Sample]:
+    """Without the first minutes of each process, in which it grows. They would be in the way also where
+    several processes are compared: in the first half of each hour they are younger than in the second."""
+    begin: dict[int, float] = {}
+    for sample in samples:
+        begin.setdefault(sample.pid, sample.hours)
+    return [sample for sample in samples if sample.hours >= begin[sample.pid] + WARM_UP_HOURS]
+
+
 def long_lives(samples: Sequence[Sample]) -> Iterator[list[Sample]]:
     """The samples of each process that lived for long, when it was warm."""
     for pid in dict.fromkeys(sample.pid for sample in samples):
         life = [sample for sample in samples if sample.pid == pid]
-        warm = [sample for sample in life if sample.hours >= life[0].hours + WARM_UP_HOURS]
         if life[-1].hours - life[0].hours >= LIFE_HOURS_MIN:
-            yield warm
+            yield warm(life)
 
 
 @dataclass
@@ -121,7 +129,7 @@ class Figures:
 
     def _check_memory(self) -> Iterator[str]:
         for broker_id, samples in self.samples.items():
-            slope = slope_of(samples)
+            slope = slope_of(warm(samples))
             if slope is not None and slope.least > BROKER_SLOPE_MB_MAX:
                 yield f"the memory of broker {broker_id} grows by {slope.per_hour:.1f} MB per hour"
         slopes = self.process_slopes
@@ -139,7 +147,7 @@ class Figures:
         for broker_id, seconds in self.stop_seconds.items():
             report.figures[f"seconds of the clean stop of broker {broker_id}"] = seconds
         for broker_id, samples in self.samples.items():
-            if (slope := slope_of(samples)) is not None:
+            if (slope := slope_of(warm(samples))) is not None:
                 report.figures[f"MB per hour of broker {broker_id}"] = slope.per_hour
         return report
 
@@ -169,7 +177,7 @@ class Figures:
     def _table(self) -> Table:
         table = Table("broker", "MB first", "last", "MB per hour", "descriptors first", "last", "clean stop")
         for broker_id, samples in self.samples.items():
-            slope = slope_of(samples)
+            slope = slope_of(warm(samples))
             quiet = [each[broker_id] for each in (*self.quiet[:1], *self.quiet[-1:]) if broker_id in each]
             descriptors = [str(each.sockets + each.files) for each in quiet] or ["-", "-"]
             stop = self.stop_seconds.get(broker_id)

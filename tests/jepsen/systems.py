@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from tests.clients.kafka_python_library import KafkaAdminClient
 from tests.cluster.conftest import QUICK
 from tests.java.kafka_server import KafkaServer
 from tests.jepsen.cluster import FaultyCluster
@@ -159,6 +160,21 @@ class KafkaSystem(Cluster):
         links = Links(self.pids)
         self.frames = Frames(links, self._local.broker_ids)
         return links
+
+    def controller(self, *, seen_by: int | None = None) -> int:
+        """The leader of the quorum. Metadata names any broker as the controller."""
+        asked = (
+            [seen_by]
+            if seen_by is not None
+            else [id_ for id_, each in self.brokers.items() if each.is_answering]
+        )
+        servers = [self.brokers[id_].address for id_ in asked]
+        admin = KafkaAdminClient(bootstrap_servers=servers)
+        try:
+            (topic,) = admin.describe_metadata_quorum()["topics"]
+        finally:
+            admin.close()
+        return int(topic["partitions"][0]["leader_id"])
 
     def make_whole(self) -> None:
         self.heal()

@@ -80,11 +80,13 @@ def test_a_broker_is_removed_and_added_again(system: FaultyCluster, make_topic: 
 def test_hostile_clients_do_not_concern_others(system: FaultyCluster, make_topic: MakeTopic) -> None:
     topic = make_topic()
     pids = {id_: broker.pid for id_, broker in system.brokers.items()}
-    with HostileClients(system, Brokers(1, 2), 1000) as fault:
-        assert repr(fault) == "1000 hostile connections per second to broker 1, 2"
-        for _ in range(30):
-            write(system, topic)
-    assert fault.connections > 100
+    fault = HostileClients(system, Brokers(1, 2), 1000)
+    # They give way to others, so on a busy machine there are few of them at first.
+    while fault.connections < 100:
+        with fault:
+            assert repr(fault) == "1000 hostile connections per second to broker 1, 2"
+            for _ in range(30):
+                write(system, topic)
     assert {id_: broker.pid for id_, broker in system.brokers.items() if broker.is_running} == pids
     for broker in system.brokers.values():
         assert "Traceback" not in broker.output()

@@ -9,7 +9,7 @@ from tests.jepsen.end_state import Usage
 from tests.jepsen.faults import Killed, Restarted, Stopped, Window
 from tests.jepsen.results import Report
 from tests.jepsen.soak import PORTION_SECONDS, Portion, Windows
-from tests.jepsen.soak_figures import Figures, Sample, long_lives, slope_of
+from tests.jepsen.soak_figures import Figures, Sample, long_lives, slope_of, warm
 
 
 class NoCluster:
@@ -91,6 +91,12 @@ def judged(per_hour: float = 0.0, hours: float = 2.0) -> list[str]:
     figures = Figures(hours=hours, portions=1, samples={1: samples(per_hour)}, stop_seconds={1: 0.5})
     figures.judge()
     return figures.problems
+
+
+def test_the_first_minutes_of_each_process_are_left_out() -> None:
+    young = [Sample(place / 1000, place // 50, 40.0) for place in range(500)]
+    old = [Sample(0.5 + place / 1000, 100, 40.0 if place < 100 else 55.0) for place in range(500)]
+    assert {sample.resident_mb for sample in warm([*young, *old])} == {55.0}
 
 
 def test_memory_that_grows_is_a_problem_of_a_long_run() -> None:

@@ -60,11 +60,17 @@ class Producer:
         self._batches: dict[int, bytes] = {}
         # The offset of each batch that was acknowledged, by its number.
         self.offsets: dict[int, int] = {}
+        self.id = -1
+        system.wait_until(self._has_id, "a producer id")
+
+    def _has_id(self) -> bool:
+        """Ask for an id; a broker that has just started may have none yet."""
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
         with self.connected() as client:
             answer = client.call(INIT_PRODUCER_ID, 4, request)
-        assert answer.error_code == 0, answer
+        assert answer.error_code in (0, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), answer
         self.id = answer.producer_id
+        return self.id >= 0
 
     def connected(self) -> RawClient:
         (leader,) = Leader(self.topic.name).find(self.system)

@@ -4,7 +4,6 @@ Most tests drive the readers as Spark's Python workers do, without a JVM; those 
 real Spark, which is started when the first of them does."""
 
 import os
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from tests.spark.topics import Topics
 
 from barnabas.spark import brokers
 from barnabas.spark.decode import dead_letters
+from barnabas.spark.session import worker_python
 from barnabas.spark.sink import clusters, sending
 from barnabas.testing import Broker
 
@@ -33,6 +33,8 @@ SESSION = {
     "spark.sql.session.timeZone": "UTC",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "1g",
+    # Spark's Derby, which a test reads, would leave its log in the current directory.
+    "spark.driver.extraJavaOptions": "-Dderby.stream.error.file=/dev/null",
     # Checkpoints of tests need not survive the machine.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -79,7 +81,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
 
     folder = tmp_path_factory.mktemp("spark")
     # The workers are this Python, with this package.
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = worker_python()
     builder = SparkSession.builder
     for name, value in SESSION.items():
         builder = builder.config(name, value)

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.spark.writing import committed_records
 
-from barnabas.spark.pipeline.checking import check_with_spark
-from barnabas.spark.pipeline.loading import load
+from barnabas.spark.pipeline.deep_checks import check_with_spark
+from barnabas.spark.pipeline.loading import load, load_with_lines
 from barnabas.spark.pipeline.progress import QueryProgress
 from barnabas.spark.pipeline.replaying import replay
 from barnabas.spark.pipeline.running import QueryFailed, run
@@ -115,9 +115,12 @@ def test_a_whole_pipeline_over_two_runs(
     (rejected,) = [headers for value, headers in letters.items() if value.startswith(b'{"id":3')]
     assert (rejected["barnabas.error"], rejected["barnabas.step"]) == (b"positive", b"priced")
 
-    status = {each.query: each for each in status_of(pipeline, tmp_path)}
-    assert status["priced-to-priced"].lag == 0
-    assert status["priced-to-priced"].batches >= 2
+    entries, dead_letters, problem = status_of(pipeline, tmp_path)
+    assert (dead_letters, problem) == (3, None)
+    status = {each.query: each for each in entries}
+    assert list(status) == ["orders", "sums-to-sums"]
+    assert status["orders"].lag == 0
+    assert status["orders"].batches >= 2
 
     replayed = replay(pipeline, dry_run=True)
     assert replayed.sent == {topic: 3}
@@ -144,9 +147,52 @@ def test_a_rule_that_must_not_fail_ends_the_pipeline(
 def test_spark_finds_what_a_file_does_not_show(
     spark: SparkSession, write: Callable[[str], tuple[Path, str]], tmp_path: Path
 ) -> None:
-    path, _ = write(WHOLE.replace("key: id", "key: number"))
-    (problem,) = check_with_spark(spark, load(path), tmp_path)
-    assert "uses the column number, but priced has only id, amount" in problem
-    path, _ = write(WHOLE.replace("sum(amount)", "sum(amont)"))
-    (problem,) = check_with_spark(spark, load(path), tmp_path)
-    assert "amont" in problem
+    """Several mistakes at once, with the lines of SQL and of rules."""
+
+    def problems_of(text: str) -> list[tuple[list[str], str]]:
+        path, _ = write(text)
+        pipeline, lines = load_with_lines(path)
+        texts = path.read_text().splitlines()
+        problems = check_with_spark(spark, pipeline, path, lines)
+        return [(texts[(problem.line or 0) - 1].split(), problem.sentence) for problem in problems]
+
+    ((line, sentence),) = problems_of(WHOLE.replace("sum(amount)", "sum(amont)"))
+    assert line[:2] == ["SELECT", "window.start"]
+    assert sentence.startswith("Step sums: A column, variable, or function parameter with name `amont`")
+    rule, sink = problems_of(
+        WHOLE.replace("key: id", "key: number").replace("amount < 1000", "amount < < 1000")
+    )
+    assert rule[0][:3] == ["-", "{name:", "small,"]
+    assert rule[1] == "The rule 'small' of priced: Syntax error at or near '<'. (in: amount < < 1000)"
+    assert sink[0][:3] == ["-", "{from:", "priced,"]
+    assert sink[1].endswith(
+        "-out is the column number, which priced does not have; it must be one of id, amount, at, price,"
+        " _topic, _partition, _offset."
+    )
+
+
+def test_progress_is_shown_after_each_batch(
+    spark: SparkSession, topics: Any, write: Callable[[str], tuple[Path, str]], tmp_path: Path
+) -> None:
+    path, topic = write(
+        "name: {topic}\nbootstrap: {bootstrap}\ncheckpoint: ./state\n"
+        "sources:\n  orders:\n    topic: {topic}\n    decode: json\n    schema: 'id long'\n"
+        "    options: {{maxBytesPerTrigger: 4k}}\n"
+        "sinks:\n  - {{from: orders, table: {{path: ./tables/orders}}}}\n"
+    )
+    for first in range(0, 600, 100):
+        topics.put(topic, [json.dumps({"id": number}).encode() for number in range(first, first + 100)])
+    seen: list[tuple[int, int | None]] = []
+    (done,) = run(
+        spark,
+        load(path),
+        tmp_path,
+        once=True,
+        watch=lambda progress: seen.append((progress[0].rows, progress[0].lag_total)),
+    )
+    assert (done.rows, done.lag_total, done.state) == (600, 0, "done")
+    assert done.batches > 1
+    assert done.bytes is not None and done.bytes > 600
+    assert seen[0] == (0, None)
+    assert all((rows > 0) == (lag is not None) for rows, lag in seen)
+    assert all(rows + lag == 600 for rows, lag in seen if lag is not None)

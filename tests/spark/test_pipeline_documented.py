@@ -3,6 +3,8 @@
 import json
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from barnabas.testing import Broker
 PAGE = Path(__file__).parents[2] / "docs" / "pipelines.md"
 TEXT = PAGE.read_text()
 (EXAMPLE,) = re.findall(r"<!-- example: pipeline -->\n```yaml\n(.*?)```", TEXT, re.DOTALL)
+(READ,) = re.findall(r"<!-- example: read -->\n```python\n(.*?)```", TEXT, re.DOTALL)
 (MAINTAIN,) = re.findall(r"<!-- example: maintain -->\n```sh\nbarnabas (.*?)\n```", TEXT)
 
 
@@ -49,6 +52,8 @@ def test_the_example(
     assert sorted(table.read().column("id").to_pylist()) == [1, 2, 3, 4]
     assert [len(both_partitions(topics, name)) for name in ("large-orders", "orders-dead-letters")] == [2, 1]
     monkeypatch.chdir(tmp_path)
+    done = subprocess.run([sys.executable, "-c", READ], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "4\n", "")
     assert main(shlex.split(MAINTAIN)) == 0
     printed = [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:]]
     assert printed == [["orders", "delta"], ["revenue", "iceberg"]]

@@ -123,7 +123,7 @@ def prove(bootstrap: str, shop: Shop) -> None:
 def show(pipeline: Pipeline) -> None:
     headers = ["QUERY", "GROUP", "TOPIC", "LAG", "BATCHES", "LAST-BATCH"]
     console.print("\nWhere the pipeline is (barnabas pipeline status):")
-    console.print(columns(headers, status_of(pipeline, FILE.parent)), highlight=False, soft_wrap=True)
+    console.print(columns(headers, status_of(pipeline, FILE.parent).queries), highlight=False, soft_wrap=True)
     console.print(
         f"\nTables (Delta): {DIRECTORY / 'tables' / 'orders'} and {DIRECTORY / 'tables' / 'revenue'}\n"
         f"Next: edit {FILE.relative_to(ROOT)} and run [bold]make run[/bold] again, or keep the broker with "

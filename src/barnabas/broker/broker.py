@@ -32,6 +32,8 @@ from barnabas.broker.initial_users import create_initial_users
 from barnabas.broker.isr_changes import AlterPartitions, isr_changes
 from barnabas.broker.log_moves import LogMoves
 from barnabas.broker.metadata_followers import MetadataFollowers
+from barnabas.broker.metrics.page import page_of
+from barnabas.broker.metrics.scrape import Scraper
 from barnabas.broker.metrics.server import MetricsServer
 from barnabas.broker.peers import Peers, peer_settings
 from barnabas.broker.processors import share_processors
@@ -127,7 +129,7 @@ class Broker:
         self.controller_channel = ControllerChannel(self)
         self.life = BrokerLife(self)
         self.metrics_port: int | None = None
-        self._metrics = MetricsServer(self)
+        self._metrics = MetricsServer(Scraper(self).scrape, lambda: page_of(self))
         self._housekeeping: Housekeeping | None = None
         self.cleaning: CleanerDriver | None = None
         self._is_stopped = False

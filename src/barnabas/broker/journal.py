@@ -12,7 +12,9 @@ from barnabas.records.builder import COMMIT_MARKER, build_batch, read_marker, re
 from barnabas.records.validation import trusted
 from barnabas.replication.partition import Partition
 
-PORTION_BYTES = 1 << 20
+# A replay makes objects for so many bytes at once. A broker loads many partitions at the same time, and what
+# they take together stays with the process.
+PORTION_BYTES = 64 << 10
 
 # A client of a coordinator does not expect the errors of a partition: it would give up where it should try
 # again. It gets the same errors from Kafka.
@@ -77,6 +79,9 @@ class PartitionJournal:
             woken(is_committed)
         else:
             self._partition.committed.when(end_offset, woken)
+
+    def is_led_since(self, moment: float) -> bool:
+        return self._leads and self._partition.is_led_since(moment)
 
     def replay(self) -> Iterator[list[Replayed]]:
         log = self._partition.log

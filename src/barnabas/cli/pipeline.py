@@ -3,7 +3,8 @@
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,10 @@ from barnabas.cli.output import columns, print_json, progress
 from barnabas.cli.spark_session import add_spark, spark_session
 
 if TYPE_CHECKING:
-    from barnabas.cli.pipeline_screen import Screen
     from barnabas.spark.pipeline.definition import Pipeline
+    from barnabas.spark.pipeline.loading import Loaded
     from barnabas.spark.pipeline.maintaining import TableReport
+    from barnabas.spark.pipeline.problems import PipelineError
     from barnabas.spark.pipeline.progress import QueryProgress
 
 TABLE_HEADERS = ["TABLE", "FORMAT", "FILES", "AFTER", "BYTES", "AFTER", "SNAPSHOTS-REMOVED", "FILES-SWEPT"]
@@ -28,9 +30,11 @@ EXAMPLES = """\
   barnabas pipeline run orders.yaml                  run until Ctrl-C, with progress on a terminal
   barnabas pipeline run orders.yaml --once           process what is there now, then exit
   barnabas pipeline run orders.yaml --master spark://host:7077
+  barnabas pipeline run orders.yaml --metrics-port 9405 --ui
   barnabas pipeline status orders.yaml               print the progress and the lag
   barnabas pipeline replay-dlq orders.yaml           process dead letters again
   barnabas pipeline maintain orders.yaml             merge small files of its tables, drop old versions
+  barnabas pipeline export orders.yaml project       write it as a project for `spark-pipelines run`
 """
 MAINTAIN = """\
 Maintain the tables that the pipeline writes: merge small files, drop versions that are older than
@@ -43,6 +47,7 @@ examples:
   0 3 * * *  barnabas pipeline maintain /srv/orders.yaml     a line for cron: every night at three
 """
 KEEP_DAYS = 7
+METRICS_HOST = "127.0.0.1"
 DAYS_LIMIT = 36_500.0
 
 
@@ -50,9 +55,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(title="verbs", metavar="<verb>", required=True)
     run = _verb(verbs, "run", "run the pipeline", _run)
     run.add_argument("--once", action="store_true", help="process what is there now, then exit")
+    run.add_argument(
+        "--metrics-port", type=int, metavar="PORT", help="serve metrics for Prometheus (0: any free port)"
+    )
+    run.add_argument(
+        "--metrics-host", default=METRICS_HOST, metavar="HOST", help=f"the address for them ({METRICS_HOST})"
+    )
     add_spark(run)
     validate = _verb(verbs, "validate", "check the file, without running it", _validate)
-    validate.add_argument("--deep", action="store_true", help="also let Spark check the SQL")
+    validate.add_argument(
+        "--deep", action="store_true", help="also check the SQL with Spark, and whether the topics exist"
+    )
     add_spark(validate)
     status = _verb(verbs, "status", "print the progress and the lag of each query", _status)
     status.add_argument("--json", action="store_true", help="print JSON")
@@ -71,6 +84,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"keep younger versions and files, such as those that a query is writing ({KEEP_DAYS})",
     )
     maintain.add_argument("--json", action="store_true", help="print JSON")
+    export = _verb(verbs, "export", "write a project for Spark Declarative Pipelines", _export)
+    export.add_argument("target", type=Path, metavar="DIRECTORY", help="where the project is written")
 
 
 def _verb(
@@ -98,42 +113,63 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _load(path: Path) -> "Pipeline":
+    return _load_with_lines(path).pipeline
+
+
+def _load_with_lines(path: Path) -> "Loaded":
     try:
-        from barnabas.spark.pipeline.loading import load
+        from barnabas.spark.pipeline.loading import load_with_lines
         from barnabas.spark.pipeline.problems import PipelineError
     except ImportError as error:
         raise ToolError("Pipelines run on Spark: pip install 'barnabas[spark]'.") from error
     if not path.exists():
         raise ToolError(f"{path}: the file does not exist.")
     try:
-        return load(path)
+        return load_with_lines(path)
     except PipelineError as error:
-        print(error, file=sys.stderr)
-        count = len(error.problems)
-        raise ToolError(
-            f"{path} has {count} mistake{'s' if count > 1 else ''}; nothing was started."
-        ) from error
+        raise _mistakes(error) from error
+
+
+def _mistakes(error: "PipelineError") -> ToolError:
+    """Prints all mistakes; the result counts them."""
+    print(error, file=sys.stderr)
+    count = len(error.problems)
+    return ToolError(f"{error.file} has {count} mistake{'s' if count > 1 else ''}; nothing was started.")
+
+
+def _load_with_functions(path: Path) -> "Loaded":
+    """The pipeline whose functions can be imported and called."""
+    loaded = _load_with_lines(path)
+    from barnabas.spark.pipeline.deep_checks import check_functions
+    from barnabas.spark.pipeline.problems import PipelineError
+
+    problems = check_functions(loaded.pipeline, loaded.lines, path.parent)
+    if problems:
+        raise _mistakes(PipelineError(str(path), problems))
+    return loaded
 
 
 def _run(options: argparse.Namespace) -> int:
-    pipeline = _load(options.file)
+    pipeline = _load_with_functions(options.file).pipeline
     from barnabas.cli.pipeline_screen import screen
 
     start = time.monotonic()
     done: list[QueryProgress] = []
-    with screen(pipeline.name) as shown, spark_session(options, f"pipeline {pipeline.name}") as spark:
+    with (
+        _metrics(options, pipeline) as metrics,
+        screen(pipeline.name) as shown,
+        spark_session(options, f"pipeline {pipeline.name}", options.file.parent) as spark,
+    ):
         from barnabas.spark.pipeline.running import QueryFailed
         from barnabas.spark.pipeline.running import run as run_pipeline
 
+        def watch(progress: "list[QueryProgress]") -> None:
+            done[:] = metrics[:] = progress
+            shown.show(progress)
+
         shown.say("Spark is running; starting the queries")
         try:
-            run_pipeline(
-                spark,
-                pipeline,
-                options.file.parent,
-                once=options.once,
-                watch=lambda progress: _watch(shown, done, progress),
-            )
+            run_pipeline(spark, pipeline, options.file.parent, once=options.once, watch=watch)
         except KeyboardInterrupt:
             shown.say("stopped")
         except QueryFailed as error:
@@ -142,9 +178,18 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _watch(shown: "Screen", done: "list[QueryProgress]", progress: "list[QueryProgress]") -> None:
-    done[:] = progress
-    shown.show(progress)
+@contextmanager
+def _metrics(options: argparse.Namespace, pipeline: "Pipeline") -> "Iterator[list[QueryProgress]]":
+    """The list whose progress is served as metrics, if they are to be served."""
+    if options.metrics_port is None:
+        yield []
+        return
+    from barnabas.cli.pipeline_metrics import served_metrics
+
+    address = (options.metrics_host, options.metrics_port)
+    with served_metrics(pipeline, options.file.parent, *address) as served:
+        print(f"{pipeline.name}: metrics at {served.address}", file=sys.stderr, flush=True)
+        yield served.progress
 
 
 def _summary(done: "list[QueryProgress]", seconds: float) -> str:
@@ -154,16 +199,19 @@ def _summary(done: "list[QueryProgress]", seconds: float) -> str:
 
 
 def _validate(options: argparse.Namespace) -> int:
-    pipeline = _load(options.file)
+    pipeline, lines = _load_with_functions(options.file)
     if options.deep:
-        with spark_session(options, f"pipeline {pipeline.name}") as spark:
-            from barnabas.spark.pipeline.checking import check_with_spark
+        from barnabas.spark.pipeline.problems import PipelineError
+        from barnabas.spark.pipeline.topic_checks import topic_warnings
 
-            problems = check_with_spark(spark, pipeline, options.file.parent)
-        for problem in problems:
-            print(f"{options.file}: {problem}", file=sys.stderr)
+        for warning in topic_warnings(pipeline):
+            print(f"Warning: {warning}", file=sys.stderr)
+        with spark_session(options, f"pipeline {pipeline.name}", options.file.parent) as spark:
+            from barnabas.spark.pipeline.deep_checks import check_with_spark
+
+            problems = check_with_spark(spark, pipeline, options.file, lines)
         if problems:
-            return 1
+            raise _mistakes(PipelineError(str(options.file), problems))
     sources, steps, sinks = len(pipeline.sources), len(pipeline.steps), len(pipeline.sinks)
     print(f"{options.file} is valid: {sources} sources, {steps} steps, {sinks} sinks.")
     return 0
@@ -172,12 +220,16 @@ def _validate(options: argparse.Namespace) -> int:
 def _status(options: argparse.Namespace) -> int:
     from barnabas.spark.pipeline.status import status_of
 
-    rows = status_of(_load(options.file), options.file.parent)
+    pipeline = _load(options.file)
+    status = status_of(pipeline, options.file.parent)
     if options.json:
-        print_json([each._asdict() for each in rows])
-        return 0
-    headers = ["QUERY", "GROUP", "TOPIC", "LAG", "BATCHES", "LAST-BATCH"]
-    print(columns(headers, rows))
+        print_json([each._asdict() for each in status.queries])
+    else:
+        print(columns(["QUERY", "GROUP", "TOPIC", "LAG", "BATCHES", "LAST-BATCH"], status.queries))
+        if status.dead_letters is not None:
+            print(f"{status.dead_letters:,} dead letters were written to {pipeline.dead_letters}.")
+    if status.problem is not None:
+        raise ToolError(status.problem)
     return 0
 
 
@@ -217,6 +269,21 @@ def _maintain(options: argparse.Namespace) -> int:
     for problem in problems:
         print(f"Error: {problem}", file=sys.stderr)
     return 1 if problems else 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    pipeline = _load(options.file)
+    from barnabas.spark.pipeline.exporting import ExportError, export
+
+    try:
+        files = export(pipeline, options.file, options.target)
+    except ExportError as error:
+        print(error, file=sys.stderr)
+        raise ToolError(f"{options.file} cannot be exported; nothing was written.") from error
+    for file in files:
+        print(file)
+    print(f"Run it: spark-pipelines run --spec {files[0]}")
+    return 0
 
 
 def _table_json(report: "TableReport") -> dict[str, object]:

@@ -42,6 +42,11 @@ class Journal(Protocol):
         The callback gets an error if that can no longer happen, and None otherwise."""
         ...
 
+    def is_led_since(self, moment: float) -> bool:
+        """Whether this broker was certainly the leader at some time after `moment` of the monotonic clock. If
+        not, it may become certain soon, or another broker may lead already."""
+        ...
+
     def replay(self) -> Iterator[list[Replayed]]:
         """Everything from the start of the log, in portions of limited size."""
         ...

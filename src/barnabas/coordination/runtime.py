@@ -19,6 +19,8 @@ M = TypeVar("M", bound=Machine)
 # A timer whose step cannot be journaled, for example on a full disk, is tried again after this time.
 RETRY_MS = 1000
 COMMIT_TIMEOUT_MS = 30_000
+# How often to look whether this broker still leads. It waits for that only while the metadata store is away.
+LOOK_SECONDS = 0.05
 
 
 class Cancellable(Protocol):
@@ -134,8 +136,13 @@ class Shard(Generic[M]):
         self._finish_when_committed(step, _Answers(answers))
 
     def _finish_when_committed(self, step: Step[Any], answers: _Answers) -> None:
+        called_at = self._clock.monotonic()
+
         def finish(error: KafkaError | None) -> None:
-            answers.give(error)
+            if error is None and step.must_be_newest:
+                self._give_when_newest(answers, called_at)
+            else:
+                answers.give(error)
             if self._after is not None and error is None:
                 self._after(self, step)
 
@@ -145,6 +152,16 @@ class Shard(Generic[M]):
         self._journal.when_committed(self._end_offset, finish)
         if answers.are_open:
             answers.timeout = self._scheduler.call_later(self._commit_timeout_ms / 1000, give_up)
+
+    def _give_when_newest(self, answers: _Answers, called_at: float) -> None:
+        if not answers.are_open:
+            return
+        if self._is_closed:
+            answers.give(KafkaError(ErrorCode.NOT_COORDINATOR))
+        elif self._journal.is_led_since(called_at):
+            answers.give(None)
+        else:
+            self._scheduler.call_later(LOOK_SECONDS, lambda: self._give_when_newest(answers, called_at))
 
     # ---- timers
 

@@ -56,6 +56,8 @@ class Step(Generic[Reply]):
     answers: list[tuple[Waiter, Any]] = field(default_factory=list)
     timers: list[Timer] = field(default_factory=list)
     cancelled: list[Hashable] = field(default_factory=list)
+    # The reply must be the newest state: it waits until it is certain that nobody else leads the partition.
+    must_be_newest: bool = False
 
 
 def merged(reply: Reply, steps: Sequence[Step[Any]]) -> Step[Reply]:
@@ -67,6 +69,7 @@ def merged(reply: Reply, steps: Sequence[Step[Any]]) -> Step[Reply]:
         result.records += step.records
         result.answers += step.answers
         result.producer = result.producer or step.producer
+        result.must_be_newest |= step.must_be_newest
         for key in step.cancelled:
             delays.pop(key, None)
             cancelled[key] = None

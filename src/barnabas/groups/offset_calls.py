@@ -82,7 +82,9 @@ class OffsetCalls:
                 group.check_fetch(request.member_id, request.member_epoch)
         except KafkaError as error:
             return Step(OffsetFetchResponseGroup(group_id=request.group_id, error_code=error.code))
-        return Step(offset_requests.fetch(request, self._groups.offsets, self._topics, require_stable))
+        response = offset_requests.fetch(request, self._groups.offsets, self._topics, require_stable)
+        # A coordinator that was replaced, and does not know it yet, would answer with offsets of the past.
+        return Step(response, must_be_newest=True)
 
     def delete(self, request: OffsetDeleteRequest) -> Step[OffsetDeleteResponse]:
         group = self._groups.find(request.group_id)

@@ -143,6 +143,19 @@ class Leading:
         if self.deleted.waiting and log_start_offset != old_start:
             self.deleted.advance(self.low_watermark)
 
+    def is_confirmed_since(self, moment: float) -> bool:
+        """Whether all who could lead instead have fetched from this leader after `moment`: then none of them
+        led before. While the session is alive, nobody has to be asked.
+
+        If the ISR is too small, also replicas outside of it may be elected (KIP-966)."""
+        if self._surroundings.is_session_alive():
+            return True
+        partition = self._partition
+        eligible = self.maximal_isr if len(partition.isr) >= partition.min_isr else partition.replicas
+        return all(
+            state.fetched_at > moment for broker_id, state in self.followers.items() if broker_id in eligible
+        )
+
     @property
     def low_watermark(self) -> int:
         """The lowest log start of all replicas whose brokers live; below it no replica has records."""

@@ -137,6 +137,10 @@ class Partition(PartitionEnd):
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self.leading.record_fetch(replica_id, broker_epoch, offset, log_start_offset)
 
+    def is_led_since(self, moment: float) -> bool:
+        """Whether this broker certainly led the partition at some time after `moment`."""
+        return self.is_leader and (self.leading is None or self.leading.is_confirmed_since(moment))
+
     def isr_accepted(self, proposal: IsrProposal, isr: tuple[int, ...], partition_epoch: int) -> None:
         """The controller's answer to a proposal, unless the metadata has overtaken it."""
         leading = self.leading

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    BooleanType,
     DataType,
     IntegerType,
     LongType,
@@ -17,6 +18,7 @@ from pyspark.sql.types import (
 )
 
 from barnabas.spark.options import OptionError, read_options
+from barnabas.spark.ranges import RANGE_SCHEMA
 from barnabas.spark.settings import Decoding, ReadSettings, Topics, decoding_of, topics_of
 
 KAFKA_COLUMNS: dict[str, DataType] = {
@@ -30,6 +32,8 @@ KAFKA_COLUMNS: dict[str, DataType] = {
     "headers": ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
 }
 ERROR = "error"
+# With an envelope: whether the row was deleted.
+DELETED = "deleted"
 # The columns beside decoded ones if no schema is given.
 _BESIDE_DECODED = ("topic", "partition", "offset", "timestamp")
 
@@ -42,6 +46,16 @@ class Projection(Protocol):
     def apply(self, batch: Any) -> Iterator[Any]: ...
 
     def finish(self) -> None:
+        """Called when the whole range was read."""
+
+
+class BadRecords(Protocol):
+    """Gets the records that cannot be decoded; they are not in the result."""
+
+    def send(self, batch: Any, errors: Mapping[int, str]) -> None:
+        """Take the rows of a batch that are in `errors`, with the reason for each."""
+
+    def flush(self) -> None:
         """Called when the whole range was read."""
 
 
@@ -58,12 +72,12 @@ class AsRead:
         return None
 
 
-def projection_of(settings: ReadSettings, schema: StructType) -> Projection:
+def projection_of(settings: ReadSettings, schema: StructType, bad: BadRecords | None = None) -> Projection:
     if settings.decoding.format == "none":
         return AsRead(tuple(schema.fieldNames()))
     from barnabas.spark.decode.projection import Decoded
 
-    return Decoded(settings, schema)
+    return Decoded(settings, schema, bad)
 
 
 def metadata_columns(decoding: Decoding) -> dict[str, str]:
@@ -82,15 +96,34 @@ def payload_of(decoding: Decoding, schema: StructType) -> StructType:
 def default_schema(given: Mapping[str, str]) -> StructType:
     """The schema of a query if the user gives none."""
     values = read_options(given)
+    if values["rangesOnly"]:
+        return RANGE_SCHEMA
     decoding, topics = decoding_of(values), topics_of(values)
     if decoding.format == "none":
         names = [name for name in KAFKA_COLUMNS if name != "headers" or values["includeHeaders"]]
         return StructType([_own(name) for name in values["columns"] or names])
-    if decoding.format == "json":
+    return _decoded_schema(decoding, value_schema(decoding, topics), values["columns"])
+
+
+def value_schema(decoding: Decoding, topics: Topics) -> StructType:
+    """The columns of decoded values, from the schema that the options name."""
+    if decoding.format in ("json", "csv"):
         raise OptionError(
-            'decode=json needs a schema: give it, for example .schema("id long, name string, _offset long").'
+            f"decode={decoding.format} needs a schema: give it, for example"
+            ' .schema("id long, name string, _offset long").'
         )
-    return _avro_schema(decoding, topics, values["columns"])
+    if decoding.format == "protobuf":
+        from barnabas.spark.decode.protobuf import schema_of as protobuf_schema
+
+        return protobuf_schema(decoding)
+    from barnabas.spark.decode.avro import schema_of
+
+    schema = schema_of(decoding, topics)
+    if decoding.envelope == "none":
+        return schema
+    from barnabas.spark.decode.envelopes import row_schema
+
+    return row_schema(decoding, schema)
 
 
 def _own(name: str) -> StructField:
@@ -99,10 +132,8 @@ def _own(name: str) -> StructField:
     return StructField(name, KAFKA_COLUMNS[name])
 
 
-def _avro_schema(decoding: Decoding, topics: Topics, columns: tuple[str, ...] | None) -> StructType:
-    from barnabas.spark.decode.avro import schema_of
-
-    fields = {field.name: field for field in schema_of(decoding, topics).fields}
+def _decoded_schema(decoding: Decoding, value: StructType, columns: tuple[str, ...] | None) -> StructType:
+    fields = {field.name: field for field in value.fields}
     own = metadata_columns(decoding)
     for name, source in own.items():
         kind = KAFKA_COLUMNS.get(source, StringType())
@@ -118,6 +149,10 @@ def check_schema(settings: ReadSettings, schema: StructType) -> None:
     """Raise OptionError if a schema has a column that cannot be read, or cannot be read as its type."""
     if not schema.fields:
         raise OptionError("The schema has no columns; name at least one.")
+    if settings["rangesOnly"]:
+        if schema != RANGE_SCHEMA:
+            raise OptionError("With rangesOnly the columns are those of ranges: do not give a schema.")
+        return
     decoding = settings.decoding
     names = (
         metadata_columns(decoding) if decoding.format != "none" else {name: name for name in KAFKA_COLUMNS}
@@ -128,10 +163,22 @@ def check_schema(settings: ReadSettings, schema: StructType) -> None:
         elif decoding.format == "none":
             raise _no_column(field.name, names)
         _check_nullable(field)
+    _check_payload(decoding, payload_of(decoding, schema))
+
+
+def _check_payload(decoding: Decoding, payload: StructType) -> None:
     if decoding.format == "json":
         from barnabas.spark.decode.json import check_payload
 
-        check_payload(payload_of(decoding, schema))
+        check_payload(payload)
+    if decoding.format == "csv":
+        from barnabas.spark.decode.csv import check_payload as check_csv
+
+        check_csv(payload)
+    if decoding.envelope != "none":
+        deleted = decoding.prefix + DELETED
+        if deleted in payload.fieldNames():
+            _check_type(payload[deleted], BooleanType())
 
 
 def _check_type(field: StructField, expected: DataType) -> None:

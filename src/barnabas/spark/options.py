@@ -186,10 +186,36 @@ SOURCE_OPTIONS = (
     ),
     Option(
         "decode",
-        one_of("none", "json", "avro"),
+        one_of("none", "json", "csv", "avro", "protobuf"),
         "none",
         BOTH,
-        "The format of values to be decoded into columns.",
+        "The format of values to be decoded into columns. A value of CSV is one line; its fields are the"
+        " columns in order, and an empty field is null.",
+    ),
+    Option(
+        "envelope",
+        one_of("none", "debezium"),
+        "none",
+        BOTH,
+        "What is around the rows in values of JSON or Avro. `debezium`: the changes of a database; the"
+        " columns are those of a row, after the change or before its deletion, and `_deleted`, a boolean.",
+    ),
+    Option("csvDelimiter", TEXT, ",", BOTH, "The character between the fields of CSV."),
+    Option(
+        "protobufDescriptors",
+        TEXT,
+        None,
+        BOTH,
+        "The file that `protoc --include_imports --descriptor_set_out=FILE` writes, in base64.",
+    ),
+    Option("protobufMessage", TEXT, None, BOTH, "The message of Protobuf values, such as `shop.Order`."),
+    Option(
+        "protobufFraming",
+        one_of("none", "confluent"),
+        "none",
+        BOTH,
+        "The bytes before the Protobuf data: `confluent` is a zero byte, a schema id in four bytes and the"
+        " indexes of the message, which are not used.",
     ),
     Option(
         "metadataPrefix",
@@ -254,6 +280,14 @@ SOURCE_OPTIONS = (
         BATCH,
         "Whether filters on topic, partition, offset and timestamp reduce what is read. Needs"
         " `spark.sql.python.filterPushdown.enabled=true` in the session.",
+    ),
+    Option(
+        "rangesOnly",
+        FLAG,
+        False,
+        STREAM,
+        "The rows are the ranges of offsets that a batch would read (topic, partition, start, end), for a"
+        " sink that reads the records itself.",
     ),
     Option("groupIdPrefix", TEXT, "barnabas-spark", BOTH, "The client.id of the query."),
     Option("kafkaConsumer.pollTimeoutMs", COUNT, 120_000, BOTH, "How long a task waits for records."),
@@ -320,10 +354,26 @@ SINK_OPTIONS = (
         " option topic.",
     ),
     Option(
+        "queryId",
+        TEXT,
+        None,
+        BATCH,
+        "With exactly-once, for `df.write` in foreachBatch: a name for the query that stays the same over"
+        " restarts. Needs batchId.",
+    ),
+    Option(
+        "batchId",
+        WHOLE,
+        None,
+        BATCH,
+        "With queryId: the number that foreachBatch passes. A batch that Spark runs again is not written"
+        " again.",
+    ),
+    Option(
         "markerTopic",
         TEXT,
         None,
-        STREAM,
+        BOTH,
         "With exactly-once and topics from a column: an existing topic for the marker, which is an offset of"
         " its partition 0 (default: the option topic). Nothing is written to it.",
     ),
@@ -331,7 +381,7 @@ SINK_OPTIONS = (
         "onMissingMarker",
         one_of("fail", "continue"),
         "fail",
-        STREAM,
+        BOTH,
         "What to do if the marker of the previous batch is missing: it expired (offsets.retention.minutes),"
         " or the query was not exactly-once before. `continue` writes the batch.",
     ),
@@ -339,7 +389,7 @@ SINK_OPTIONS = (
         "onForeignMarker",
         one_of("fail", "replace"),
         "fail",
-        STREAM,
+        BOTH,
         "What to do if the marker belongs to another query: the checkpoint is new, or two queries share the"
         " id. `replace` replaces the marker.",
     ),

@@ -5,6 +5,7 @@ import shutil
 import sys
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,8 +39,7 @@ def session_of(
         raise SparkMissing("Pipelines run on Spark: pip install 'barnabas[spark]'.") from error
     if remote is None and shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         raise SparkMissing("Spark needs Java 17 or newer: install it, and put `java` on the PATH.")
-    # Workers must run the Python in which this package is installed.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_PYTHON", worker_python())
     builder = SparkSession.builder.appName(name)
     if remote is not None:
         builder = builder.remote(remote)
@@ -55,3 +55,10 @@ def session_of(
     if remote is None:
         session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def worker_python() -> str:
+    """The Python in which this package is installed, for the processes that Spark starts: they start faster
+    with our own script (worker_python.py says why)."""
+    script = Path(sys.executable).with_name("barnabas-python")
+    return str(script) if script.exists() else sys.executable

@@ -32,7 +32,7 @@ class Topics:
 
 @dataclass(frozen=True)
 class Decoding:
-    """How values become columns; `format` is none, json or avro."""
+    """How values become columns; `format` is none, json, csv, avro or protobuf."""
 
     format: str
     prefix: str
@@ -43,6 +43,11 @@ class Decoding:
     subject: str | None
     bad_records: str
     dead_letter_topic: str
+    envelope: str = "none"
+    delimiter: str = ","
+    descriptors: str | None = None
+    message: str | None = None
+    protobuf_framing: str = "none"
 
 
 @dataclass(frozen=True)
@@ -96,6 +101,8 @@ def read_settings(given: Mapping[str, str], *, is_stream: bool) -> ReadSettings:
     )
     if is_stream:
         _check_stream(given, values)
+    elif values["rangesOnly"]:
+        raise OptionError("rangesOnly is only for streaming queries: remove it.")
     return settings
 
 
@@ -152,6 +159,11 @@ def decoding_of(values: Mapping[str, Any]) -> Decoding:
         subject=values["schema.registry.subject"],
         bad_records=policy,
         dead_letter_topic=topic,
+        envelope=values["envelope"],
+        delimiter=values["csvDelimiter"],
+        descriptors=values["protobufDescriptors"],
+        message=values["protobufMessage"],
+        protobuf_framing=values["protobufFraming"],
     )
     _check_decoding(decoding)
     return decoding
@@ -160,8 +172,17 @@ def decoding_of(values: Mapping[str, Any]) -> Decoding:
 def _check_decoding(decoding: Decoding) -> None:
     if decoding.format == "none" and decoding.bad_records != FAIL:
         raise OptionError("badRecords needs decode: set decode to json or avro, or remove badRecords.")
-    if decoding.format != "avro":
-        return
+    if decoding.envelope != "none" and decoding.format not in ("json", "avro"):
+        raise OptionError("envelope needs decode: set decode to json or avro, or remove envelope.")
+    if len(decoding.delimiter) != 1:
+        raise OptionError(f"csvDelimiter is {decoding.delimiter!r}, but must be one character.")
+    if decoding.format == "protobuf" and (decoding.descriptors is None or decoding.message is None):
+        raise OptionError("decode=protobuf needs protobufDescriptors and protobufMessage.")
+    if decoding.format == "avro":
+        _check_avro(decoding)
+
+
+def _check_avro(decoding: Decoding) -> None:
     if decoding.avro_schema is None and decoding.registry_url is None:
         raise OptionError("decode=avro needs a schema: give schema.registry.url or avroSchema.")
     if decoding.framing == "none" and decoding.avro_schema is None:

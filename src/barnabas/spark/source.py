@@ -40,11 +40,12 @@ class BarnabasSource(DataSource):
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
         from barnabas.spark.columns import check_schema
         from barnabas.spark.settings import read_settings
-        from barnabas.spark.stream import TopicStreamReader
+        from barnabas.spark.stream import RangeStreamReader, TopicStreamReader
 
         settings = read_settings(self.options, is_stream=True)
         check_schema(settings, schema)
-        return TopicStreamReader(settings, schema)
+        kind = RangeStreamReader if settings["rangesOnly"] else TopicStreamReader
+        return kind(settings, schema)
 
     def writer(self, schema: "StructType", overwrite: bool) -> DataSourceWriter:
         from barnabas.spark.sink.writers import batch_writer

@@ -21,18 +21,21 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from barnabas.spark.brokers import Brokers, brokers_of
+from barnabas.spark.byte_limit import ByteLimit
 from barnabas.spark.lookups import Lookups
 from barnabas.spark.offsets import (
+    RANGES,
     Offsets,
     batch_end,
     batch_start,
     beginning,
     is_beginning,
     offsets_from_json,
-    offsets_to_json,
+    report_of,
 )
-from barnabas.spark.planning import capped, capped_by_bytes, split
+from barnabas.spark.planning import capped, split
 from barnabas.spark.progress import Progress
+from barnabas.spark.ranges import range_row
 from barnabas.spark.settings import ReadSettings
 from barnabas.spark.tasks import RangePartition, read_range
 
@@ -87,6 +90,18 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_range(self._settings, self._schema, partition.range)
 
 
+class RangeStreamReader(TopicStreamReader):
+    """For rangesOnly: a task returns its range without reading it."""
+
+    def reportLatestOffset(self) -> dict[str, Any]:
+        """Says that Spark does not count records."""
+        return {**(super().reportLatestOffset() or {}), RANGES: True}
+
+    def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
+        assert isinstance(partition, RangePartition)
+        yield range_row(partition.range)
+
+
 class _Driver:
     """The part of a stream that asks brokers."""
 
@@ -98,6 +113,9 @@ class _Driver:
         self._beginning: Offsets | None = None
         self._target: Offsets | None = None
         self._seen: Offsets | None = None
+        bytes_max = settings["maxBytesPerTrigger"]
+        self._byte_limit = None if bytes_max is None else ByteLimit(self._brokers, bytes_max)
+        self._batch_bytes: int | None = None
         self._last_trigger = time.monotonic()
 
     def initial_offset(self) -> dict[str, Any]:
@@ -117,7 +135,8 @@ class _Driver:
         self._seen = self._target
 
     def latest_seen(self) -> dict[str, Any] | None:
-        return None if self._seen is None else offsets_to_json(self._seen)
+        """For Spark's report of a batch."""
+        return None if self._seen is None else report_of(self._seen, self._batch_bytes)
 
     def latest_offset(self, start: dict[str, Any], *, has_limits: bool) -> dict[str, Any]:
         begin = offsets_from_json(start)
@@ -130,6 +149,8 @@ class _Driver:
         ends = {each: offset for each, offset in ends.items() if each in known}
         if has_limits:
             ends = self._limited(known, ends)
+        if self._byte_limit is not None:
+            self._batch_bytes = self._byte_limit.bytes(known, ends)
         if ends == begin and not is_beginning(start):
             return start
         self._last_trigger = time.monotonic()
@@ -150,10 +171,7 @@ class _Driver:
             return {each: offset for each, offset in begin.items() if each in ends}
         if settings["maxOffsetsPerTrigger"] is not None:
             ends = capped(begin, ends, settings["maxOffsetsPerTrigger"])
-        if settings["maxBytesPerTrigger"] is not None:
-            waiting = {each: begin[each] for each, offset in ends.items() if offset > begin[each]}
-            ends = capped_by_bytes(begin, ends, self._brokers.sample(waiting), settings["maxBytesPerTrigger"])
-        return ends
+        return ends if self._byte_limit is None else self._byte_limit.ends(begin, ends)
 
     def _must_wait(self, begin: Offsets, ends: Offsets, least: int) -> bool:
         backlog = sum(max(0, offset - begin[each]) for each, offset in ends.items())

@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from barnabas.ids import TopicPartition
 from barnabas.spark.brokers import brokers_of
-from barnabas.spark.columns import projection_of
+from barnabas.spark.columns import BadRecords, projection_of
 from barnabas.spark.fetching import Fetching, RangeReader
 from barnabas.spark.planning import Range
 from barnabas.spark.settings import ReadSettings
@@ -35,11 +35,14 @@ class RangePartition(InputPartition):
         return Range(TopicPartition(self.topic, self.partition), self.start, self.end)
 
 
-def read_range(settings: ReadSettings, schema: StructType, to_read: Range) -> Iterator[Any]:
-    """The rows of a range as pyarrow.RecordBatch."""
+def read_range(
+    settings: ReadSettings, schema: StructType, to_read: Range, bad: BadRecords | None = None
+) -> Iterator[Any]:
+    """The rows of a range as pyarrow.RecordBatch. `bad` gets the records that cannot be decoded, if it is
+    given."""
     if to_read.size == 0:
         return
-    projection = projection_of(settings, schema)
+    projection = projection_of(settings, schema, bad)
     fetching = Fetching(
         columns=projection.kafka_columns,
         rows_max=settings["batchRows"],

@@ -100,7 +100,8 @@ class SessionsExpired(Fault):
         self.sessions: set[int] = set()
 
     def _inject(self) -> None:
-        brokers = [broker for broker in self.system.brokers.values() if broker.is_running]
+        # A broker that is paused may have no session.
+        brokers = [broker for broker in self.system.brokers.values() if broker.is_answering]
 
         def are_connected() -> bool:
             self.sessions = set().union(*map(sessions_of, self.system.zookeepers.servers.values()))

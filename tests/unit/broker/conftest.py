@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.support.faulty_disk import FaultyDisk
 
+from barnabas.broker import turns
 from barnabas.broker.apis import ROWS
 from barnabas.broker.authorization.authorizer import authorizer_of
 from barnabas.broker.authorization.guard import guarded_rows
@@ -230,3 +231,9 @@ def make_stage(tmp_path: Path) -> Iterator[MakeStage]:
 @pytest.fixture
 def stage(make_stage: MakeStage) -> Stage:
     return make_stage()
+
+
+@pytest.fixture
+def long_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only work that waits for something ends a turn, however busy the machine is."""
+    monkeypatch.setattr(turns, "TURN_SECONDS", 3600.0)

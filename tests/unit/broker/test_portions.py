@@ -36,7 +36,7 @@ def test_items_are_taken_out_in_order() -> None:
     assert mapping == {}
 
 
-def test_the_last_of_repeated_partitions_counts() -> None:
+def test_the_last_of_repeated_partitions_counts(long_turns: None) -> None:
     topics = [topic("a", 1, 2), topic("b", 1), topic("a", 2)]
     last = topics[2].partitions[0]
     partitions = done(last_of_each(topics, "name", "partition_index"))

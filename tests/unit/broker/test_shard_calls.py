@@ -130,7 +130,9 @@ def test_several_calls_become_one_reply_in_their_order(stage: Any, shard: Shard[
     assert stage.run(story()) == ["first", "second", "refused: NOT_COORDINATOR"]
 
 
-def test_calls_that_are_all_answered_need_no_task(stage: Any, shard: Shard[Machine]) -> None:
+def test_calls_that_are_all_answered_need_no_task(
+    stage: Any, shard: Shard[Machine], long_turns: None
+) -> None:
     call = ShardCall(lambda: shard, lambda machine, waiter, now_ms: Step("done"), refused)
     assert in_turns(call_shards([call, call], at_once(list))) == ["done", "done"]
     assert in_turns(call_shards([], at_once(len))) == 0

@@ -24,7 +24,7 @@ def counting(upto: int, seen: list[int]) -> Work[str]:
     return "done"
 
 
-def test_short_work_is_done_in_the_first_turn() -> None:
+def test_short_work_is_done_in_the_first_turn(long_turns: None) -> None:
     assert in_turns(counting(3, [])) == "done"
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from barnabas.clock import FakeClock
 from barnabas.coordination.journal import Entry, Marker, Replayed
-from barnabas.coordination.runtime import COMMIT_TIMEOUT_MS, RETRY_MS, Shard
+from barnabas.coordination.runtime import COMMIT_TIMEOUT_MS, LOOK_SECONDS, RETRY_MS, Shard
 from barnabas.coordination.step import PARKED, JournalRecord, Producer, Step, Timer, merged
 from barnabas.errors import ErrorCode, KafkaError
 
@@ -20,6 +20,7 @@ class ListJournal:
         self.failure: KafkaError | None = None
         self.commits_at_once = True
         self.committed = 0
+        self.led_since = float("inf")
         self._waiting: list[Callable[[KafkaError | None], None]] = []
 
     @property
@@ -37,6 +38,9 @@ class ListJournal:
             callback(None)
         else:
             self._waiting.append(callback)
+
+    def is_led_since(self, moment: float) -> bool:
+        return self.led_since > moment
 
     def commit(self, error: KafkaError | None = None) -> None:
         if error is None:
@@ -160,6 +164,32 @@ def test_an_answer_without_records_does_not_overtake_earlier_records() -> None:
     assert second.answers == []
     journal.commit()
     assert (first.answers, second.answers) == (["written"], ["read"])
+
+
+def test_an_answer_that_must_be_newest_waits_until_it_is_certain_who_leads() -> None:
+    journal, inbox, other = ListJournal(), Inbox(), Inbox()
+    shard, scheduler = started(journal)
+    journal.led_since = float("-inf")
+    shard.run(lambda machine, now_ms: Step("newest", must_be_newest=True), inbox)
+    shard.run(lambda machine, now_ms: Step("any"), other)
+    scheduler.advance(LOOK_SECONDS)
+    assert (inbox.answers, other.answers) == ([], ["any"])
+    journal.led_since = float("inf")
+    scheduler.advance(LOOK_SECONDS)
+    assert inbox.answers == ["newest"]
+
+
+def test_an_answer_that_must_be_newest_is_refused_when_another_broker_leads_or_nobody_knows() -> None:
+    journal, first, second = ListJournal(), Inbox(), Inbox()
+    shard, scheduler = started(journal)
+    journal.led_since = float("-inf")
+    shard.run(lambda machine, now_ms: Step("newest", must_be_newest=True), first)
+    scheduler.advance(COMMIT_TIMEOUT_MS / 1000)
+    assert [error.code for error in first.answers] == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    shard.run(lambda machine, now_ms: Step("newest", must_be_newest=True), second)
+    shard.close()
+    scheduler.advance(LOOK_SECONDS)
+    assert [error.code for error in second.answers] == [ErrorCode.NOT_COORDINATOR]
 
 
 def test_after_a_replay_answers_wait_until_the_replayed_records_are_committed() -> None:

@@ -94,6 +94,30 @@ def test_a_fetch_wakes_those_who_wait_for_the_offset_in_the_same_turn(held: Held
     assert outcomes == [True]
 
 
+def test_without_a_session_all_who_could_lead_instead_must_have_fetched(held: Held) -> None:
+    story = Story(held, min_isr=2)
+    now = held.clock.monotonic()
+    assert story.partition.is_led_since(now), "while the session is alive, nobody has to be asked"
+    story.partition.leading._surroundings.is_session_alive = lambda: False
+    assert not story.partition.is_led_since(now)
+    story.pass_ms(10)
+    story.fetch(OTHER, 0)
+    assert not story.partition.is_led_since(now)
+    story.fetch(THIRD, 0)
+    assert story.partition.is_led_since(now)
+    assert not story.partition.is_led_since(held.clock.monotonic())
+    # A replica that is not in sync cannot lead, unless there are too few that are.
+    story.follow((ME, OTHER))
+    story.pass_ms(10)
+    now = held.clock.monotonic() - 0.005
+    story.fetch(OTHER, 0)
+    assert story.partition.is_led_since(now)
+    story.follow((ME,))
+    assert not story.partition.is_led_since(now)
+    story.follow((OTHER,), leader=OTHER, leader_epoch=4)
+    assert not story.partition.is_led_since(now)
+
+
 def test_the_high_watermark_never_goes_back(held: Held) -> None:
     """A follower that lost its tail fetches again from an earlier offset."""
     story = Story(held)

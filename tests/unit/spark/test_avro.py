@@ -7,6 +7,7 @@ import json
 import struct
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
@@ -20,6 +21,8 @@ from barnabas.spark.decode.avro_types import spark_schema
 from barnabas.spark.decode.projection import Payload
 from barnabas.spark.decode.registry import Registry, RegistryError, UnknownSchemaError
 from barnabas.spark.options import OptionError
+from barnabas.spark.pipeline.definition import Source
+from barnabas.spark.pipeline.schemas import columns_of
 from barnabas.spark.settings import Decoding, Topics
 
 ID = {"name": "id", "type": "long"}
@@ -129,6 +132,18 @@ def test_each_value_is_read_with_the_schema_it_was_written_with(registry: FakeRe
     ]
     requested = [path for path, _ in registry.requests if path.startswith("/schemas/ids/")]
     assert sorted(requested) == ["/schemas/ids/1", "/schemas/ids/2"], "a schema is asked for once"
+
+
+def test_the_columns_of_a_source_follow_the_registry(registry: FakeRegistry) -> None:
+    source = Source(topics=("orders",), decode="avro", registry=registry.url, bad_records="quarantine")
+    columns = columns_of(source, "_offset long")
+    assert columns == "`id` bigint, `note` string, `buyer` struct<`name`: string>\n, _offset long"
+    more = [*FIRST["fields"], {"name": "price", "type": ["null", "double"], "default": None}]
+    latest = {"schema": json.dumps(FIRST | {"fields": more}), "id": 3, "version": 3}
+    registry.answers["/subjects/orders-value/versions/latest"] = latest
+    assert columns_of(source, "_offset long") == "`id` bigint, `price` double\n, _offset long"
+    # A schema as in CREATE TABLE chooses columns.
+    assert columns_of(replace(source, schema="id long"), "_offset long") == "id long\n, _offset long"
 
 
 def test_a_given_schema_is_what_values_are_read_into(registry: FakeRegistry) -> None:

@@ -48,6 +48,29 @@ def test_fields_become_columns_by_name() -> None:
     assert errors == {}
 
 
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b'{"a":}',
+        b'{"a":"text"}',
+        b'{"at":"yesterday"}',
+        # The error is about a text that other, good values have, too.
+        b'{"at":"good"}',
+        b'{"a":1} {"a":2}',
+        b'{"b":"\xff"}',
+    ],
+)
+def test_bad_values_of_every_kind_are_found(bad: bytes) -> None:
+    schema = StructType([*SCHEMA.fields, StructField("at", TimestampType())])
+    values = [b'{"a":%d,"b":"good"}' % number for number in range(300)]
+    places = {0, 57, 58, 130, 299}
+    for row in places:
+        values[row] = bad
+    rows, errors = decoded(list(values), schema)
+    assert errors.keys() == places
+    assert [row["a"] for row in rows] == [None if row in errors else row for row in range(300)]
+
+
 def test_bad_values_are_found_and_the_others_kept() -> None:
     values = [b'{"a":%d}' % number for number in range(200)]
     for row in (0, 57, 58, 199):

@@ -1,4 +1,4 @@
-"""Parts of the sink that need no broker: stamps on batches, and staged files."""
+"""Parts of the sink that need no broker: settings, stamps on batches, and staged files."""
 
 import os
 import stat
@@ -171,3 +171,22 @@ def test_a_root_of_another_user_is_refused_and_not_swept(
         create_file(batch_file(settings, 1))
     sweep_jobs(job_directory(settings))
     assert left.exists()
+
+
+def test_batches_of_a_query_have_a_name_and_a_number() -> None:
+    batch = {"queryId": "q", "batchId": "7"}
+    assert write_settings({**EXACT, **batch}, is_stream=False)["batchId"] == 7
+    for wrong, more, is_stream in (
+        ("belong together", {"queryId": "q"}, False),
+        ("belong together", {"batchId": "7"}, False),
+        ("without batchId", {**batch, "runId": "r"}, False),
+        ("Spark numbers the batches", batch, True),
+        ("needs delivery=exactly-once", {**batch, "delivery": "at-least-once"}, False),
+    ):
+        given = {
+            name: value
+            for name, value in EXACT.items()
+            if "delivery" not in more or name != "transactional.id"
+        }
+        with pytest.raises(OptionError, match=wrong):
+            write_settings({**given, **more}, is_stream=is_stream)

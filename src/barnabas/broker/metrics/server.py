@@ -1,36 +1,20 @@
-"""A small HTTP server: GET and HEAD of /metrics, and a page at / that says what this is.
+"""A small HTTP server: GET and HEAD of /metrics, and a page at / that says what this is. Brokers use it, and
+pipelines that run.
 
 A request is read to a small limit and within a short time, is answered, and the connection is closed."""
 
 from __future__ import annotations
 
 import asyncio
-import html
+from collections.abc import Callable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from barnabas.broker.metrics.exposition import OPEN_METRICS_TYPE, TEXT_TYPE
-from barnabas.broker.metrics.process import release
-from barnabas.broker.metrics.scrape import Scraper
-
-if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
 
 REQUEST_BYTES_MAX = 8192
 REQUEST_SECONDS_MAX = 10.0
 CONNECTIONS_MAX = 100
-
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head><meta charset="utf-8"><title>Barnabas broker {broker_id}</title></head>
-<body>
-<h1>Barnabas broker {broker_id}</h1>
-<p>Version {version}, cluster {cluster_id}.</p>
-<p>This port serves the metrics of the broker for Prometheus: <a href="/metrics">/metrics</a>, as
-OpenMetrics and with gzip if the scraper asks for it. Kafka clients connect to {addresses}.</p>
-</body>
-</html>
-"""
 
 
 class Request(NamedTuple):
@@ -48,10 +32,17 @@ class BadRequest(Exception):
         self.headers = headers
 
 
+class Scrape(Protocol):
+    async def __call__(self, *, open_metrics: bool, gzip: bool) -> bytes:
+        """All metrics as text."""
+
+
 class MetricsServer:
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._scraper = Scraper(broker)
+    """`page` is the HTML of the page at /."""
+
+    def __init__(self, scrape: Scrape, page: Callable[[], str]) -> None:
+        self._scrape = scrape
+        self._page = page
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -107,7 +98,7 @@ class MetricsServer:
             )
         is_head = request.method == "HEAD"
         if request.path == "/":
-            page = self._page()
+            page = self._page().encode()
             return _head(HTTPStatus.OK, "text/html; charset=utf-8", len(page)) + (b"" if is_head else page)
         open_metrics = _prefers_open_metrics(request.headers.get("accept", ""))
         gzip = _quality(request.headers.get("accept-encoding", ""), "gzip") > 0
@@ -116,17 +107,8 @@ class MetricsServer:
         if is_head:
             # Without a length: to know it, all metrics would have to be collected.
             return _head(HTTPStatus.OK, content_type, None, **headers)
-        body = await self._scraper.scrape(open_metrics=open_metrics, gzip=gzip)
+        body = await self._scrape(open_metrics=open_metrics, gzip=gzip)
         return _head(HTTPStatus.OK, content_type, len(body), **headers) + body
-
-    def _page(self) -> bytes:
-        addresses = ", ".join(str(endpoint) for endpoint in self._broker.endpoints)
-        return PAGE.format(
-            broker_id=self._broker.id,
-            version=release(),
-            cluster_id=html.escape(self._broker.metadata.cluster_id),
-            addresses=html.escape(addresses),
-        ).encode()
 
 
 async def _read_head(reader: asyncio.StreamReader) -> bytes:

@@ -1,1 +1,2 @@
-"""Decoding values into columns: JSON and Avro, and what happens to values that cannot be decoded."""
+"""Decoding values into columns: JSON, CSV, Avro, Protobuf and Debezium's envelopes, and what happens to
+values that cannot be decoded."""

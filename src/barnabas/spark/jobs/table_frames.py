@@ -62,7 +62,7 @@ def _iceberg(spark: "SparkSession", path: str) -> "DataFrame":
     from pyiceberg.exceptions import NoSuchTableError
     from pyiceberg.io.pyarrow import schema_to_pyarrow
 
-    from barnabas.spark.tables.iceberg import CATALOG_FILE, NAMESPACE, catalog_of
+    from barnabas.spark.tables.iceberg_catalogs import CATALOG_FILE, NAMESPACE, catalog_of
 
     root = Path(path).absolute()
     if not (root.parent / CATALOG_FILE).exists():

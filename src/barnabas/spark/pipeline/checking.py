@@ -1,19 +1,21 @@
-"""Checks of a pipeline: names, references and missing fields, without Spark or brokers; then SQL and columns,
-with Spark but without reading."""
+"""Checks of a pipeline's file: names, references and missing fields, without Spark or brokers."""
 
 import re
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from barnabas.spark.option_kinds import DURATION
 from barnabas.spark.pipeline import definition as words
 from barnabas.spark.pipeline.definition import Pipeline, Sink, Source, Step, TableSink, TopicSink
+from barnabas.spark.pipeline.option_checks import sink_problems, source_problems
+from barnabas.spark.pipeline.other_checks import (
+    batch_sink_problems,
+    cluster_problems,
+    function_problems,
+    origin_problems,
+)
 from barnabas.spark.pipeline.problems import Problem, meant
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from barnabas.spark.pipeline.schemas import schema_problems
 
 Lines = Mapping[tuple[str, str], int]
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -24,10 +26,12 @@ def check(pipeline: Pipeline, lines: Lines, directory: Path) -> list[Problem]:
     """All problems. Functions of steps are searched in `directory` first."""
     problems = [*_check_whole(pipeline)]
     for name, source in pipeline.sources.items():
-        problems += [
-            Problem(text, lines.get(("source", name))) for text in _check_source(name, source, pipeline)
-        ]
-    frames = list(pipeline.sources)
+        found = list(_check_source(name, source, pipeline)) or source_problems(name, source, pipeline)
+        problems += [Problem(text, lines.get(("source", name))) for text in found]
+    for name, origin in pipeline.tables.items():
+        found = origin_problems(name, origin, pipeline)
+        problems += [Problem(text, lines.get(("table", name))) for text in found]
+    frames = [*pipeline.tables, *pipeline.sources]
     for step in pipeline.steps:
         line = lines.get(("step", step.name))
         problems += [Problem(text, line) for text in _check_step(step, frames, directory)]
@@ -36,7 +40,8 @@ def check(pipeline: Pipeline, lines: Lines, directory: Path) -> list[Problem]:
     seen: set[str] = set()
     for number, sink in enumerate(pipeline.sinks):
         line = lines.get(("sink", str(number)))
-        problems += [Problem(text, line) for text in _check_sink(sink, frames, seen)]
+        found = list(_check_sink(sink, frames, seen, pipeline, directory)) or sink_problems(sink, pipeline)
+        problems += [Problem(text, line) for text in found]
         seen.add(sink.name)
     return problems
 
@@ -50,7 +55,7 @@ def _check_whole(pipeline: Pipeline) -> Iterator[Problem]:
         yield Problem(
             f"trigger is {pipeline.trigger!r}, but must be a duration such as 5s, or {words.AVAILABLE_NOW}."
         )
-    for name in [*pipeline.sources, *(step.name for step in pipeline.steps)]:
+    for name in [*pipeline.sources, *pipeline.tables, *(step.name for step in pipeline.steps)]:
         if not _NAME.fullmatch(name):
             yield Problem(f"{name!r} cannot be a name in SQL: use letters, digits and _.")
 
@@ -71,10 +76,8 @@ def _check_source(name: str, source: Source, pipeline: Pipeline) -> Iterator[str
             f"start of {name} is {source.start!r}, but must be earliest, latest, group, now-<duration> such"
             " as now-10m, or -<records> such as -100."
         )
-    if source.decode == "json" and source.schema is None:
-        yield f"Source {name} decodes JSON and needs a schema, such as 'id string, amount double'."
-    if source.decode == "avro" and source.schema is None and source.registry is None:
-        yield f"Source {name} decodes Avro and needs a schema, or the URL of a registry."
+    yield from schema_problems(name, source)
+    yield from cluster_problems(f"source {name}", source.cluster, pipeline)
     if source.bad_records == "quarantine" and pipeline.dead_letters is None:
         yield f"Source {name} quarantines bad records: name their topic in dead_letters."
     if source.decode in ("none", "text") and source.bad_records != "fail":
@@ -86,27 +89,13 @@ def _check_source(name: str, source: Source, pipeline: Pipeline) -> Iterator[str
 def _check_step(step: Step, frames: list[str], directory: Path) -> Iterator[str]:
     if step.name in frames:
         yield f"The name {step.name} is used twice: sources and steps need different names."
-    if (step.sql is None) == (step.python is None):
+    if (step.sql is None and step.sql_file is None) == (step.python is None):
         yield f"Step {step.name} needs either sql or python."
     for name in step.inputs:
         if name not in frames:
             yield f"Step {step.name} reads {name!r}, which is not defined before it; {meant(name, frames)}"
     if isinstance(step.python, str):
-        yield from _check_function(step.name, step.python, directory)
-
-
-def _check_function(step: str, reference: str, directory: Path) -> Iterator[str]:
-    module, separator, function = reference.partition(":")
-    if not separator or not function.isidentifier():
-        yield f"python of step {step} is {reference!r}, but must be module:function."
-        return
-    beside = directory / f"{module.replace('.', '/')}.py"
-    try:
-        exists = beside.exists() or find_spec(module) is not None
-    except (ImportError, ValueError):
-        exists = False
-    if not exists:
-        yield f"Step {step} needs the module {module}, which is neither beside the file nor installed."
+        yield from function_problems(f"Step {step.name}", step.python, directory)
 
 
 def _check_quality(pipeline: Pipeline, frames: list[str], lines: Lines) -> Iterator[Problem]:
@@ -120,7 +109,9 @@ def _check_quality(pipeline: Pipeline, frames: list[str], lines: Lines) -> Itera
             yield Problem(f"Rules of {name} quarantine rows: name their topic in dead_letters.", line)
 
 
-def _check_sink(sink: Sink, frames: list[str], seen: set[str]) -> Iterator[str]:
+def _check_sink(
+    sink: Sink, frames: list[str], seen: set[str], pipeline: Pipeline, directory: Path
+) -> Iterator[str]:
     if sink.source not in frames:
         yield f"A sink reads {sink.source!r}, which is not a source or step; {meant(sink.source, frames)}"
     if sink.name in seen:
@@ -129,8 +120,9 @@ def _check_sink(sink: Sink, frames: list[str], seen: set[str]) -> Iterator[str]:
         if sink.mode not in (None, "append", "complete"):
             # Spark itself refuses update for sinks written in Python.
             yield f"mode of a sink to a topic must be append or complete, not {sink.mode!r}."
-    else:
+    elif isinstance(sink, TableSink):
         yield from _check_table(sink)
+    yield from batch_sink_problems(sink, pipeline, directory)
 
 
 def _check_table(sink: TableSink) -> Iterator[str]:
@@ -140,27 +132,3 @@ def _check_table(sink: TableSink) -> Iterator[str]:
         yield f"The table {sink.path} is plain Parquet, which does not allow upsert: choose delta or iceberg."
     if sink.mode == "append" and sink.key:
         yield f"The table {sink.path} has mode append, which needs no key: remove key, or set mode upsert."
-
-
-def check_with_spark(spark: "SparkSession", pipeline: Pipeline, directory: Path) -> list[str]:
-    """Problems that only Spark can find: in SQL, schemas and columns. Steps after a wrong one are not
-    checked. Reads nothing."""
-    from pyspark.errors import PySparkException
-
-    from barnabas.spark.pipeline.queries import Place
-
-    try:
-        frames = Place(spark, pipeline, directory).frames("check")
-    except (PySparkException, TypeError, ValueError) as error:
-        return [str(error).partition("\n")[0]]
-    problems = []
-    for sink in pipeline.sinks:
-        columns = frames[sink.source].columns
-        key = (sink.key,) if isinstance(sink.key, str) else sink.key or ()
-        used = (*key, *sink.partition_by) if isinstance(sink, TableSink) else key
-        problems += [
-            f"The sink {sink.name} uses the column {name}, but {sink.source} has only {', '.join(columns)}."
-            for name in used
-            if name not in columns
-        ]
-    return problems

@@ -12,21 +12,27 @@ pipeline = Pipeline(
 )
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from barnabas.spark.tables.target import TableTarget
+from barnabas.spark.tables.origin import TableOrigin
+from barnabas.spark.tables.target import Settings, TableTarget
 
 AVAILABLE_NOW = "available-now"
-DECODINGS = ("json", "avro", "text", "none")
+DECODED = ("json", "csv", "avro", "protobuf")
+DECODINGS = (*DECODED, "text", "none")
+ENVELOPES = ("debezium", "none")
 BAD_RECORDS = ("fail", "null", "quarantine")
 ACTIONS = ("quarantine", "drop", "fail")
 VALUES = ("json", "text", "none")
 DELIVERIES = ("exactly-once", "at-least-once")
 TABLE_FORMATS = ("delta", "iceberg", "parquet")
 TABLE_MODES = ("append", "upsert")
+OUTPUT_MODES = ("append", "update", "complete")
+_COLUMN = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +44,25 @@ class Watermark:
 
 
 @dataclass(frozen=True, slots=True)
+class Cluster:
+    """Brokers, and the settings of clients for them."""
+
+    bootstrap: str
+    # It may have passwords in it.
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings of a client."""
+        return {"bootstrap.servers": self.bootstrap, **self.client}
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
-    """Topics that are read, and how a record becomes a row. `schema` is written as in CREATE TABLE."""
+    """Topics that are read, and how a record becomes a row. `schema` is written as in CREATE TABLE, for Avro
+    in JSON. `schema_file` is a file that holds it, relative to the pipeline's file; for Protobuf the
+    descriptors that protoc writes. With the envelope `debezium` the schema is that of the rows in the
+    changes."""
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None
@@ -51,18 +74,29 @@ class Source:
     watermark: Watermark | None = None
     dedupe: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
+    schema_file: str | None = None
+    # The message of Protobuf values.
+    message: str | None = None
+    envelope: str = "none"
+    # One of the pipeline's clusters, if it is not the pipeline's own.
+    cluster: str | None = None
+
+    def reads(self, topic: str) -> bool:
+        return topic in self.topics if self.pattern is None else bool(re.fullmatch(self.pattern, topic))
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """A DataFrame made from earlier ones, by SQL or by a function `f(spark, **frames) -> DataFrame`.
 
-    `inputs` are the frames that the function gets; SQL uses frames by their names."""
+    `inputs` are the frames that the function gets; SQL uses frames by their names. `sql_file` is a file that
+    holds the SQL, relative to the pipeline's file."""
 
     name: str
     sql: str | None = None
     python: str | Callable[..., Any] | None = None
     inputs: tuple[str, ...] = ()
+    sql_file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +120,7 @@ class TopicSink:
     transactional_id: str | None = None
     mode: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    cluster: str | None = None
 
     @property
     def name(self) -> str:
@@ -105,25 +140,82 @@ class TableSink:
     partition_by: tuple[str, ...] = ()
     order_by: str | None = None
     evolve: bool = True
+    # Settings of an Iceberg catalog, in which `path` is the name of the table. They may have passwords in
+    # them.
+    catalog: Settings = field(default=(), repr=False)
 
     @property
     def name(self) -> str:
-        return f"{self.source}-to-{self.path.rstrip('/').rpartition('/')[2]}"
+        last = self.path.rstrip("/").rpartition("/")[2]
+        return f"{self.source}-to-{last.replace('{', '').replace('}', '')}"
+
+    @property
+    def column(self) -> str | None:
+        """The column whose values choose the table, if the path has one: ./orders/{country}."""
+        found = _COLUMN.search(self.path)
+        return None if found is None else found[1]
+
+    def target_for(self, value: str | None, directory: Path) -> TableTarget:
+        """The table for a value of the column."""
+        return replace(self, path=_COLUMN.sub(lambda _: _file_name(value), self.path)).target(directory)
+
+    def targets(self, directory: Path) -> list[TableTarget]:
+        """The tables; of those that a column chooses, the ones in the local file system."""
+        target = self.target(directory)
+        if self.column is None:
+            return [target]
+        root, _, rest = target.path.partition("{")
+        found = sorted(map(str, Path(root).glob("*" + rest.partition("}")[2])))
+        return [replace(target, path=path) for path in found if Path(path).is_dir()]
 
     def target(self, directory: Path) -> TableTarget:
         """The table; a relative path begins at the directory of the pipeline's file."""
         return TableTarget(
-            path=path_in(directory, self.path),
+            path=self.path if self.catalog else path_in(directory, self.path),
             format=self.format,
             mode=self.mode,
             key=self.key,
             partition_by=self.partition_by,
             order_by=self.order_by,
             evolve=self.evolve,
+            catalog=self.catalog,
         )
 
 
-Sink = TopicSink | TableSink
+@dataclass(frozen=True, slots=True)
+class FunctionSink:
+    """Calls a function with the rows of each batch and its number, as Spark's foreachBatch. A batch may be
+    passed again after a failure, with the same number. `mode` is Spark's output mode."""
+
+    source: str
+    python: str | Callable[..., Any]
+    mode: str = "append"
+
+    @property
+    def name(self) -> str:
+        name = self.python if isinstance(self.python, str) else self.python.__name__
+        return f"{self.source}-to-{name.rpartition(':')[2]}"
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseSink:
+    """Writes rows to an existing table of a database, whose URL is one of SQLAlchemy. An upsert is as for
+    TableSink."""
+
+    source: str
+    # It may have a password in it.
+    url: str = field(repr=False)
+    table: str
+    mode: str = "append"
+    key: tuple[str, ...] = ()
+    order_by: str | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.source}-to-{self.table}"
+
+
+Sink = TopicSink | TableSink | FunctionSink | DatabaseSink
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +233,26 @@ class Pipeline:
     trigger: str = "5s"
     # It may have passwords in it.
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
+    # Tables that steps may use.
+    tables: Mapping[str, TableOrigin] = field(default_factory=dict)
+    # Other clusters that sources and sinks may name.
+    clusters: Mapping[str, Cluster] = field(default_factory=dict)
+
+    def cluster(self, name: str | None) -> Cluster:
+        """One of the clusters; None is the pipeline's own."""
+        return Cluster(self.bootstrap, self.client) if name is None else self.clusters[name]
+
+    def clusters_of_sources(self) -> list[Cluster]:
+        """The clusters that are read, each once."""
+        return [self.cluster(name) for name in dict.fromkeys(each.cluster for each in self.sources.values())]
+
+    def cluster_of(self, topic: str, step: str | None) -> str | None:
+        """The cluster of a topic that a source reads: of the source `step`, if it is one. None is the
+        pipeline's own."""
+        if step is not None and step in self.sources:
+            return self.sources[step].cluster
+        reading = [each for each in self.sources.values() if each.reads(topic)]
+        return reading[0].cluster if reading else None
 
     def transactional_id_of(self, query: str) -> str:
         """The transactional id of a query that writes to a topic. The markers of its batches are stored in a
@@ -172,6 +284,17 @@ def asides(pipeline: Pipeline) -> Iterator[Aside]:
 def query_names(pipeline: Pipeline) -> list[str]:
     """One query for each sink, and one for each frame whose bad rows are dead letters."""
     return [sink.name for sink in pipeline.sinks] + [aside.query for aside in asides(pipeline)]
+
+
+def _file_name(value: str | None) -> str:
+    """A value as a part of a path, different for different values. Only letters, digits, - and _ stay as they
+    are: some libraries decode names as URLs."""
+    if not value:
+        return "~" if value is None else "~~"
+    return "".join(
+        chr(byte) if byte < 128 and (chr(byte).isalnum() or chr(byte) in "-_") else f"~{byte:02X}"
+        for byte in value.encode()
+    )
 
 
 def path_in(directory: Path, text: str) -> str:

@@ -20,7 +20,9 @@ class TableReport(NamedTuple):
 
 def tables_of(pipeline: Pipeline, directory: Path) -> list[TableTarget]:
     """The tables of a pipeline, each once, in the order of the sinks."""
-    targets = [sink.target(directory) for sink in pipeline.sinks if isinstance(sink, TableSink)]
+    targets = [
+        target for sink in pipeline.sinks if isinstance(sink, TableSink) for target in sink.targets(directory)
+    ]
     return list({target.path: target for target in targets}.values())
 
 

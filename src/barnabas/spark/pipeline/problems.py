@@ -6,8 +6,11 @@ from typing import NamedTuple
 
 
 class Problem(NamedTuple):
+    """A mistake at a line of the pipeline's file, or of another file that it names."""
+
     sentence: str
     line: int | None = None
+    file: str | None = None
 
 
 class PipelineError(Exception):
@@ -15,11 +18,12 @@ class PipelineError(Exception):
 
     def __init__(self, file: str, problems: Iterable[Problem]) -> None:
         self.file = file
-        self.problems = sorted(problems, key=lambda problem: problem.line or 0)
+        self.problems = sorted(problems, key=lambda problem: (problem.file or "", problem.line or 0))
         super().__init__("\n".join(map(self._line, self.problems)))
 
     def _line(self, problem: Problem) -> str:
-        place = self.file if problem.line is None else f"{self.file}:{problem.line}"
+        file = problem.file or self.file
+        place = file if problem.line is None else f"{file}:{problem.line}"
         return f"{place}: {problem.sentence}"
 
 

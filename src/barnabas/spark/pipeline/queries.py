@@ -1,17 +1,19 @@
-"""The queries of a pipeline: one for each sink, and one for each frame whose bad rows are dead letters.
+"""The queries of a pipeline. Sinks and dead letters that hang on one root share a query (lineage.py and
+grouping.py say which); one that hangs there alone is written by a query that needs no second step. A table
+that gets the rows of a source as they are is written by the tasks that read them (direct.py).
 
-Each has its own checkpoint and consumer group, named after it."""
+Each query has its own checkpoint and consumer group, named after it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql.utils import is_remote
 
 from barnabas.spark.option_kinds import DURATION
-from barnabas.spark.pipeline.dead_letters import rejected, undecodable
 from barnabas.spark.pipeline.definition import (
     AVAILABLE_NOW,
     Aside,
@@ -20,13 +22,23 @@ from barnabas.spark.pipeline.definition import (
     TableSink,
     TopicSink,
     asides,
-    path_in,
 )
-from barnabas.spark.pipeline.frames import WHOLE_RECORD, Frames
-from barnabas.spark.pipeline.quality import quarantined
-from barnabas.spark.tables.writing import write_stream
+from barnabas.spark.pipeline.direct import direct_sink, topic_rows
+from barnabas.spark.pipeline.frames import Frames
+from barnabas.spark.pipeline.functions import with_functions
+from barnabas.spark.pipeline.grouping import Group, groups_of, members_of, mode_of, new_record
+from barnabas.spark.pipeline.lineage import roots_of
+from barnabas.spark.pipeline.other_sinks import write_batch
+from barnabas.spark.pipeline.outputs import FORMAT, Output, letters_output, topic_output
+from barnabas.spark.pipeline.recording import Checkpoints
+from barnabas.spark.pipeline.shared import SharedWrite, has_bad
+from barnabas.spark.pipeline.sources import Streams
+from barnabas.spark.pipeline.table_sources import table_frame
+from barnabas.spark.tables.direct import write_topic
+from barnabas.spark.tables.writing import EachBatch, write_stream
 
-EXACTLY_ONCE = "exactly-once"
+Trigger = dict[str, Any]
+EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 
 class Planned(NamedTuple):
@@ -43,83 +55,134 @@ class Place(NamedTuple):
     pipeline: Pipeline
     directory: Path
 
-    def checkpoint(self, query: str) -> str:
-        return f"{path_in(self.directory, self.pipeline.checkpoint)}/{query}"
+    @property
+    def checkpoints(self) -> Checkpoints:
+        return Checkpoints(self.pipeline, self.directory, self.spark)
+
+    def streams(self, query: str) -> Streams:
+        return Streams(self.spark, self.pipeline, query)
 
     def frames(self, query: str) -> Frames:
-        return Frames(self.spark, self.pipeline, query, self.directory)
+        """The frames as streams; each query builds its own, because it commits offsets for its own group."""
+        streams = self.streams(query)
+        roots = {name: partial(streams.rows, name) for name in self.pipeline.sources}
+        for name, origin in self.pipeline.tables.items():
+            roots[name] = partial(table_frame, self.spark, origin, self.directory)
+        names = [*roots, *(step.name for step in self.pipeline.steps)]
+        return Frames(self.spark, self.pipeline, self.directory, roots, names)
 
 
 def planned_queries(place: Place, once: bool) -> list[Planned]:
-    trigger = {"availableNow": True} if once or place.pipeline.trigger == AVAILABLE_NOW else _every(place)
-    sinks = [Planned(sink.name, partial(_start_sink, place, sink, trigger)) for sink in place.pipeline.sinks]
-    rest = [
-        Planned(aside.query, partial(_start_aside, place, aside, trigger)) for aside in asides(place.pipeline)
-    ]
-    return sinks + rest
+    """All queries of the pipeline. Stores which sinks are written by which query."""
+    pipeline, checkpoints = place.pipeline, place.checkpoints
+    written = [sink.source for sink in pipeline.sinks] + [aside.frame for aside in asides(pipeline)]
+    roots = roots_of(pipeline, place.frames("plan"), written)
+    members = members_of(pipeline, roots)
+    record = checkpoints.record()
+    groups = groups_of(members, record, {each.name for each in members if checkpoints.has(each.name)})
+    checkpoints.keep(new_record(groups, record))
+    trigger = {"availableNow": True} if once or pipeline.trigger == AVAILABLE_NOW else _every(pipeline)
+    planned = []
+    for group in groups:
+        names = {name for name, root in roots.items() if root == group.root}
+        direct = direct_sink(pipeline, group)
+        if direct is not None:
+            planned.append(Planned(group.name, partial(_start_direct, place, group, direct, trigger)))
+        elif group.is_shared:
+            planned.append(Planned(group.name, partial(_start_shared, place, group, names, trigger)))
+        else:
+            planned.append(Planned(group.name, partial(_alone(place, group.name), trigger)))
+    return planned
 
 
-def _every(place: Place) -> dict[str, Any]:
-    return {"processingTime": f"{DURATION.parse(place.pipeline.trigger)} milliseconds"}
+def _every(pipeline: Pipeline) -> Trigger:
+    return {"processingTime": f"{DURATION.parse(pipeline.trigger)} milliseconds"}
 
 
-def _start_sink(place: Place, sink: Sink, trigger: dict[str, Any]) -> Any:
-    frame = place.frames(sink.name)[sink.source]
-    if isinstance(sink, TableSink):
-        target = sink.target(place.directory)
-        return write_stream(frame, target, place.checkpoint(sink.name), sink.name, trigger)
-    records = _records(frame, sink)
-    options = {
-        "topic": sink.topic,
-        "delivery": sink.delivery,
-        **({"transactional.id": _transactional_id(place, sink)} if sink.delivery == EXACTLY_ONCE else {}),
-        **sink.options,
-    }
-    return _start(place, records, sink.name, options, trigger, sink.mode or "append")
-
-
-def _transactional_id(place: Place, sink: TopicSink) -> str:
-    return sink.transactional_id or place.pipeline.transactional_id_of(sink.name)
-
-
-def _records(frame: DataFrame, sink: TopicSink) -> DataFrame:
-    """The rows with the columns key and value for the sink."""
-    if sink.value == "none":
-        names = [name for name in ("key", "value", "headers", "partition") if name in frame.columns]
-        return frame.select(*names)
-    key = F.lit(None).cast("string") if sink.key is None else F.col(sink.key).cast("string")
-    if sink.value == "text":
-        return frame.select(key.alias("key"), F.col("value").cast("string").alias("value"))
-    own = [name for name in frame.columns if not name.startswith("_")]
-    return frame.select(key.alias("key"), F.to_json(F.struct(*own)).alias("value"))
-
-
-def _start_aside(place: Place, aside: Aside, trigger: dict[str, Any]) -> Any:
-    pipeline = place.pipeline
-    query, is_undecodable, name = aside
-    frames = place.frames(query)
-    if is_undecodable:
-        letters = undecodable(frames.decoded(pipeline.sources[name], WHOLE_RECORD), pipeline.name, name)
+def _start_shared(place: Place, group: Group, names: Collection[str], trigger: Trigger) -> Any:
+    if group.root in place.pipeline.sources:
+        frame = place.streams(group.name).shared(group.root, has_bad=has_bad(group))
     else:
-        letters = rejected(quarantined(frames.unchecked[name], pipeline.quality[name]), pipeline.name, name)
-    options = {
-        "topic": str(pipeline.dead_letters),
-        "delivery": EXACTLY_ONCE,
-        "transactional.id": pipeline.transactional_id_of(query),
-        "includeHeaders": "true",
-    }
-    return _start(place, letters, query, options, trigger, "append")
+        frame = place.frames(group.name).unchecked(group.root)
+    # With Spark Connect the batches are written by a process of the server.
+    pipeline = with_functions(place.pipeline, place.directory) if is_remote() else place.pipeline
+    writer = (
+        frame.writeStream.queryName(f"{pipeline.name}.{group.name}")
+        .option("checkpointLocation", place.checkpoints.path(group.name))
+        .foreachBatch(SharedWrite(pipeline, place.directory, group, names))
+        .outputMode(group.mode)
+        .trigger(**trigger)
+    )
+    with _without_empty_batches(place.spark) if group.root in pipeline.sources else nullcontext():
+        return writer.start()
 
 
-def _start(
-    place: Place, frame: DataFrame, query: str, options: dict[str, str], trigger: dict[str, Any], mode: str
-) -> Any:
-    settings = {f"kafka.{name}": value for name, value in place.pipeline.client.items()}
+@contextmanager
+def _without_empty_batches(spark: SparkSession) -> Iterator[None]:
+    """Queries that start in this block run no batch when only the watermark has changed. Sums need such a
+    batch to write their last rows. Where duplicates are dropped it would only forget old rows, and the next
+    batch does that, too."""
+    before = spark.conf.get(EMPTY_BATCHES)
+    spark.conf.set(EMPTY_BATCHES, "false")
+    try:
+        yield
+    finally:
+        spark.conf.set(EMPTY_BATCHES, str(before))
+
+
+def _start_direct(place: Place, group: Group, sink: TableSink, trigger: Trigger) -> Any:
+    checkpoint = place.checkpoints.path(group.name)
+    rows = topic_rows(place.pipeline, sink, group, checkpoint)
+    name = f"{place.pipeline.name}.{group.name}"
+    return write_topic(place.spark, rows, sink.target(place.directory), checkpoint, name, trigger)
+
+
+def _alone(place: Place, name: str) -> Callable[[Trigger], Any]:
+    """Starts the query of one sink, or of the dead letters of one frame."""
+    for sink in place.pipeline.sinks:
+        if sink.name == name:
+            return partial(_start_sink, place, sink)
+    (aside,) = (each for each in asides(place.pipeline) if each.query == name)
+    return partial(_start_aside, place, aside)
+
+
+def _start_sink(place: Place, sink: Sink, trigger: Trigger) -> Any:
+    frame = place.frames(sink.name)[sink.source]
+    if isinstance(sink, TableSink) and sink.column is None:
+        target = sink.target(place.directory)
+        return write_stream(frame, target, place.checkpoints.path(sink.name), sink.name, trigger)
+    if not isinstance(sink, TopicSink):
+        return _start_batches(place, frame, sink, trigger)
+    output = topic_output(place.pipeline, sink, frame)
+    return _start(place, output, sink.name, mode_of(sink), trigger)
+
+
+def _start_batches(place: Place, frame: DataFrame, sink: Sink, trigger: Trigger) -> Any:
+    checkpoint = place.checkpoints.path(sink.name)
+    pipeline = with_functions(place.pipeline, place.directory) if is_remote() else place.pipeline
+    (written,) = (each for each in pipeline.sinks if each.name == sink.name)
+    write = partial(write_batch, written, directory=place.directory)
     return (
-        frame.writeStream.format("barnabas")
-        .option("kafka.bootstrap.servers", place.pipeline.bootstrap)
-        .option("checkpointLocation", place.checkpoint(query))
-        .options(**settings, **options)
+        frame.writeStream.foreachBatch(EachBatch(write, checkpoint))
+        .option("checkpointLocation", checkpoint)
+        .outputMode(mode_of(sink))
+        .queryName(f"{place.pipeline.name}.{sink.name}")
+        .trigger(**trigger)
+        .start()
+    )
+
+
+def _start_aside(place: Place, aside: Aside, trigger: Trigger) -> Any:
+    frames, streams = place.frames(aside.query), place.streams(aside.query)
+    output = letters_output(place.pipeline, aside.query, [aside], frames, streams.undecodable)
+    return _start(place, output, aside.query, "append", trigger)
+
+
+def _start(place: Place, output: Output, query: str, mode: str, trigger: Trigger) -> Any:
+    return (
+        output.records.writeStream.format(FORMAT)
+        .option("checkpointLocation", place.checkpoints.path(query))
+        .options(**output.options)
         .outputMode(mode)
         .queryName(f"{place.pipeline.name}.{query}")
         .trigger(**trigger)

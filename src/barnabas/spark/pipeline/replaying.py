@@ -1,6 +1,8 @@
 """Sends dead letters back to the topics they came from: each once, in transactions, without Spark.
 
-The offsets of a group show what was sent, so an interrupted replay goes on where it stopped."""
+The offsets of a group show what was sent, so an interrupted replay goes on where it stopped. A transaction
+belongs to one cluster: letters for a topic of another cluster are sent before the transaction ends, so after
+a failure some may be sent twice."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -23,13 +25,14 @@ class Replayed(NamedTuple):
 def replay(pipeline: Pipeline, *, step: str | None = None, dry_run: bool = False) -> Replayed:
     """Send all letters that were not sent before, or only those of `step`."""
     group = f"{pipeline.name}-replay-dlq"
-    settings = {"bootstrap.servers": pipeline.bootstrap, **pipeline.client}
+    settings = pipeline.cluster(None).settings
     reading = {"group.id": group, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
     sent: Counter[str] = Counter()
     left = 0
     with Consumer({**settings, **reading, "isolation.level": "read_committed"}) as consumer:
         ends = _assign(consumer, str(pipeline.dead_letters))
         producer = None if dry_run else _producer(settings, group)
+        others = _Others(pipeline)
         try:
             while any(consumer.position(each) < end for each, end in ends.items()):
                 records = [each for each in consumer.poll(POLL_SECONDS) if each.offset < ends[_place(each)]]
@@ -38,11 +41,45 @@ def replay(pipeline: Pipeline, *, step: str | None = None, dry_run: bool = False
                 left += sum(1 for _, topic in targets if topic is None)
                 sent.update(topic for _, topic in targets if topic is not None)
                 if producer is not None and records:
-                    _send(producer, consumer, [(each, topic) for each, topic in targets if topic])
+                    letters = others.sent(targets)
+                    _send(producer, consumer, letters)
         finally:
+            others.close()
             if producer is not None:
                 producer.close()
     return Replayed(dict(sent), left)
+
+
+class _Others:
+    """Producers for the other clusters of a pipeline, made when they are needed."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        self._producers: dict[str, Producer] = {}
+
+    def sent(self, targets: list[tuple[ConsumerRecord, str | None]]) -> list[tuple[ConsumerRecord, str]]:
+        """Send the letters of other clusters; returns those for the pipeline's own."""
+        own = []
+        for letter, topic in targets:
+            cluster = (
+                None if topic is None else self._pipeline.cluster_of(topic, _header(letter, STEP_HEADER))
+            )
+            if cluster is not None and topic is not None:
+                _send_one(self._producer(cluster), letter, topic)
+            elif topic is not None:
+                own.append((letter, topic))
+        for producer in self._producers.values():
+            producer.flush()
+        return own
+
+    def _producer(self, cluster: str) -> Producer:
+        if cluster not in self._producers:
+            self._producers[cluster] = Producer(self._pipeline.cluster(cluster).settings)
+        return self._producers[cluster]
+
+    def close(self) -> None:
+        for producer in self._producers.values():
+            producer.close()
 
 
 def _assign(consumer: Consumer, topic: str) -> dict[TopicPartition, int]:
@@ -72,9 +109,13 @@ def _send(producer: Producer, consumer: Consumer, letters: list[tuple[ConsumerRe
     """Send the letters and commit the offsets after them, in one transaction."""
     producer.begin_transaction()
     for letter, topic in letters:
-        kept = [(name, value) for name, value in letter.headers if name not in OURS]
-        headers = [*kept, (REPLAYED_HEADER, f"{letter.partition}:{letter.offset}".encode())]
-        producer.send(topic, letter.value, letter.key, headers=headers)
+        _send_one(producer, letter, topic)
     offsets = {each: OffsetAndMetadata(consumer.position(each)) for each in consumer.assignment()}
     producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
     producer.commit_transaction()
+
+
+def _send_one(producer: Producer, letter: ConsumerRecord, topic: str) -> None:
+    kept = [(name, value) for name, value in letter.headers if name not in OURS]
+    headers = [*kept, (REPLAYED_HEADER, f"{letter.partition}:{letter.offset}".encode())]
+    producer.send(topic, letter.value, letter.key, headers=headers)

@@ -1,11 +1,19 @@
 """The status of a pipeline, without Spark: from its checkpoints and the committed offsets of its groups."""
 
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.client import Admin
-from barnabas.spark.pipeline.definition import Pipeline, query_names
+from barnabas.client.errors import KafkaError
+from barnabas.spark.pipeline.definition import Pipeline, path_in, query_names
+from barnabas.spark.pipeline.letter_counts import letters_written
+from barnabas.spark.pipeline.recording import Checkpoints
+
+# Brokers have this long to answer, all together; a call gets at least the second.
+ANSWER_SECONDS = 3.0
+SECONDS_MIN = 0.5
 
 
 class QueryStatus(NamedTuple):
@@ -17,21 +25,59 @@ class QueryStatus(NamedTuple):
     last_batch: str | None
 
 
-def status_of(pipeline: Pipeline, directory: Path) -> list[QueryStatus]:
-    """One entry for each query and each topic it reads. The topic is None if it has not read yet."""
+class Status(NamedTuple):
+    """`dead_letters` are those of all runs; None if the pipeline writes none. `problem` is one sentence if
+    the lag and the dead letters are not known, because no broker answered."""
+
+    queries: list[QueryStatus]
+    dead_letters: int | None = None
+    problem: str | None = None
+
+
+def status_of(pipeline: Pipeline, directory: Path) -> Status:
+    """One entry for each query and each topic it reads. The topic is None if it has not read yet, or if no
+    broker answers within a few seconds."""
+    queries = _queries(pipeline, directory)
+    lags: dict[str, dict[str, int]] = {}
+    dead_letters: int | None = None
+    problem: str | None = None
+    give_up = time.monotonic() + ANSWER_SECONDS
+
+    def seconds() -> float:
+        return round(max(give_up - time.monotonic(), SECONDS_MIN), 1)
+
+    try:
+        for cluster in pipeline.clusters_of_sources():
+            with Admin(cluster.settings) as admin:
+                for query in queries:
+                    lags.setdefault(query, {}).update(_lag(admin, pipeline.group_of(query), seconds()))
+        with Admin(pipeline.cluster(None).settings) as admin:
+            dead_letters = letters_written(admin, pipeline, directory, seconds())
+    except KafkaError as error:
+        problem = f"The lag is not known: {error.message}. Check that the broker runs."
     entries: list[QueryStatus] = []
-    with Admin({"bootstrap.servers": pipeline.bootstrap, **pipeline.client}) as admin:
-        for query in query_names(pipeline):
-            batches, last = _batches(directory / pipeline.checkpoint / query)
-            group = pipeline.group_of(query)
-            lag: dict[str, int] = {}
-            for partition, behind in admin.lag_of(group).items():
-                lag[partition.topic] = lag.get(partition.topic, 0) + behind
-            for topic, behind in sorted(lag.items()):
-                entries.append(QueryStatus(query, group, topic, behind, batches, last))
-            if not lag:
-                entries.append(QueryStatus(query, group, None, None, batches, last))
-    return entries
+    for query in queries:
+        batches, last = _batches(Path(path_in(directory, pipeline.checkpoint)) / query)
+        group = pipeline.group_of(query)
+        for topic, behind in sorted(lags.get(query, {}).items()):
+            entries.append(QueryStatus(query, group, topic, behind, batches, last))
+        if not lags.get(query):
+            entries.append(QueryStatus(query, group, None, None, batches, last))
+    return Status(entries, dead_letters, problem)
+
+
+def _lag(admin: Admin, group: str, seconds: float) -> dict[str, int]:
+    """How many records a group has not processed, by topic."""
+    lag: dict[str, int] = {}
+    for partition, behind in admin.lag_of(group, timeout=seconds).items():
+        lag[partition.topic] = lag.get(partition.topic, 0) + behind
+    return lag
+
+
+def _queries(pipeline: Pipeline, directory: Path) -> list[str]:
+    """The queries of the last run; before the first run, one for each sink."""
+    record = Checkpoints(pipeline, directory).record()
+    return [query for query, members in record.items() if members] or query_names(pipeline)
 
 
 def _batches(checkpoint: Path) -> tuple[int, str | None]:

@@ -22,7 +22,11 @@ def commit_batch(settings: WriteSettings, messages: Sequence[Any], batch: int) -
     """Write a batch of a stream, unless the marker says that it was written before."""
     results = _encoded(messages)
     task = results[0].task if results else Task()
-    due = Marker(batch, task.query, task.run)
+    _publish_once(settings, results, Marker(batch, task.query, task.run))
+    sweep_batches(settings, batch)
+
+
+def _publish_once(settings: WriteSettings, results: Sequence[Encoded], due: Marker) -> None:
     where = TopicPartition(settings["markerTopic"] or str(settings.topic), 0)
     publisher = Publisher(cluster_of(settings.client), settings.transactional_id)
     publisher.fence()
@@ -31,13 +35,18 @@ def commit_batch(settings: WriteSettings, messages: Sequence[Any], batch: int) -
         if not due.query and last is not None:
             # In a batch without tasks there is nothing that names the query.
             due = due._replace(query=last.query)
+        before = 0 if last is None else last.written
+        due = due._replace(written=before + sum(each.records for each in results))
         _publish(publisher, results, _Marked(where, due))
-    sweep_batches(settings, batch)
 
 
 def commit_job(settings: WriteSettings, messages: Sequence[Any]) -> None:
-    """Write a job in one transaction. Without a runId there is no marker, and a second run writes again."""
+    """Write a job in one transaction. Without a runId or batchId there is no marker, and a second run writes
+    again."""
     results = _encoded(messages)
+    if settings["batchId"] is not None:
+        _publish_once(settings, results, Marker(settings["batchId"], settings["queryId"]))
+        return
     publisher = Publisher(cluster_of(settings.client), settings.transactional_id)
     publisher.fence()
     if settings["runId"] is not None:

@@ -54,6 +54,7 @@ class Encoded(WriterCommitMessage):
     task: Task
     parts: list[Part] = field(default_factory=list)
     path: str = ""
+    records: int = 0
 
     def read(self) -> Iterator[tuple[TopicPartition, Callable[[], bytes]]]:
         """The partition of each part, and a function that returns its data."""
@@ -113,6 +114,7 @@ class Encoder:
         return self._message
 
     def _encode(self, table: Any) -> None:
+        self._message.records += table.num_rows
         by_name: dict[str, list[Any]] = {}
         for name, rows in by_topic(self._settings.topic, table):
             by_name.setdefault(name, []).extend(rows)

@@ -1,8 +1,9 @@
 """The marker of an exactly-once query: which batch was written last. Rules only, no I/O.
 
 The marker is a committed offset for partition 0 of the topic, of a group with the same name as the
-transactional.id. The offset is the number of the next batch; the metadata has the id of the query. It is
-committed in the transaction of its batch."""
+transactional.id. The offset is the number of the next batch; the metadata has the id of the query and the
+number of records that were written with the transactional.id so far. It is committed in the transaction of
+its batch."""
 
 import json
 from typing import NamedTuple
@@ -10,7 +11,7 @@ from typing import NamedTuple
 from barnabas.client.types import OffsetAndMetadata
 from barnabas.spark.sink.settings import WriteSettings
 
-_QUERY, _RUN = "queryId", "runId"
+_QUERY, _RUN, _WRITTEN = "queryId", "runId", "written"
 
 
 class MarkerError(Exception):
@@ -18,14 +19,17 @@ class MarkerError(Exception):
 
 
 class Marker(NamedTuple):
-    """A batch that was written, and by which query. `query` is "" for a batch without tasks."""
+    """A batch that was written, and by which query. `query` is "" for a batch without tasks. `written` are
+    the records of this and all earlier batches."""
 
     batch: int
     query: str
     run: str = ""
+    written: int = 0
 
     def as_offset(self) -> OffsetAndMetadata:
-        return OffsetAndMetadata(self.batch + 1, json.dumps({_QUERY: self.query, _RUN: self.run}))
+        document = {_QUERY: self.query, _RUN: self.run, _WRITTEN: self.written}
+        return OffsetAndMetadata(self.batch + 1, json.dumps(document))
 
 
 def marker_of(committed: OffsetAndMetadata | None) -> Marker | None:
@@ -34,7 +38,8 @@ def marker_of(committed: OffsetAndMetadata | None) -> Marker | None:
         return None
     try:
         document = json.loads(committed.metadata)
-        return Marker(committed.offset - 1, str(document[_QUERY]), str(document[_RUN]))
+        written = int(document.get(_WRITTEN, 0))
+        return Marker(committed.offset - 1, str(document[_QUERY]), str(document[_RUN]), written)
     except (ValueError, KeyError, TypeError):
         raise MarkerError(
             f"The offset {committed.offset} with the metadata {committed.metadata!r} is not a marker of this"

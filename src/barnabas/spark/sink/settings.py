@@ -23,7 +23,7 @@ REFUSED_SETTINGS = {
     "partitioner.class": "choose partitions with the column partition",
 }
 # Options that only work with transactions.
-_FOR_TRANSACTIONS = ("transactional.id", "markerTopic", "runId", "stagingDir")
+_FOR_TRANSACTIONS = ("transactional.id", "markerTopic", "runId", "queryId", "batchId", "stagingDir")
 _ALL_REPLICAS = ("all", "-1")
 
 
@@ -76,13 +76,20 @@ def _check_exact(settings: WriteSettings, is_stream: bool) -> None:
             "delivery=exactly-once needs the option transactional.id: a name for this query that stays the"
             " same over restarts."
         )
-    if is_stream and settings.topic is None and settings["markerTopic"] is None:
+    if (settings["queryId"] is None) != (settings["batchId"] is None):
+        raise OptionError("queryId and batchId belong together: give both, or neither.")
+    has_batches = is_stream or settings["batchId"] is not None
+    if has_batches and settings.topic is None and settings["markerTopic"] is None:
         raise OptionError(
             "delivery=exactly-once with topics from a column needs the option markerTopic: an existing topic"
             " for the marker."
         )
-    if settings["runId"] is not None and (is_stream or settings.topic is None):
-        raise OptionError("runId is only for batch jobs with the option topic: remove it, or set topic.")
+    if is_stream and settings["batchId"] is not None:
+        raise OptionError("Spark numbers the batches of a stream: remove queryId and batchId.")
+    if settings["runId"] is not None and (has_batches or settings.topic is None):
+        raise OptionError(
+            "runId is only for batch jobs with the option topic and without batchId: remove it, or set topic."
+        )
     config = settings.client_config()
     if config["acks"] not in _ALL_REPLICAS or not config["enable.idempotence"]:
         raise OptionError(

@@ -1,23 +1,19 @@
 """Delta tables, with the library `deltalake`. A batch is one commit, which contains the mark of the query."""
 
-import json
 import math
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Sequence
 
 import pyarrow
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import DeltaTable
 from deltalake import Schema as DeltaSchema
-from deltalake.exceptions import CommitFailedError, TableNotFoundError
-from deltalake.transaction import AddAction, RemoveAction
+from deltalake.exceptions import TableNotFoundError
 from pyarrow import fs
 
+from barnabas.spark.tables.delta_versions import DeltaVersion, add_action, commit, conflicts, last_batch
 from barnabas.spark.tables.files import DataFile, filesystem_of
 from barnabas.spark.tables.fitting import Fitting
 from barnabas.spark.tables.maintenance import Figures, Maintained, disk_bytes, maintained
-from barnabas.spark.tables.target import Conflict, Mark, TableTarget
+from barnabas.spark.tables.target import Mark, TableTarget
 
 HOURS_PER_DAY = 24
 
@@ -55,60 +51,21 @@ class DeltaStore:
 
     def last_batch(self, query: str) -> int:
         table = self._table()
-        return -1 if table is None else _last_batch(table, query)
+        return -1 if table is None else last_batch(table, query)
 
     def append(self, files: Sequence[DataFile], mark: Mark) -> None:
         table = self._existing()
-        if _last_batch(table, mark.query) >= mark.batch:
-            return
-        now = int(time.time() * 1000)
-        actions: list[AddAction | RemoveAction] = [
-            AddAction(
-                path=file.path,
-                size=file.size,
-                partition_values=dict(file.partition),
-                modification_time=now,
-                data_change=True,
-                stats=json.dumps({"numRecords": file.rows}),
-            )
-            for file in files
-        ]
-        with _conflicts():
-            table.create_write_transaction(
-                actions,
-                "append",
-                table.schema(),
-                list(self._target.partition_by) or None,
-                commit_properties=_marked(mark),
-            )
+        if last_batch(table, mark.query) < mark.batch:
+            commit(table, [add_action(file) for file in files], self._target, mark)
 
-    def upsert(self, rows: Any, deleted: Any, mark: Mark) -> None:
-        table = self._existing()
-        if _last_batch(table, mark.query) >= mark.batch:
-            return
-        marked = rows.append_column("_deleted", pyarrow.array([False] * rows.num_rows))
-        if deleted.num_rows:
-            gone = deleted.append_column("_deleted", pyarrow.array([True] * deleted.num_rows))
-            marked = pyarrow.concat_tables([marked, gone], promote_options="default")
-        names = {name: f"source.`{name}`" for name in rows.column_names}
-        same = " AND ".join(f"target.`{name}` = source.`{name}`" for name in self._target.key)
-        merge = (
-            table.merge(
-                marked, same, source_alias="source", target_alias="target", commit_properties=_marked(mark)
-            )
-            .when_matched_delete("source.`_deleted`")
-            .when_matched_update(
-                {f"`{name}`": value for name, value in names.items()}, "NOT source.`_deleted`"
-            )
-            .when_not_matched_insert(
-                {f"`{name}`": value for name, value in names.items()}, "NOT source.`_deleted`"
-            )
-        )
-        with _conflicts():
-            merge.execute()
+    def version(self) -> DeltaVersion:
+        return DeltaVersion(self._existing(), self._target)
 
     def read(self) -> pyarrow.Table:
-        return self._existing().to_pyarrow_table()
+        # With Arrow's own file system: by default Arrow's threads call Python for each file, and crash the
+        # process if it ends meanwhile.
+        filesystem, root = filesystem_of(self._target.path)
+        return self._existing().to_pyarrow_table(filesystem=fs.SubTreeFileSystem(root, filesystem))
 
     def count(self) -> int:
         table = self._table()
@@ -129,7 +86,7 @@ class DeltaStore:
 
     def _maintain(self, keep_days: float) -> int:
         table = self._existing()
-        with _conflicts():
+        with conflicts():
             table.optimize.compact()
             # A full vacuum also removes files of failed tasks, which are in no commit.
             swept = table.vacuum(
@@ -142,25 +99,3 @@ class DeltaStore:
         table.create_checkpoint()
         table.cleanup_metadata()
         return len(swept)
-
-
-@contextmanager
-def _conflicts() -> Iterator[None]:
-    try:
-        yield
-    except CommitFailedError as error:
-        raise Conflict(f"Another writer has changed the Delta table: {error}") from error
-
-
-def _last_batch(table: DeltaTable, query: str) -> int:
-    version = table.transaction_version(query)
-    return -1 if version is None else version
-
-
-def _marked(mark: Mark) -> CommitProperties:
-    return CommitProperties(
-        custom_metadata={"query": mark.query, "batch": str(mark.batch)},
-        # Before another attempt we must check again whether the batch is already there.
-        max_commit_retries=0,
-        app_transactions=[Transaction(mark.query, mark.batch)],
-    )

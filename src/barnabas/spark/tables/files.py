@@ -3,7 +3,7 @@
 A file is part of the table only when a commit names it. Maintenance removes the files of failed tasks."""
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -12,7 +12,14 @@ import pyarrow
 import pyarrow.compute
 from pyarrow import fs, parquet
 
+from barnabas.spark.tables.statistics import Statistics, statistics_of
+
 ROWS_PER_FILE_MAX = 2_000_000
+# Rows wait until they fill a row group of this size: small groups are slow to write and to read.
+GROUP_BYTES = 64 << 20
+# The rows that wait for all open files of a task.
+WAITING_BYTES_MAX = 128 << 20
+ROW = "__row"
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -23,6 +30,7 @@ class DataFile(NamedTuple):
     size: int
     rows: int
     partition: tuple[tuple[str, str | None], ...]
+    statistics: Mapping[str, Statistics]
 
 
 class FileWriter:
@@ -36,6 +44,8 @@ class FileWriter:
         self._done: list[DataFile] = []
 
     def write(self, table: pyarrow.Table) -> None:
+        if table.num_rows == 0:
+            return
         for values, rows in _split(table, self._partition_by):
             file = self._open.get(values)
             if file is None:
@@ -46,6 +56,8 @@ class FileWriter:
             file.write(rows)
             if file.rows >= ROWS_PER_FILE_MAX:
                 self._done.append(self._open.pop(values).close())
+        while sum(file.waiting_bytes for file in self._open.values()) > WAITING_BYTES_MAX:
+            max(self._open.values(), key=lambda file: file.waiting_bytes).flush()
 
     def close(self) -> list[DataFile]:
         while self._open:
@@ -71,17 +83,36 @@ class _OpenFile:
     ) -> None:
         self._path, self._values = path, values
         self._filesystem, self._place = filesystem, f"{root}/{path}"
-        self._writer = parquet.ParquetWriter(self._place, schema, filesystem=filesystem, compression="zstd")
+        self._metadata: list[Any] = []
+        self._writer = parquet.ParquetWriter(
+            self._place,
+            schema,
+            filesystem=filesystem,
+            compression="zstd",
+            metadata_collector=self._metadata,
+        )
+        self._waiting: list[pyarrow.Table] = []
+        self.waiting_bytes = 0
         self.rows = 0
 
     def write(self, rows: pyarrow.Table) -> None:
-        self._writer.write_table(rows)
+        self._waiting.append(rows)
+        self.waiting_bytes += rows.nbytes
         self.rows += rows.num_rows
+        if self.waiting_bytes >= GROUP_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the waiting rows as one row group."""
+        if self._waiting:
+            self._writer.write_table(pyarrow.concat_tables(self._waiting))
+            self._waiting, self.waiting_bytes = [], 0
 
     def close(self) -> DataFile:
+        self.flush()
         self._writer.close()
         size = self._filesystem.get_file_info(self._place).size
-        return DataFile(self._path, size, self.rows, self._values)
+        return DataFile(self._path, size, self.rows, self._values, statistics_of(self._metadata[0]))
 
 
 def filesystem_of(path: str) -> tuple[fs.FileSystem, str]:
@@ -107,16 +138,17 @@ def _split(
         return
     texts = [table.column(name).cast(pyarrow.string()).combine_chunks() for name in partition_by]
     combined = pyarrow.table(texts, names=list(partition_by)).append_column(
-        "row", pyarrow.array(range(table.num_rows), pyarrow.int64())
+        ROW, pyarrow.arange(0, table.num_rows)
     )
-    grouped = combined.group_by(list(partition_by)).aggregate([("row", "list")])
-    for group in grouped.to_pylist():
+    grouped = combined.group_by(list(partition_by)).aggregate([(ROW, "list")])
+    lists = grouped.column(f"{ROW}_list").combine_chunks()
+    for place, group in enumerate(grouped.select(list(partition_by)).to_pylist()):
         values = tuple((name, group[name]) for name in partition_by)
-        yield values, table.take(pyarrow.array(group["row_list"], pyarrow.int64()))
+        # The values of a list are an array: no Python object is made for a row.
+        yield values, table.take(lists[place].values)
 
 
 def write_files(writer: FileWriter, tables: Iterable[Any]) -> list[DataFile]:
     for table in tables:
-        if table.num_rows:
-            writer.write(table)
+        writer.write(table)
     return writer.close()

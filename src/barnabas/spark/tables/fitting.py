@@ -9,6 +9,7 @@ import re
 from typing import Any, NamedTuple
 
 import pyarrow
+import pyarrow.compute as compute
 
 from barnabas.spark.tables.target import TableError, TableTarget
 
@@ -55,14 +56,20 @@ def fitting_of(table: pyarrow.Schema | None, query: pyarrow.Schema, *, evolve: b
 
 
 def stored_type(kind: pyarrow.DataType) -> pyarrow.DataType:
-    """The type in a table: timestamps are in microseconds and UTC; large strings and bytes become normal
-    ones."""
+    """The type in a table, also inside of other types: timestamps are in microseconds and UTC; large strings,
+    bytes and lists become normal ones."""
     if pyarrow.types.is_timestamp(kind):
         return pyarrow.timestamp("us", "UTC" if kind.tz is not None else None)
     if pyarrow.types.is_large_string(kind):
         return pyarrow.string()
     if pyarrow.types.is_large_binary(kind):
         return pyarrow.binary()
+    if pyarrow.types.is_struct(kind):
+        return pyarrow.struct([(field.name, stored_type(field.type)) for field in kind])
+    if pyarrow.types.is_list(kind) or pyarrow.types.is_large_list(kind):
+        return pyarrow.list_(stored_type(kind.value_type))
+    if pyarrow.types.is_map(kind):
+        return pyarrow.map_(stored_type(kind.key_type), stored_type(kind.item_type))
     return kind
 
 
@@ -87,16 +94,13 @@ def holds(wide: pyarrow.DataType, narrow: pyarrow.DataType) -> bool:
 
 
 def newest_of_each_key(rows: Any, target: TableTarget) -> Any:
-    """For each key the row with the largest `order_by`, or the last of those that are equal."""
-    missing = [name for name in (*target.key, target.order_by) if name and name not in rows.column_names]
-    if missing:
-        raise TableError(
-            f"The rows for {target.path} have no column {missing[0]}; they have"
-            f" {', '.join(rows.column_names)}."
-        )
+    """For each key the row with the largest `order_by`, or the last of those that are equal. A null is
+    smaller than all values, as in Spark."""
     if target.order_by is not None:
+        is_null = rows.column(target.order_by).is_null()
         # Sorting is stable: equal rows stay in their order.
-        rows = rows.sort_by([(target.order_by, "ascending")])
+        filled = rows.filter(compute.invert(is_null)).sort_by([(target.order_by, "ascending")])
+        rows = pyarrow.concat_tables([rows.filter(is_null), filled])
     numbered = rows.append_column(ROW, pyarrow.array(range(rows.num_rows), pyarrow.int64()))
     last = numbered.group_by(list(target.key)).aggregate([(ROW, "max")])
     return rows.take(last.column(f"{ROW}_max").combine_chunks().sort())

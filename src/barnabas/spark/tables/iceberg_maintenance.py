@@ -15,10 +15,10 @@ from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
 from pyiceberg.table import FileScanTask, Table
 
 from barnabas.spark.tables.files import DataFile, FileWriter, write_files
+from barnabas.spark.tables.iceberg_catalogs import path_of, uri_of
 from barnabas.spark.tables.maintenance import sweep
 from barnabas.spark.tables.target import TableError
 
-SCHEME = "file://"
 # Files of this size are not joined; smaller ones are joined up to it.
 JOINED_BYTES = 128 << 20
 
@@ -35,7 +35,7 @@ def join_small_files(table: Table, staging: str, partition_by: tuple[str, ...]) 
         with change.update_snapshot().overwrite() as replaced:
             for task in chain.from_iterable(groups):
                 replaced.delete_data_file(task.file)
-        change.add_files([f"{SCHEME}{staging}/{file.path}" for file in files], check_duplicate_files=False)
+        change.add_files([uri_of(f"{staging}/{file.path}") for file in files], check_duplicate_files=False)
 
 
 def _groups(table: Table) -> Iterator[list[FileScanTask]]:
@@ -69,7 +69,7 @@ def drop_snapshots(table: Table, keep_days: float) -> None:
 
 def check_place(table: Table, root: Path) -> None:
     """A copy of a table names the files of the original, so the files beside the copy would seem unused."""
-    location = Path(table.location().removeprefix(SCHEME))
+    location = Path(path_of(table.location()))
     if location.resolve() != root.resolve():
         raise TableError(
             f"The metadata of the Iceberg table at {root} says that it is at {location}: it was copied or"
@@ -79,7 +79,7 @@ def check_place(table: Table, root: Path) -> None:
 
 def sweep_files(table: Table, root: Path, keep_days: float) -> int:
     """Remove files of data and metadata that are not used any more; returns how many."""
-    named = [path.removeprefix(SCHEME) for path in _named(table)]
+    named = [path_of(path) for path in _named(table)]
     return sum(sweep(root / folder, "*", named, keep_days) for folder in ("data", "metadata"))
 
 

@@ -59,8 +59,16 @@ def sweep(root: Path, pattern: str, named: Iterable[str], keep_days: float) -> i
     old = [
         path
         for path in root.rglob(pattern)
-        if os.path.realpath(path) not in kept and path.is_file() and path.stat().st_mtime <= limit
+        if os.path.realpath(path) not in kept and path.is_file() and _is_older(path, limit)
     ]
     for path in old:
         path.unlink(missing_ok=True)
     return len(old)
+
+
+def _is_older(path: Path, limit: float) -> bool:
+    try:
+        return path.stat().st_mtime <= limit
+    except FileNotFoundError:
+        # A commit has moved the file to its final place meanwhile.
+        return False

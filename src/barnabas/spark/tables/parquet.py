@@ -20,6 +20,7 @@ from barnabas.spark.tables.files import DataFile
 from barnabas.spark.tables.fitting import Fitting
 from barnabas.spark.tables.maintenance import Figures, Maintained, disk_bytes, maintained, sweep
 from barnabas.spark.tables.target import Conflict, Mark, TableError, TableTarget
+from barnabas.spark.tables.versions import Version
 
 STAGED = "_staged"
 COMMITS = "_commits"
@@ -60,7 +61,7 @@ class ParquetStore:
         _write_whole(place, json.dumps(taken).encode(), is_new=True)
         self._move(taken["files"])
 
-    def upsert(self, rows: Any, deleted: Any, mark: Mark) -> None:
+    def version(self) -> Version:
         raise TableError("Plain Parquet does not allow upsert: choose delta or iceberg.")
 
     def _commit_files(self) -> list[Path]:

@@ -9,17 +9,20 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
+    DataSourceReader,
     DataSourceStreamArrowWriter,
     WriterCommitMessage,
 )
 
-from barnabas.spark.tables.target import Mark, TableTarget, target_of
+from barnabas.spark.tables.origin import origin_of
+from barnabas.spark.tables.target import Mark, TableTarget, mark_of, target_of
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
     from pyspark.sql.types import StructType
 
-    from barnabas.spark.tables.files import DataFile
+    from barnabas.spark.sink.encoding import Encoded
+    from barnabas.spark.tables.files import DataFile, FileWriter
     from barnabas.spark.tables.fitting import Fitting
 
 QUERY_PROPERTY = "sql.streaming.queryId"
@@ -27,10 +30,11 @@ QUERY_PROPERTY = "sql.streaming.queryId"
 
 @dataclass
 class Written(WriterCommitMessage):
-    """The files that a task has written, and its query."""
+    """The files that a task has written, its query, and perhaps its dead letters."""
 
     query: str
     files: "list[DataFile]"
+    letters: "Encoded | None" = None
 
 
 class TableSource(DataSource):
@@ -38,11 +42,24 @@ class TableSource(DataSource):
     def name(cls) -> str:
         return "barnabas_table"
 
+    def schema(self) -> "StructType":
+        from barnabas.spark.tables.reading import schema_of
+
+        return schema_of(origin_of(self.options))
+
+    def reader(self, schema: "StructType") -> DataSourceReader:
+        from barnabas.spark.tables.reading import TableReader
+
+        return TableReader(origin_of(self.options), schema)
+
     def writer(self, schema: "StructType", overwrite: bool) -> "BatchTableWriter":
-        return BatchTableWriter(target_of(self.options), schema)
+        return BatchTableWriter(target_of(self.options), schema, mark_of(self.options))
 
     def streamWriter(self, schema: "StructType", overwrite: bool) -> "StreamTableWriter":
-        return StreamTableWriter(target_of(self.options), schema)
+        from barnabas.spark.tables.direct import TopicTableWriter, rows_in
+
+        target, rows = target_of(self.options), rows_in(self.options)
+        return StreamTableWriter(target, schema) if rows is None else TopicTableWriter(target, rows)
 
 
 def _fitting(target: TableTarget, schema: "StructType") -> "Fitting":
@@ -58,18 +75,28 @@ def _fitting(target: TableTarget, schema: "StructType") -> "Fitting":
     return fitting
 
 
-def _write(target: TableTarget, fitting: "Fitting", batches: "Iterator[RecordBatch]") -> Written:
-    from barnabas.spark.tables.files import FileWriter, write_files
+def file_writer(target: TableTarget) -> "FileWriter":
+    from barnabas.spark.tables.files import FileWriter
     from barnabas.spark.tables.store import store_of
 
     store = store_of(target)
-    writer = FileWriter(
+    return FileWriter(
         store.staging, target.partition_by, keep_partition_columns=store.keeps_partition_columns
     )
-    files = write_files(writer, (fitting.fit(batch) for batch in batches))
+
+
+def query_of_now() -> str:
+    """The query of this task; empty if there is none."""
     context = TaskContext.get()
     query = context.getLocalProperty(QUERY_PROPERTY) if context is not None else None
-    return Written(query or "", files)
+    return query or ""
+
+
+def _write(target: TableTarget, fitting: "Fitting", batches: "Iterator[RecordBatch]") -> Written:
+    from barnabas.spark.tables.files import write_files
+
+    files = write_files(file_writer(target), (fitting.fit(batch) for batch in batches))
+    return Written(query_of_now(), files)
 
 
 def _append(target: TableTarget, messages: list[Any], query: str, batch: int) -> None:
@@ -80,18 +107,18 @@ def _append(target: TableTarget, messages: list[Any], query: str, batch: int) ->
 
 
 class BatchTableWriter(DataSourceArrowWriter):
-    """A job that runs twice writes twice: only streams have batch numbers."""
+    """A job that runs twice writes twice, unless it has a mark: in foreachBatch."""
 
-    def __init__(self, target: TableTarget, schema: "StructType") -> None:
+    def __init__(self, target: TableTarget, schema: "StructType", mark: Mark | None) -> None:
         self._target = target
         self._fitting = _fitting(target, schema)
-        self._job = f"job-{uuid.uuid4()}"
+        self._mark = mark or Mark(f"job-{uuid.uuid4()}", 0)
 
     def write(self, iterator: "Iterator[RecordBatch]") -> Written:
         return _write(self._target, self._fitting, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        _append(self._target, messages, self._job, 0)
+        _append(self._target, messages, *self._mark)
 
 
 class StreamTableWriter(DataSourceStreamArrowWriter):

@@ -3,14 +3,15 @@
 import random
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import pyarrow
 
-from barnabas.spark.tables.files import DataFile
+from barnabas.spark.tables.files import DataFile, FileWriter
 from barnabas.spark.tables.fitting import Fitting
 from barnabas.spark.tables.maintenance import Maintained
 from barnabas.spark.tables.target import Conflict, Mark, TableError, TableTarget
+from barnabas.spark.tables.versions import Version
 
 T = TypeVar("T")
 # Maintenance and a running query may change a table at the same time, but hardly this often in a row.
@@ -19,9 +20,12 @@ PAUSE_SECONDS_MAX = 1.0
 
 
 class Store(Protocol):
-    # The directory for the files of tasks, and whether these contain the partition columns.
-    staging: str
+    # Whether the files of tasks contain the partition columns.
     keeps_partition_columns: bool
+
+    @property
+    def staging(self) -> str:
+        """The directory for the files of tasks. The table exists."""
 
     def schema(self) -> pyarrow.Schema | None:
         """The schema of the table; None if there is no table."""
@@ -36,9 +40,8 @@ class Store(Protocol):
         """Add all files and the mark to the table at once, unless it has the mark already. Raises Conflict if
         the table has changed meanwhile."""
 
-    def upsert(self, rows: Any, deleted: Any, mark: Mark) -> None:
-        """Replace the rows with the same keys and remove the keys in `deleted`, at once, with the mark, as in
-        append()."""
+    def version(self) -> Version:
+        """The current version of the table, for an upsert."""
 
     def read(self) -> pyarrow.Table: ...
 
@@ -73,12 +76,14 @@ def store_of(target: TableTarget) -> Store:
 
 def append(store: Store, files: Sequence[DataFile], mark: Mark) -> None:
     """Add files to a table; try again after a conflict."""
-    _patiently(lambda: store.append(files, mark))
+    patiently(lambda: store.append(files, mark))
 
 
-def upsert(store: Store, rows: Any, deleted: Any, mark: Mark) -> None:
-    """Upsert rows into a table; try again after a conflict."""
-    _patiently(lambda: store.upsert(rows, deleted, mark))
+def writer_of(store: Store, target: TableTarget) -> FileWriter:
+    """A writer for files of the table."""
+    return FileWriter(
+        store.staging, target.partition_by, keep_partition_columns=store.keeps_partition_columns
+    )
 
 
 def maintain(target: TableTarget, keep_days: float) -> Maintained:
@@ -86,10 +91,10 @@ def maintain(target: TableTarget, keep_days: float) -> Maintained:
     store = store_of(target)
     if store.schema() is None:
         raise TableError(f"There is no {target.format} table at {target.path} yet: run the pipeline first.")
-    return _patiently(lambda: store.maintain(keep_days))
+    return patiently(lambda: store.maintain(keep_days))
 
 
-def _patiently(attempt: Callable[[], T]) -> T:
+def patiently(attempt: Callable[[], T]) -> T:
     """Try again after a conflict, with a pause so that the other writer can finish."""
     for number in range(1, ATTEMPTS_MAX):
         try:

@@ -5,8 +5,9 @@ import pyarrow
 from barnabas.spark.tables.files import DataFile, FileWriter, write_files
 from barnabas.spark.tables.fitting import fitting_of
 from barnabas.spark.tables.store import append as append_files
-from barnabas.spark.tables.store import store_of
-from barnabas.spark.tables.target import Mark, TableTarget
+from barnabas.spark.tables.store import patiently, store_of
+from barnabas.spark.tables.target import DELETED, Mark, TableTarget
+from barnabas.spark.tables.upserting import upsert_here, upsert_into
 
 
 def orders(*rows: tuple[int, str, float]) -> pyarrow.Table:
@@ -28,6 +29,18 @@ def written(target: TableTarget, rows: pyarrow.Table) -> list[DataFile]:
 def append(target: TableTarget, rows: pyarrow.Table, mark: Mark) -> None:
     """As Spark's tasks and driver do it."""
     append_files(store_of(target), written(target, rows), mark)
+
+
+def upsert(target: TableTarget, rows: pyarrow.Table, mark: Mark) -> None:
+    """As the driver upserts a small batch."""
+    store = store_of(target)
+    into = upsert_into(store, target, rows.schema, mark)
+    assert patiently(lambda: upsert_here(into, rows))
+
+
+def deleted(rows: pyarrow.Table, *flags: bool) -> pyarrow.Table:
+    """The rows with a column that says which of them are deleted."""
+    return rows.append_column(DELETED, pyarrow.array(flags))
 
 
 def rows_of(target: TableTarget) -> list[dict[str, object]]:

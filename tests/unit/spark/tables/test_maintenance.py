@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pyarrow
 import pytest
-from tests.unit.spark.tables.filling import append, orders, rows_of, written
+from tests.unit.spark.tables.filling import append, orders, rows_of, upsert, written
 
-from barnabas.spark.tables.fitting import fitting_of
+from barnabas.spark.tables.iceberg_catalogs import path_of
+from barnabas.spark.tables.maintenance import sweep
 from barnabas.spark.tables.store import append as append_files
-from barnabas.spark.tables.store import maintain, store_of, upsert
+from barnabas.spark.tables.store import maintain, store_of
 from barnabas.spark.tables.target import Conflict, Mark, TableError, TableTarget
 
 FORMATS = ("delta", "iceberg", "parquet")
@@ -124,6 +125,12 @@ def test_no_files_of_a_copied_iceberg_table_are_removed(tmp_path: Path) -> None:
     assert data_files(copy) == before
 
 
+def test_files_that_java_names_in_another_way_are_not_removed() -> None:
+    assert path_of("file:/data/orders/a%20b.parquet") == path_of("file:///data/orders/a%20b.parquet")
+    assert path_of("file:/data/orders") == path_of("/data/orders") == "/data/orders"
+    assert path_of("s3://bucket/orders") == "s3://bucket/orders"
+
+
 def test_there_is_no_table_yet(target: TableTarget) -> None:
     with pytest.raises(TableError, match=f"There is no {target.format} table at .* run the pipeline first"):
         maintain(target, keep_days=7)
@@ -168,10 +175,8 @@ class Write:
 
 class Upsert(Write):
     def __call__(self, batch: int) -> None:
-        store = store_of(self._target)
         rows = orders((batch, "tea", 2.5), (-1, "last", float(batch)))
-        store.prepare(fitting_of(store.schema(), rows.schema, evolve=True))
-        upsert(store, rows, rows.slice(0, 0), Mark("query", batch))
+        upsert(self._target, rows, Mark("query", batch))
 
 
 def test_a_table_is_maintained_while_a_query_appends(target: TableTarget) -> None:
@@ -186,6 +191,22 @@ def test_a_table_is_maintained_while_a_query_upserts(tmp_path: Path, format_: st
     amounts = {row["id"]: row["amount"] for row in rows_of(target)}
     assert amounts == {-1: 7.0} | dict.fromkeys(range(8), 2.5)
     assert len(rows_of(target)) == 9
+
+
+def test_a_file_that_a_commit_moves_while_unused_ones_are_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "staged.parquet").touch()
+    is_file = Path.is_file
+
+    def moved_after_a_look(path: Path) -> bool:
+        found = is_file(path)
+        path.rename(tmp_path / "moved")
+        return found
+
+    monkeypatch.setattr(Path, "is_file", moved_after_a_look)
+    assert sweep(tmp_path, "*.parquet", [], keep_days=0) == 0
+    assert (tmp_path / "moved").exists()
 
 
 def test_two_drivers_that_commit_the_same_batch_at_once(target: TableTarget) -> None:

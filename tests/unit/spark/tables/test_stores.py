@@ -9,11 +9,12 @@ import pyarrow
 import pytest
 from tests.unit.spark.tables.filling import append, orders, rows_of
 
-from barnabas.spark.tables.fitting import fitting_of, newest_of_each_key
+from barnabas.spark.tables.fitting import fitting_of
 from barnabas.spark.tables.store import Store, store_of
 from barnabas.spark.tables.target import Mark, TableError, TableTarget, target_of
 
 FORMATS = ("delta", "iceberg", "parquet")
+COUNTS = pyarrow.map_(pyarrow.string(), pyarrow.int64())
 
 
 @pytest.fixture(autouse=True)
@@ -85,6 +86,14 @@ def test_a_narrower_type_is_widened(target: TableTarget) -> None:
     assert [row["id"] for row in rows_of(target)] == [1, 2]
 
 
+def test_nested_values_stay_in_their_column(target: TableTarget) -> None:
+    rows = {"place": [{"city": "Graz"}], "tags": [["a"]], "counts": pyarrow.array([[("a", 1)]], COUNTS)}
+    for batch in range(2):
+        append(target, pyarrow.table({"id": [batch], **rows}), Mark("query", batch))
+    expected = {"place": {"city": "Graz"}, "tags": ["a"], "counts": [("a", 1)]}
+    assert rows_of(target) == [{"id": 0, **expected}, {"id": 1, **expected}]
+
+
 def test_a_table_that_must_not_evolve_says_so(target: TableTarget) -> None:
     append(target, orders((1, "tea", 2.5)), Mark("query", 0))
     with pytest.raises(TableError, match="no column for city"):
@@ -95,34 +104,6 @@ def test_a_table_that_must_not_evolve_says_so(target: TableTarget) -> None:
         )
 
 
-@pytest.mark.parametrize("format_", ["delta", "iceberg"])
-def test_upserts_replace_and_delete(tmp_path: Path, format_: str) -> None:
-    target = TableTarget(str(tmp_path / "orders"), format=format_, mode="upsert", key=("id",))
-    first = orders((1, "tea", 2.5), (2, "tea", 3.0), (3, "tea", 4.0))
-    none = first.slice(0, 0)
-    store = store_of(target)
-    store.prepare(fitting_of(None, first.schema, evolve=True))
-    store.upsert(first, none, Mark("query", 0))
-    store.upsert(orders((2, "coffee", 9.0), (4, "tea", 5.0)), orders((1, "tea", 0.0)), Mark("query", 1))
-    stored = [(row["id"], row["category"], row["amount"]) for row in rows_of(target)]
-    assert stored == [(2, "coffee", 9.0), (3, "tea", 4.0), (4, "tea", 5.0)]
-    assert store_of(target).last_batch("query") == 1
-
-
-@pytest.mark.parametrize("format_", ["delta", "iceberg"])
-def test_upserts_by_two_columns(tmp_path: Path, format_: str) -> None:
-    target = TableTarget(str(tmp_path / "orders"), format=format_, mode="upsert", key=("id", "category"))
-    first = orders((1, "tea", 2.5), (1, "coffee", 3.0))
-    store = store_of(target)
-    store.prepare(fitting_of(None, first.schema, evolve=True))
-    store.upsert(first, first.slice(0, 0), Mark("query", 0))
-    store.upsert(orders((1, "tea", 9.0)), first.slice(0, 0), Mark("query", 1))
-    assert sorted((row["category"], row["amount"]) for row in rows_of(target)) == [
-        ("coffee", 3.0),
-        ("tea", 9.0),
-    ]
-
-
 def test_a_move_that_was_cut_short_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = TableTarget(str(tmp_path / "orders"), format="parquet")
     store: Store = store_of(target)
@@ -130,18 +111,6 @@ def test_a_move_that_was_cut_short_is_finished(tmp_path: Path, monkeypatch: pyte
     append(target, orders((1, "tea", 2.5)), Mark("query", 0))
     monkeypatch.undo()
     assert [row["id"] for row in rows_of(target)] == [1]
-
-
-def test_the_newest_row_of_each_key() -> None:
-    target = TableTarget("t", mode="upsert", key=("id",), order_by="amount")
-    rows = orders((1, "old", 1.0), (1, "new", 5.0), (1, "older", 0.5), (2, "only", 1.0))
-    newest = newest_of_each_key(rows, target).to_pylist()
-    assert sorted(row["category"] for row in newest) == ["new", "only"]
-
-
-def test_a_key_that_is_not_there_is_reported() -> None:
-    with pytest.raises(TableError, match="have no column number; they have id, category, amount"):
-        newest_of_each_key(orders((1, "a", 1.0)), TableTarget("t", mode="upsert", key=("number",)))
 
 
 def test_options_and_back() -> None:
