@@ -13,7 +13,9 @@ from tests.bench.connection import Connection
 from tests.bench.goals import KAFKA, OURS
 from tests.bench.loads import Target
 from tests.clients.broker_process import BrokerProcess
-from tests.java.kafka_server import KafkaServer, free_ports
+from tests.java.kafka_server import KafkaServer
+
+from barnabas.testing.ports import free_ports
 
 # For both brokers: the cleaner looks for work every half second, and deleted segments are removed soon.
 OVERRIDES = {"log.cleaner.backoff.ms": "500", "log.segment.delete.delay.ms": "100"}

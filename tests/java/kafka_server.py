@@ -14,6 +14,8 @@ from pathlib import Path
 
 from tests.java.jvm import java_command, run_java
 
+from barnabas.testing.ports import free_ports
+
 CLUSTER_ID = "QmFybmFiYXNKdWRnZXMxMg"
 # Heap and collector as in Kafka's own start script.
 SERVER_OPTIONS = (
@@ -28,15 +30,6 @@ SERVER_OPTIONS = (
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 )
 START_SECONDS_MAX = 90.0
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on; all are bound before the first is released, so that they differ."""
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 class KafkaServer:

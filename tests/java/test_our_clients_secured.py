@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from tests.java.kafka_server import KafkaServer, free_ports
+from tests.java.kafka_server import KafkaServer
 from tests.support.certificates import Authority
 
 from barnabas import Admin, Consumer, Producer, TopicPartition
@@ -27,6 +27,7 @@ from barnabas.client.admin import (
 )
 from barnabas.client.errors import AuthenticationError, ErrorCode
 from barnabas.security.quotas import EXACT, FilterPart
+from barnabas.testing.ports import free_ports
 
 pytestmark = pytest.mark.java
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
-from tests.java.kafka_server import KafkaServer, free_ports
+from tests.java.kafka_server import KafkaServer
 from tests.security.rights_checks import check_rights, prepare
 from tests.security.rights_requests import World
 from tests.security.rights_samples import SAMPLES, Sample
@@ -17,6 +17,7 @@ from barnabas.broker.apis import ROWS
 from barnabas.config.keys_security import STANDARD_AUTHORIZER
 from barnabas.security.acls import Acl
 from barnabas.security.principal import Principal
+from barnabas.testing.ports import free_ports
 from barnabas.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from barnabas.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from barnabas.wire.messages.describe_acls import DescribeAclsRequest

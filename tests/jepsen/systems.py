@@ -17,8 +17,9 @@ from tests.jepsen.shim import Shim
 
 from barnabas.testing import Cluster
 from barnabas.testing.broker_process import BrokerProcess
-from barnabas.testing.links import CLIENT, Links, free_ports
+from barnabas.testing.links import CLIENT, Links
 from barnabas.testing.local_cluster import LocalCluster, replication_settings
+from barnabas.testing.ports import free_ports
 
 # A dead broker is missed soon, but a busy machine does not lose sessions.
 SESSION_MS = 3000

@@ -27,7 +27,7 @@ from barnabas.client.admin import (
 from barnabas.client.errors import LogTruncationError
 from barnabas.errors import ErrorCode
 from barnabas.ids import TopicPartition
-from barnabas.testing.links import free_ports
+from barnabas.testing.ports import free_ports
 from barnabas.wire.messages import fetch, offset_for_leader_epoch
 
 pytestmark = pytest.mark.faults

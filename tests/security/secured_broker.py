@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.support.certificates import Authority
 
 from barnabas.testing import Broker
-from barnabas.testing.links import free_ports
+from barnabas.testing.ports import free_ports
 
 # The protocols that the broker serves.
 PROTOCOLS = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")

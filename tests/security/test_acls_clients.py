@@ -25,7 +25,7 @@ from tests.security.secured_broker import MODULES
 
 from barnabas.config.keys_security import STANDARD_AUTHORIZER
 from barnabas.testing import Broker
-from barnabas.testing.links import free_ports
+from barnabas.testing.ports import free_ports
 
 PASSWORDS = {"admin": "secret-of-admin", "alice": "secret-of-alice"}
 

@@ -30,7 +30,7 @@ from barnabas.client.admin import (
 )
 from barnabas.client.errors import AuthenticationError, ErrorCode, KafkaError
 from barnabas.testing import Broker
-from barnabas.testing.links import free_ports
+from barnabas.testing.ports import free_ports
 
 KEY = rsa.generate_private_key(65537, 2048)
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"

@@ -11,7 +11,8 @@ from typing import Self
 from kazoo.client import KazooClient
 
 from barnabas.metadata.zookeeper.store import ZooKeeperStore
-from barnabas.testing.zookeeper import ZooKeeper, free_port
+from barnabas.testing.ports import free_ports
+from barnabas.testing.zookeeper import ZooKeeper
 
 
 @cache
@@ -41,8 +42,8 @@ class Ensemble:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self.ports = {number: free_port() for number in (1, 2, 3)}
-        self._servers = {number: f"127.0.0.1:{free_port()}:{free_port()}" for number in self.ports}
+        self.ports = dict(enumerate(free_ports(3), start=1))
+        self._servers = {number: "127.0.0.1:{}:{}".format(*free_ports(2)) for number in self.ports}
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
     @property

@@ -20,16 +20,11 @@ def surroundings_of(broker: Broker) -> Surroundings:
     )
     throttle.bytes_per_second = config["leader.replication.throttled.rate"]
 
-    def is_session_alive() -> bool:
-        """The connection counts as lost some time before the store may end the session."""
-        state = broker.metadata.connection_state
-        return state is None or (state.is_connected and not broker.metadata.session_lost.is_set())
-
     return Surroundings(
         broker.id,
         broker.clock,
         lag_seconds_max=config["replica.lag.time.max.ms"] / 1000,
         isr_changes=broker.isr_changes,
         throttle=throttle,
-        is_session_alive=is_session_alive,
+        is_session_certain=lambda: broker.metadata.is_session_certain,
     )

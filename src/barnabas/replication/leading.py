@@ -148,7 +148,7 @@ class Leading:
         led before. While the session is alive, nobody has to be asked.
 
         If the ISR is too small, also replicas outside of it may be elected (KIP-966)."""
-        if self._surroundings.is_session_alive():
+        if self._surroundings.is_session_certain():
             return True
         partition = self._partition
         eligible = self.maximal_isr if len(partition.isr) >= partition.min_isr else partition.replicas

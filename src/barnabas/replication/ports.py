@@ -85,7 +85,7 @@ def _always() -> bool:
 class Surroundings:
     """What all partitions of a broker share. `lag_seconds_max`: replica.lag.time.max.ms. `living_epoch`: the
     epoch of a broker that is registered and not fenced, or None. `joining_epoch`: the same, but also None for
-    a broker that is shutting down: the controller lets it join no ISR. `is_session_alive`: whether it is
+    a broker that is shutting down: the controller lets it join no ISR. `is_session_certain`: whether it is
     certain that this broker has a session with the metadata store, so that nobody gets its leaderships."""
 
     broker_id: int
@@ -94,7 +94,7 @@ class Surroundings:
     isr_changes: IsrChanges = field(default_factory=NoIsrChanges)
     living_epoch: Callable[[int], int | None] = _nobody
     joining_epoch: Callable[[int], int | None] = _nobody
-    is_session_alive: Callable[[], bool] = _always
+    is_session_certain: Callable[[], bool] = _always
     # leader.replication.throttled.rate.
     throttle: RateLimit = field(default_factory=lambda: RateLimit(SystemClock()))
     # Read by /metrics.

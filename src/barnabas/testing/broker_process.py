@@ -1,6 +1,6 @@
 """One broker in a process of its own, started as users start it: `barnabas start`.
 
-The first start may take any free port; a later start takes the same port again."""
+Port 0 is any free port, which this object keeps: a later start takes the same one again."""
 
 import contextlib
 import os
@@ -10,6 +10,8 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+
+from barnabas.testing.ports import ReservedPorts
 
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 60.0
@@ -32,7 +34,8 @@ class BrokerProcess:
     ) -> None:
         self.id = broker_id
         self.data_dir = data_dir
-        self.port = port
+        self._ports = ReservedPorts(1) if port == 0 else None
+        self.port = port if self._ports is None else self._ports.numbers[0]
         self.environment = {} if environment is None else environment
         # Settings that must not be on a command line, where other users of the machine see them.
         self.config_file: Path | None = None

@@ -20,8 +20,9 @@ from barnabas.client.types import TopicDescription
 from barnabas.testing.broker import TEST_DEFAULTS
 from barnabas.testing.broker_process import BrokerProcess
 from barnabas.testing.ensemble import ZooKeeperEnsemble
-from barnabas.testing.links import CLIENT, ZOOKEEPER, LinkFault, Links, Member, Way, free_ports
+from barnabas.testing.links import CLIENT, ZOOKEEPER, LinkFault, Links, Member, Way
 from barnabas.testing.local_cluster import LocalCluster
+from barnabas.testing.ports import ReservedPorts
 from barnabas.testing.relay import Quality
 from barnabas.testing.zookeeper import ZooKeeper
 
@@ -63,6 +64,7 @@ class Cluster:
         self._own_dir = Path(tempfile.mkdtemp(prefix="barnabas-cluster-")) if data_dir is None else None
         directory = data_dir or self._own_dir or Path()
         self._links: Links | None = None
+        self._ports: dict[int, ReservedPorts] = {}
         self._client_ports: dict[int, int] = {}
         self._ensemble = ZooKeeperEnsemble(zookeepers, data_dir=directory / "zookeeper")
         of_brokers = {id_: {"broker.rack": rack} for id_, rack in enumerate(racks or (), start=1)}
@@ -274,7 +276,8 @@ class Cluster:
     def _link(self, links: Links, broker_id: int) -> None:
         """Settings with which a broker reaches ZooKeeper, and others and clients reach it, through links. Its
         first listener has no link: it is for the cluster's own questions, which no fault may delay."""
-        port, clients_port, brokers_port = free_ports(3)
+        ports = self._ports[broker_id] = ReservedPorts(3)
+        port, clients_port, brokers_port = ports.numbers
         servers = [
             f"127.0.0.1:{links.add(f'{ZOOKEEPER}-{number}', server.port, broker_id)}"
             for number, server in self._ensemble.servers.items()

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from barnabas.testing.links import free_ports
+from barnabas.testing.ports import ReservedPorts
 from barnabas.testing.zookeeper import ZooKeeper
 from barnabas.testing.zookeeper_server import ServerSettings
 
@@ -35,7 +35,8 @@ class ZooKeeperEnsemble:
     def __init__(self, count: int = 3, *, data_dir: Path | None = None) -> None:
         self._own_dir = Path(tempfile.mkdtemp(prefix="zookeeper-")) if data_dir is None else None
         directory = data_dir or self._own_dir or Path()
-        ports = free_ports(3 * count)
+        self._ports = ReservedPorts(3 * count)
+        ports = self._ports.numbers
         if count == 1:
             self.servers: dict[int, ZooKeeper] = {1: ZooKeeper(port=ports[0], data_dir=directory)}
             return

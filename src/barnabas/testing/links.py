@@ -7,8 +7,6 @@ away."""
 
 import asyncio
 import contextlib
-import random
-import socket
 import threading
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from pathlib import Path
@@ -16,7 +14,6 @@ from typing import Any, Self, TypeVar
 
 from barnabas.testing.relay import Direction, OpenTap, Quality, Tap, relay
 
-LOWEST_PORT, HIGHEST_PORT = 10_000, 65_535
 ZOOKEEPER = "zookeeper"
 CLIENT = "client"
 Member = int | str
@@ -163,21 +160,6 @@ class LinkFault:
 
     def __exit__(self, *_: object) -> None:
         self.heal()
-
-
-def free_ports(count: int) -> list[int]:
-    """Different ports of 127.0.0.1 that are free now. The system gives none of them to connections, so they
-    are also free when a broker that was killed starts again. If it gives all to connections, any will do."""
-    first_given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    candidates = range(LOWEST_PORT, first_given) or range(LOWEST_PORT, HIGHEST_PORT + 1)
-    with contextlib.ExitStack() as held:
-        found: list[int] = []
-        while len(found) < count:
-            port = random.choice(candidates)
-            with contextlib.suppress(OSError):
-                held.enter_context(socket.socket()).bind(("127.0.0.1", port))
-                found.append(port)
-        return found
 
 
 def socket_inode(port: int, peer_port: int) -> str | None:

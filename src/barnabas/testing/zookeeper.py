@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from barnabas.testing.ports import ReservedPorts
 from barnabas.testing.zookeeper_server import ServerSettings, ZooKeeperUnavailable, server_command
 
 START_SECONDS_MAX = 60.0
@@ -41,6 +42,7 @@ class ZooKeeper:
         self._own_dir = Path(tempfile.mkdtemp(prefix="zookeeper-")) if data_dir is None else None
         self.data_dir = data_dir or self._own_dir or Path()
         self.port = port
+        self._ports: ReservedPorts | None = None
         self._jars = jars
         self._tick_ms = tick_ms
         self._sync_writes = sync_writes
@@ -71,7 +73,9 @@ class ZooKeeper:
 
     def launch(self) -> None:
         """Start the process without waiting for it."""
-        self.port = self.port or free_port()
+        if self.port == 0:
+            self._ports = ReservedPorts(1)
+            (self.port,) = self._ports.numbers
         command = server_command(self._settings(), self._jars)
         with self.output_file.open("ab") as output:
             # A process group of its own: Ctrl-C on a terminal stops brokers first, then ZooKeeper.
@@ -158,14 +162,6 @@ class ZooKeeper:
     def _remove_own_dir(self) -> None:
         if self._own_dir is not None:
             shutil.rmtree(self._own_dir, ignore_errors=True)
-
-
-def free_port() -> int:
-    """A port of 127.0.0.1 that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def is_serving(host: str, port: int) -> bool:

@@ -21,6 +21,7 @@ from barnabas.config.broker import BROKER_KEYS
 from barnabas.config.definition import PER_BROKER, READ_ONLY
 from barnabas.config.keys_security import TLS_KEYS
 from barnabas.errors import ErrorCode
+from barnabas.testing.ports import free_ports
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -221,12 +222,6 @@ def test_transactions_are_verified_or_not(running: VisibleBroker, client: RawCli
     assert alter(client, {key: None}) == (0, None)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def answers(port: int) -> bool:
     try:
         with RawClient("127.0.0.1", port) as client:
@@ -236,7 +231,7 @@ def answers(port: int) -> bool:
 
 
 def test_a_listener_is_opened_and_closed(running: VisibleBroker, client: RawClient) -> None:
-    port = free_port()
+    port = free_ports(1)[0]
     listeners = f"PLAINTEXT://127.0.0.1:0,INSIDE://127.0.0.1:{port}"
     code, message = alter(client, {"listeners": listeners}, "1")
     assert code == ErrorCode.INVALID_REQUEST
@@ -293,7 +288,7 @@ def test_addresses_given_to_clients_stay(tmp_path: Path) -> None:
     with visible_broker(tmp_path) as broker, RawClient("127.0.0.1", broker.port) as client:
         changes: dict[str, str | None] = {
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INSIDE:PLAINTEXT",
-            "listeners": f"PLAINTEXT://127.0.0.1:0,INSIDE://127.0.0.1:{free_port()}",
+            "listeners": f"PLAINTEXT://127.0.0.1:0,INSIDE://127.0.0.1:{free_ports(1)[0]}",
         }
         code, message = alter(client, changes, "1")
         assert code == ErrorCode.INVALID_REQUEST
@@ -307,7 +302,7 @@ def test_malformed_limits_of_hosts_are_refused(client: RawClient) -> None:
 
 
 def test_dynamic_settings_are_there_after_a_restart(tmp_path: Path) -> None:
-    port = free_port()
+    port = free_ports(1)[0]
     overrides = {"advertised.listeners": "PLAINTEXT://127.0.0.1:0"}
     with visible_broker(tmp_path, overrides) as broker, RawClient("127.0.0.1", broker.port) as client:
         changes: dict[str, str | None] = {

@@ -26,12 +26,13 @@ from tests.support.raw_calls import (
 from tests.support.raw_client import RawClient
 from tests.support.raw_tls import TlsRawClient, context_of, pem_trust, tls_listener
 from tests.support.visible_broker import VisibleBroker, visible_broker
-from tests.unit.broker.test_dynamic_settings import alter, free_port
+from tests.unit.broker.test_dynamic_settings import alter
 
 from barnabas.broker import tls_endpoint
 from barnabas.broker.broker import Broker
 from barnabas.errors import ErrorCode
 from barnabas.net import tls_connection
+from barnabas.testing.ports import free_ports
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 
 API_VERSIONS = 18
@@ -456,7 +457,7 @@ def test_clients_may_be_asked_for_certificates_from_now_on(tmp_path: Path, autho
 
 
 def test_a_tls_listener_is_added_while_the_broker_runs(tmp_path: Path, authority: Authority) -> None:
-    port = free_port()
+    port = free_ports(1)[0]
     advertised = {"advertised.listeners": "PLAINTEXT://127.0.0.1:0"}
     with (
         visible_broker(tmp_path / "data", advertised) as broker,

@@ -98,7 +98,7 @@ def test_without_a_session_all_who_could_lead_instead_must_have_fetched(held: He
     story = Story(held, min_isr=2)
     now = held.clock.monotonic()
     assert story.partition.is_led_since(now), "while the session is alive, nobody has to be asked"
-    story.partition.leading._surroundings.is_session_alive = lambda: False
+    story.partition.leading._surroundings.is_session_certain = lambda: False
     assert not story.partition.is_led_since(now)
     story.pass_ms(10)
     story.fetch(OTHER, 0)

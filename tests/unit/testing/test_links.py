@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from tests.support.echo import PATIENCE_SECONDS, Echo, connected, echoed, receive
 
-from barnabas.testing.links import Links, free_ports, socket_inode
+from barnabas.testing.links import Links, socket_inode
+from barnabas.testing.ports import free_ports
 from barnabas.testing.relay import BrokenLink, Quality
 
 THERE, BACK = ("client", 1), (1, "client")
@@ -231,11 +232,3 @@ def test_connections_from_one_port_to_two_others_have_different_owners(links: Li
         own_port = one.getsockname()[1]
         inodes = [str(os.fstat(each.fileno()).st_ino) for each in (one, other)]
         assert [socket_inode(own_port, port) for port in ports] == inodes
-
-
-def test_free_ports_are_not_those_of_connections() -> None:
-    """Such a port may be taken while a broker is down."""
-    ports = free_ports(20)
-    with socket.socket() as connection:
-        connection.bind(("127.0.0.1", 0))
-        assert len(set(ports)) == 20 and max(ports) < connection.getsockname()[1]

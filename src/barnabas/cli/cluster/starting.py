@@ -19,6 +19,7 @@ from barnabas.cli.failures import ToolError
 from barnabas.cli.secure import SecureFiles, how_to_connect, listeners
 from barnabas.testing.broker_process import BrokerProcess
 from barnabas.testing.local_cluster import LocalCluster
+from barnabas.testing.ports import free_ports
 from barnabas.testing.zookeeper import ZooKeeper
 from barnabas.testing.zookeeper_server import ZooKeeperUnavailable
 
@@ -75,17 +76,11 @@ def _secured(options: argparse.Namespace, overrides: dict[str, str], files: Secu
     cluster = _cluster(options, {**files.broker_settings(), **overrides})
     for id_ in cluster.broker_ids:
         # The listeners must be named with their ports, so free ones are chosen here.
-        port = options.port + id_ - 1 if options.port else _free_port()
+        port = options.port + id_ - 1 if options.port else free_ports(1)[0]
         cluster.broker_overrides[id_] = listeners(port)
     cluster.config_file = files.secrets
     cluster.client_settings = files.client_settings()
     return cluster
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
