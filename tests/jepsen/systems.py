@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from tests.clients.kafka_python_library import KafkaAdminClient
+from tests.clients.kafka_python_library import KafkaAdminClient, KafkaError
 from tests.cluster.conftest import QUICK
 from tests.java.kafka_server import KafkaServer
 from tests.jepsen.cluster import FaultyCluster
@@ -24,6 +25,7 @@ from barnabas.testing.ports import free_ports
 # A dead broker is missed soon, but a busy machine does not lose sessions.
 SESSION_MS = 3000
 START_MS_MAX = 30_000
+CONTROLLER_SECONDS_MAX = 30.0
 OVERRIDES = {
     **QUICK,
     "replica.lag.time.max.ms": "2000",
@@ -170,16 +172,27 @@ class KafkaSystem(Cluster):
             else [id_ for id_, each in self.brokers.items() if each.is_answering]
         )
         servers = [self.brokers[id_].address for id_ in asked]
-        admin = KafkaAdminClient(bootstrap_servers=servers)
-        try:
-            (topic,) = admin.describe_metadata_quorum()["topics"]
-        finally:
-            admin.close()
-        return int(topic["partitions"][0]["leader_id"])
+        deadline = time.monotonic() + CONTROLLER_SECONDS_MAX
+        while True:
+            try:
+                return _quorum_leader(servers)
+            except KafkaError:
+                # This client may also ask a broker that is paused, if the metadata still have it.
+                if time.monotonic() > deadline:
+                    raise
 
     def make_whole(self) -> None:
         self.heal()
         restart_missing(self)
+
+
+def _quorum_leader(servers: Sequence[str]) -> int:
+    admin = KafkaAdminClient(bootstrap_servers=servers, request_timeout_ms=3000)
+    try:
+        (topic,) = admin.describe_metadata_quorum()["topics"]
+    finally:
+        admin.close()
+    return int(topic["partitions"][0]["leader_id"])
 
 
 TestedSystem = OurSystem | KafkaSystem
