@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 
-from tests.bench.clients import CONSUMING, PRODUCING, Work
+from tests.bench.clients import CONSUMING, PRODUCING, PRODUCING_BY_DEFAULT, Work
 from tests.bench.figures import Sample
 from tests.bench.goals import OURS, Goal
 from tests.bench.rows import Rounds, Row
@@ -30,7 +30,7 @@ def _work(work: str, bootstrap: str, topic: str, seconds: float) -> Sample:
 
 
 @contextlib.contextmanager
-def _producing(stage: Stage) -> Iterator[Rounds]:
+def _producing(works: Mapping[str, Work], stage: Stage) -> Iterator[Rounds]:
     """Each round has its own topic."""
     peer = stage.peer(OURS)
 
@@ -38,7 +38,7 @@ def _producing(stage: Stage) -> Iterator[Rounds]:
         with topic_on(peer, "bench-send") as topic:
             return _work(work, peer.target.bootstrap, topic, stage.size.client_seconds)
 
-    yield {work: functools.partial(measure, work) for work in PRODUCING}
+    yield {work: functools.partial(measure, work) for work in works}
 
 
 @contextlib.contextmanager
@@ -54,6 +54,7 @@ def _consuming(stage: Stage) -> Iterator[Rounds]:
 RATIO_GOALS = {
     "ours send": {"kafka-python send": 5.0, "aiokafka send": 5.0, "confluent-kafka produce": 0.5},
     "ours send_batch": {"confluent-kafka produce": 5.0},
+    "ours send, defaults": {"confluent-kafka produce, defaults": 1.0},
     "ours iterate": {"kafka-python iterate": 5.0, "aiokafka iterate": 5.0, "confluent-kafka poll": 1.0},
     "ours poll": {
         "kafka-python iterate": 5.0,
@@ -75,7 +76,9 @@ def _goals(works: Mapping[str, Work]) -> tuple[Goal, ...]:
 
 CLIENT_ROWS = (
     Row("client-produce", "clients", "values of 100 bytes to 1 partition, acks=all, confirmed", RATE,
-        _producing, _goals(PRODUCING), warms=False),
+        functools.partial(_producing, PRODUCING), _goals(PRODUCING), warms=False),
+    Row("client-defaults", "clients", "the same, record by record with the defaults of each library", RATE,
+        functools.partial(_producing, PRODUCING_BY_DEFAULT), _goals(PRODUCING_BY_DEFAULT), warms=False),
     Row("client-consume", "clients", "values of 100 bytes from 1 partition, batches of 16 KB", RATE,
         _consuming, _goals(CONSUMING), warms=False),
 )  # fmt: skip

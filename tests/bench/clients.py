@@ -2,8 +2,9 @@
 
 `python -m tests.bench.clients WORK BOOTSTRAP TOPIC SECONDS` prints the number of records, the seconds they
 took, and the CPU seconds of all threads of the process. Producers send values of 100 bytes to one partition
-with acks=all, in batches of up to 1 MB that wait for 5 ms, as librdkafka does by default; the time ends when
-all records are confirmed. Consumers read from the beginning; the time begins with the first record."""
+with acks=all, in batches of up to 1 MB that wait for 5 ms, as librdkafka does by default, or with the
+defaults of each library; the time ends when all records are confirmed. Consumers read from the beginning; the
+time begins with the first record."""
 
 import asyncio
 import contextlib
@@ -11,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from typing import Any
 
 VALUE = b"x" * 100
@@ -18,6 +20,7 @@ STEP = 1000
 TABLE_ROWS = 50_000
 BATCH_BYTES = 1_000_000
 LINGER_MS = 5
+LARGE_BATCHES = {"batch.size": BATCH_BYTES, "linger.ms": LINGER_MS}
 PATIENCE_SECONDS = 20.0
 
 Outcome = tuple[int, float, float]
@@ -91,11 +94,10 @@ def _consumed(counts: Iterator[int], seconds: float) -> Outcome:
     return tally.outcome()
 
 
-def own_send(bootstrap: str, topic: str, seconds: float) -> Outcome:
+def own_send(bootstrap: str, topic: str, seconds: float, **settings: int) -> Outcome:
     from barnabas import Producer
 
-    settings = {"batch_size": BATCH_BYTES, "linger_ms": LINGER_MS}
-    with Producer(bootstrap_servers=bootstrap, **settings) as producer:
+    with Producer({"bootstrap.servers": bootstrap, **settings}) as producer:
         send = producer.send
 
         def some() -> int:
@@ -112,8 +114,7 @@ def own_send_batch(bootstrap: str, topic: str, seconds: float) -> Outcome:
     from barnabas import Producer
 
     table = pa.table({"value": [VALUE] * TABLE_ROWS})
-    settings = {"batch_size": BATCH_BYTES, "linger_ms": LINGER_MS}
-    with Producer(bootstrap_servers=bootstrap, **settings) as producer:
+    with Producer({"bootstrap.servers": bootstrap, **LARGE_BATCHES}) as producer:
 
         def some() -> int:
             producer.send_batch(topic, table)
@@ -122,17 +123,10 @@ def own_send_batch(bootstrap: str, topic: str, seconds: float) -> Outcome:
         return _produced(some, producer.flush, seconds)
 
 
-def confluent_produce(bootstrap: str, topic: str, seconds: float) -> Outcome:
+def confluent_produce(bootstrap: str, topic: str, seconds: float, **settings: int) -> Outcome:
     from confluent_kafka import Producer
 
-    producer = Producer(
-        {
-            "bootstrap.servers": bootstrap,
-            "linger.ms": LINGER_MS,
-            "batch.size": BATCH_BYTES,
-            "queue.buffering.max.messages": 1_000_000,
-        }
-    )
+    producer = Producer({"bootstrap.servers": bootstrap, **settings})
 
     def some() -> int:
         for _ in range(STEP):
@@ -334,11 +328,17 @@ def aiokafka_getmany(bootstrap: str, topic: str, seconds: float) -> Outcome:
 
 
 PRODUCING: dict[str, Work] = {
-    "confluent-kafka produce": confluent_produce,
+    "confluent-kafka produce": partial(
+        confluent_produce, **LARGE_BATCHES, **{"queue.buffering.max.messages": 1_000_000}
+    ),
     "kafka-python send": kafka_python_send,
     "aiokafka send": aiokafka_send,
-    "ours send": own_send,
+    "ours send": partial(own_send, **LARGE_BATCHES),
     "ours send_batch": own_send_batch,
+}
+PRODUCING_BY_DEFAULT: dict[str, Work] = {
+    "confluent-kafka produce, defaults": confluent_produce,
+    "ours send, defaults": own_send,
 }
 CONSUMING: dict[str, Work] = {
     "confluent-kafka poll": confluent_poll,
@@ -354,7 +354,7 @@ CONSUMING: dict[str, Work] = {
 
 def main() -> None:
     work, bootstrap, topic, seconds = sys.argv[1:]
-    print(*{**PRODUCING, **CONSUMING}[work](bootstrap, topic, float(seconds)))
+    print(*{**PRODUCING, **PRODUCING_BY_DEFAULT, **CONSUMING}[work](bootstrap, topic, float(seconds)))
 
 
 if __name__ == "__main__":

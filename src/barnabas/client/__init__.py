@@ -1,10 +1,11 @@
 """The Python clients: Producer, Consumer and Admin, their asyncio forms, and ConsumerWorkers. They work with
 any broker that speaks Kafka's protocol.
 
-Names are imported lazily, so that a program loads only the client it uses."""
+Programs import from `barnabas`, which has all public names; the most used ones are also here."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+import barnabas
 
 if TYPE_CHECKING:
     from barnabas.client.admin import Admin as Admin
@@ -17,19 +18,6 @@ if TYPE_CHECKING:
     from barnabas.client.types import OffsetAndMetadata as OffsetAndMetadata
     from barnabas.client.types import SubscriptionPattern as SubscriptionPattern
     from barnabas.client.types import TopicPartition as TopicPartition
-
-_HOMES = {
-    "Admin": "barnabas.client.admin",
-    "AsyncAdmin": "barnabas.client.aio.admin",
-    "AsyncConsumer": "barnabas.client.aio.consumer",
-    "AsyncProducer": "barnabas.client.aio.producer",
-    "Consumer": "barnabas.client.consumer",
-    "ConsumerWorkers": "barnabas.client.consumer.workers",
-    "OffsetAndMetadata": "barnabas.client.types",
-    "Producer": "barnabas.client.producer",
-    "SubscriptionPattern": "barnabas.client.types",
-    "TopicPartition": "barnabas.client.types",
-}
 
 __all__ = [
     "Admin",
@@ -45,8 +33,9 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(home), name)
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(barnabas, name)

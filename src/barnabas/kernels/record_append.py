@@ -5,6 +5,8 @@ append() and close() each run as one step under the lock of the interpreter: a t
 thread that closes need no lock of their own, and a record is either in the batch before it is closed or
 refused."""
 
+from types import GenericAlias
+
 import cython
 
 if cython.compiled:
@@ -65,6 +67,11 @@ class RecordFuture:
     timestamp = cython.declare(cython.longlong, visibility="readonly")
     key_size = cython.declare(cython.Py_ssize_t, visibility="readonly")
     value_size = cython.declare(cython.Py_ssize_t, visibility="readonly")
+
+    @classmethod
+    def __class_getitem__(cls, types: object) -> object:
+        """So that RecordFuture[RecordMetadata] can be written in programs, as it is in the types."""
+        return GenericAlias(cls, types)
 
     def result(self, timeout: object = None) -> object:
         """Wait at most `timeout` seconds; returns where the record was written, or raises its error."""

@@ -7,6 +7,8 @@ A cursor reads one decompressed batch after the other, each in as many calls as 
 calls its position is before the next record. Malformed bytes raise ValueError, and nothing is read beyond
 their end. An exception of a deserializer is passed on, with the cursor still before that record."""
 
+from types import GenericAlias
+
 import cython
 
 if cython.compiled:
@@ -57,6 +59,11 @@ class ConsumerRecord:
     timestamp_type = cython.declare(cython.int, visibility="readonly")
     serialized_key_size = cython.declare(cython.int, visibility="readonly")
     serialized_value_size = cython.declare(cython.int, visibility="readonly")
+
+    @classmethod
+    def __class_getitem__(cls, types: object) -> object:
+        """So that ConsumerRecord[K, V] can be written in programs, as it is in the types."""
+        return GenericAlias(cls, types)
 
     def __init__(
         self,

@@ -1,19 +1,23 @@
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
 
 from barnabas.kernels.shared import OpenBatch
 
+_K = TypeVar("_K", default=bytes)
+_V = TypeVar("_V", default=bytes)
 _Deserializer = Callable[[str, bytes | None], Any] | None
 _Row = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], int, int]
 
-class ConsumerRecord:
+class ConsumerRecord(Generic[_K, _V]):
     def __init__(
         self,
         topic: str,
         partition: int,
         offset: int,
-        key: Any = None,
-        value: Any = None,
+        key: _K | None = None,
+        value: _V | None = None,
         *,
         headers: Iterable[tuple[str, bytes | None]] = (),
         timestamp: int = -1,
@@ -33,9 +37,9 @@ class ConsumerRecord:
     @property
     def timestamp_type(self) -> int: ...
     @property
-    def key(self) -> Any: ...
+    def key(self) -> _K | None: ...
     @property
-    def value(self) -> Any: ...
+    def value(self) -> _V | None: ...
     @property
     def headers(self) -> tuple[tuple[str, bytes | None], ...]: ...
     @property
@@ -57,7 +61,7 @@ class BatchCursor:
         value_deserializer: _Deserializer = None,
     ) -> None: ...
     def open(self, batch: OpenBatch, first_offset: int) -> None: ...
-    def take(self, out: list[ConsumerRecord], room: int) -> None: ...
+    def take(self, out: list[ConsumerRecord[Any, Any]], room: int) -> None: ...
 
 def decode_records(
     data: bytes, position: int, count: int, base_timestamp: int, base_offset: int

@@ -6,6 +6,9 @@ import pytest
 
 from barnabas.client.config import admin_config, consumer_config, producer_config
 from barnabas.client.errors import ConfigError
+from barnabas.client.keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS
+from barnabas.client.settings import AdminSettings, ConsumerSettings, ProducerSettings
+from barnabas.config.definition import ConfigKey
 
 
 def test_keywords_and_dicts_mean_the_same() -> None:
@@ -85,3 +88,18 @@ def test_a_client_without_a_client_id_gets_one() -> None:
     assert producer_config(where, transactional_id="t")["client.id"] == "producer-t"
     assert admin_config(where)["client.id"].startswith("adminclient-")
     assert admin_config(where, client_id="mine")["client.id"] == "mine"
+
+
+def test_the_typed_settings_are_current() -> None:
+    from tools import write_client_settings
+
+    committed = write_client_settings.TARGET.read_text(encoding="utf-8")
+    assert committed == write_client_settings.module(), "run: python -m tools.write_client_settings"
+
+
+@pytest.mark.parametrize(
+    ("settings", "keys"),
+    [(AdminSettings, ADMIN_KEYS), (ConsumerSettings, CONSUMER_KEYS), (ProducerSettings, PRODUCER_KEYS)],
+)
+def test_every_key_is_a_typed_setting(settings: Any, keys: dict[str, ConfigKey]) -> None:
+    assert set(settings.__annotations__) == {name.replace(".", "_") for name in keys}

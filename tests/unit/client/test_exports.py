@@ -1,9 +1,12 @@
 """`import barnabas` is cheap, and its clients are imported on first use."""
 
+import ast
 import inspect
 import operator
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +17,32 @@ def test_importing_the_package_loads_no_client() -> None:
     code = "import sys, barnabas; print([name for name in sys.modules if name.startswith('barnabas.')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def names_for_type_checkers() -> dict[str, str]:
+    """The imports that only type checkers see, as name: module."""
+    tree = ast.parse(Path(barnabas.__file__).read_text())
+    (block,) = [
+        node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    return {each.asname or "": str(node.module) for node in imports for each in node.names}
+
+
+def test_type_checkers_and_programs_see_the_same_names() -> None:
+    names = names_for_type_checkers()
+    assert sorted({*names, "__version__"}) == sorted(barnabas.__all__) == sorted(set(barnabas.__all__))
+    for name, home in names.items():
+        assert getattr(barnabas, name) is getattr(import_module(home), name)
+    assert set(barnabas.__all__) <= set(dir(barnabas))
+
+
+def test_everything_that_users_need_is_at_the_root() -> None:
+    for module in ("client.admin", "client.consumer", "client.producer", "client.types"):
+        public = set(import_module(f"barnabas.{module}").__all__) - {"NO_NODE"}
+        assert public <= set(barnabas.__all__), module
+    errors = import_module("barnabas.client.errors")
+    assert set(errors.__all__) - {"error_from", "raise_for"} <= set(barnabas.__all__)
 
 
 CLIENTS = ["Admin", "Consumer", "Producer", "AsyncAdmin", "AsyncConsumer", "AsyncProducer", "ConsumerWorkers"]

@@ -57,7 +57,7 @@ def _of_transactions(record: ConsumerRecord) -> bytes | None:
 
 
 def _kind(record: ConsumerRecord) -> int:
-    return _number(record.key, record, "key")
+    return _number(record.key or b"", record, "key")
 
 
 def _version(record: ConsumerRecord) -> int:

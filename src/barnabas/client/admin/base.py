@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 from barnabas.client.admin.types import AdminError
 from barnabas.client.cluster import Cluster
@@ -15,6 +15,7 @@ from barnabas.client.config import admin_config
 from barnabas.client.errors import ErrorCode, KafkaError, KafkaTimeoutError, error_from
 from barnabas.client.metadata import ClusterMetadata
 from barnabas.client.runtime import IoThread
+from barnabas.client.settings import AdminSettings
 from barnabas.client.types import TopicPartition
 from barnabas.net.broker_connection import BrokerConnection
 
@@ -59,7 +60,7 @@ class Call:
 
 
 class AdminBase:
-    def __init__(self, settings: Mapping[str, Any] | None = None, **keywords: Any) -> None:
+    def __init__(self, settings: Mapping[str, Any] | None = None, **keywords: Unpack[AdminSettings]) -> None:
         self._config = admin_config(settings, **keywords)
         self._io = IoThread("barnabas-admin").start()
         self._cluster: Cluster = self._io.call(self._open())

@@ -8,11 +8,12 @@ Arguments, results and errors are those of Admin."""
 
 import functools
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, cast
 
 from barnabas.client.admin import Admin
 from barnabas.client.admin.base import Call
 from barnabas.client.aio.bridge import run_on, running_loop, stop
+from barnabas.client.settings import AdminSettings
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
@@ -21,7 +22,7 @@ _P = ParamSpec("_P")
 class _Planner(Admin):
     """An Admin whose methods only store the coroutine that they would run, so that it can be awaited."""
 
-    def __init__(self, settings: Mapping[str, Any] | None = None, **keywords: Any) -> None:
+    def __init__(self, settings: Mapping[str, Any] | None = None, **keywords: Unpack[AdminSettings]) -> None:
         super().__init__(settings, **keywords)
         self._planned: Coroutine[Any, Any, Any] | None = None
 
@@ -59,7 +60,7 @@ def _awaited(
 class AsyncAdmin:
     """The settings are Kafka's: keyword arguments with underscores, or a dict with dots."""
 
-    def __init__(self, settings: Mapping[str, Any] | None = None, **keywords: Any) -> None:
+    def __init__(self, settings: Mapping[str, Any] | None = None, **keywords: Unpack[AdminSettings]) -> None:
         running_loop("admin client")
         self._planner = _Planner(settings, **keywords)
 

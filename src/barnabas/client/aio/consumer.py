@@ -14,7 +14,7 @@ import contextlib
 import inspect
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from barnabas.client.aio.bridge import Wakeup, run_on, running_loop, stop
 from barnabas.client.consumer.buffer_reader import table_of
@@ -31,17 +31,24 @@ from barnabas.client.consumer.records import ConsumerRecord, ConsumerRecords
 from barnabas.client.consumer.state import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from barnabas.client.consumer.steps import RunOnIoThread, Step, Steps, Wait
 from barnabas.client.errors import ConcurrentAccessError, KafkaTimeoutError
+from barnabas.client.generic import K, V
+from barnabas.client.settings import ConsumerSettings
 from barnabas.client.types import OffsetAndMetadata, OffsetAndTimestamp, PartitionInfo, TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow
 
 _T = TypeVar("_T")
 Answer = Coroutine[Any, Any, _T]
 
 
-class AsyncConsumer(ConsumerCore):
+class AsyncConsumer(ConsumerCore[K, V]):
     """Reads records, in one event loop. The settings are Kafka's: keyword arguments with underscores, or a
     dict with dots."""
 
-    def __init__(self, settings: Mapping[str, Any] | None = None, **keywords: Any) -> None:
+    def __init__(
+        self, settings: Mapping[str, Any] | None = None, **keywords: Unpack[ConsumerSettings[K, V]]
+    ) -> None:
         self._loop = running_loop("consumer")
         super().__init__(settings, **keywords)
         self._is_polled = False
@@ -82,20 +89,20 @@ class AsyncConsumer(ConsumerCore):
 
     # ---- reading
 
-    def poll(self, timeout: float = 0.0) -> Answer[ConsumerRecords]:
+    def poll(self, timeout: float = 0.0) -> Answer[ConsumerRecords[K, V]]:
         """The next records, at most max.poll.records; waits up to `timeout` seconds for the first."""
         return self._poll_records(timeout)
 
-    def poll_arrow(self, timeout: float = 0.0, records_max: int = 100_000) -> Answer[Any]:
+    def poll_arrow(self, timeout: float = 0.0, records_max: int = 100_000) -> "Answer[pyarrow.Table]":
         """As poll, as a pyarrow.Table: topic, partition, offset, timestamp, key, value, headers."""
         return self._poll_arrow(timeout, records_max)
 
-    def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
+    def __aiter__(self) -> AsyncIterator[ConsumerRecord[K, V]]:
         """Iterate with `async for record in consumer` until the consumer is closed. The position moves with
         each record: commit_sync() in the loop commits the records returned so far, and no more."""
         return self._all_records()
 
-    async def _all_records(self) -> AsyncIterator[ConsumerRecord]:
+    async def _all_records(self) -> AsyncIterator[ConsumerRecord[K, V]]:
         while not self._access.is_closed:
             with contextlib.closing(
                 iterate_records(self._engine.assignments, await self.poll(RECHECK_SECONDS))
@@ -103,8 +110,8 @@ class AsyncConsumer(ConsumerCore):
                 for record in records:
                     yield record
 
-    async def _poll_records(self, seconds: float) -> ConsumerRecords:
-        records: ConsumerRecords | None = await self._poll(self._take_records, seconds)
+    async def _poll_records(self, seconds: float) -> ConsumerRecords[K, V]:
+        records: ConsumerRecords[K, V] | None = await self._poll(self._take_records, seconds)
         return ConsumerRecords() if records is None else records
 
     async def _poll_arrow(self, seconds: float, records_max: int) -> Any:

@@ -30,6 +30,7 @@ from barnabas.client.producer.tables import (
     highest_partition,
 )
 from barnabas.client.producer.transactions import State
+from barnabas.client.settings import ProducerSettings
 from barnabas.client.types import OffsetAndMetadata, PartitionInfo, RecordMetadata, TopicPartition
 from barnabas.kernels.hashing import murmur2
 from barnabas.kernels.record_append import RecordFuture
@@ -42,7 +43,9 @@ class AsyncProducer(ProducerCore):
     """Writes records, from one event loop. The settings are Kafka's: keyword arguments with underscores, or a
     dict with dots."""
 
-    def __init__(self, settings: Mapping[str, Any] | None = None, **keywords: Any) -> None:
+    def __init__(
+        self, settings: Mapping[str, Any] | None = None, **keywords: Unpack[ProducerSettings]
+    ) -> None:
         self._loop = running_loop("producer")
         self._deliveries = Deliveries(self._loop)
         super().__init__(settings, **keywords)

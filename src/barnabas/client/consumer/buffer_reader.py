@@ -22,10 +22,10 @@ class BufferReader:
     def is_ready(self) -> bool:
         return any(state.buffers and not state.paused for state in list(self._assignments.states.values()))
 
-    def records(self, room: int) -> dict[TopicPartition, list[ConsumerRecord]]:
-        taken: dict[TopicPartition, list[ConsumerRecord]] = {}
+    def records(self, room: int) -> dict[TopicPartition, list[ConsumerRecord[Any, Any]]]:
+        taken: dict[TopicPartition, list[ConsumerRecord[Any, Any]]] = {}
         for state in self._ready():
-            out: list[ConsumerRecord] = []
+            out: list[ConsumerRecord[Any, Any]] = []
             version = state.version
             while room > len(out) and state.buffers and state.version == version:
                 fetched = state.buffers[0]

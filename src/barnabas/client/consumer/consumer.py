@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from barnabas.client.consumer.buffer_reader import table_of
 from barnabas.client.consumer.commits import Offsets
@@ -11,10 +11,14 @@ from barnabas.client.consumer.iterating import iterate_records
 from barnabas.client.consumer.membership import RebalanceListener
 from barnabas.client.consumer.queries import OffsetQueries
 from barnabas.client.consumer.records import ConsumerRecord, ConsumerRecords
+from barnabas.client.generic import K, V
 from barnabas.client.types import TopicPartition
 
+if TYPE_CHECKING:
+    import pyarrow
 
-class Consumer(OffsetQueries):
+
+class Consumer(OffsetQueries[K, V]):
     """Reads records. The settings are Kafka's: keyword arguments with underscores, or a dict with dots.
 
     with Consumer(bootstrap_servers="localhost:9092", group_id="billing") as consumer:
@@ -58,20 +62,20 @@ class Consumer(OffsetQueries):
 
     # ---- reading
 
-    def poll(self, timeout: float = 0.0) -> ConsumerRecords:
+    def poll(self, timeout: float = 0.0) -> ConsumerRecords[K, V]:
         """The next records, at most max.poll.records; waits up to `timeout` seconds for the first."""
         with self._access:
-            records: ConsumerRecords | None = self._poll(self._take_records, timeout)
+            records: ConsumerRecords[K, V] | None = self._poll(self._take_records, timeout)
             return ConsumerRecords() if records is None else records
 
-    def poll_arrow(self, timeout: float = 0.0, records_max: int = 100_000) -> Any:
+    def poll_arrow(self, timeout: float = 0.0, records_max: int = 100_000) -> "pyarrow.Table":
         """As poll, as a pyarrow.Table: topic, partition, offset, timestamp, key, value, headers.
 
         Deserializers and interceptors are not used. Needs pyarrow."""
         with self._access:
             return table_of(self._poll(lambda: self._buffer_reader.columns(records_max), timeout))
 
-    def __iter__(self) -> Iterator[ConsumerRecord]:
+    def __iter__(self) -> Iterator[ConsumerRecord[K, V]]:
         """Iterate over records forever; wakeup(), or close() in a listener, ends it. The position moves with
         each record: commit_sync() in the loop commits the records returned so far, and no more."""
         while not self._access.is_closed:

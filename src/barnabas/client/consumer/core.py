@@ -6,7 +6,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Generic, Unpack
 
 from barnabas.client.config import consumer_config
 from barnabas.client.consumer.access import Access
@@ -19,6 +19,8 @@ from barnabas.client.consumer.records import ConsumerRecords
 from barnabas.client.consumer.state import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, RESET, PartitionState
 from barnabas.client.consumer.steps import RunOnIoThread, Steps, Wait
 from barnabas.client.errors import ErrorCode, KafkaError, RetriableCommitFailedError
+from barnabas.client.generic import K, V
+from barnabas.client.settings import ConsumerSettings
 from barnabas.client.types import (
     ConsumerGroupMetadata,
     OffsetAndMetadata,
@@ -35,10 +37,12 @@ REVOCATION_COMMIT_SECONDS_MAX = 5.0
 _EXCLUSIVE = "a consumer reads topics, a pattern or assigned partitions: call unsubscribe() before changing"
 
 
-class ConsumerCore:
+class ConsumerCore(Generic[K, V]):
     """Used by one thread at a time: every method enters `_access`."""
 
-    def __init__(self, settings: Mapping[str, Any] | None = None, **keywords: Any) -> None:
+    def __init__(
+        self, settings: Mapping[str, Any] | None = None, **keywords: Unpack[ConsumerSettings[K, V]]
+    ) -> None:
         config = consumer_config(settings, **keywords)
         self._access = Access()
         self._engine = Engine(config, self._access)
@@ -139,7 +143,7 @@ class ConsumerCore:
         self._match_pattern()
         return now
 
-    def _take_records(self) -> ConsumerRecords | None:
+    def _take_records(self) -> ConsumerRecords[Any, Any] | None:
         taken = self._buffer_reader.records(self._config["max.poll.records"])
         if not taken:
             return None
@@ -171,9 +175,9 @@ class ConsumerCore:
             self._topics = topics
             self._engine.membership.subscription_changed()
 
-    def _intercepted(self, interceptor: Any, records: ConsumerRecords) -> ConsumerRecords:
+    def _intercepted(self, interceptor: Any, records: ConsumerRecords[Any, Any]) -> ConsumerRecords[Any, Any]:
         try:
-            changed: ConsumerRecords = interceptor.on_consume(records)
+            changed: ConsumerRecords[Any, Any] = interceptor.on_consume(records)
             return changed
         except Exception:
             # As in Kafka: the records are returned even if an interceptor fails.

@@ -64,7 +64,7 @@ class Fetched:
         """The offset of the next fetch: after the last complete batch."""
         return self._records.end_offset()
 
-    def take(self, out: list[ConsumerRecord], room: int) -> None:
+    def take(self, out: list[ConsumerRecord[Any, Any]], room: int) -> None:
         """Append up to `room` records. An error is raised only after all records before it were taken."""
         taken = len(out)
         try:
@@ -84,7 +84,7 @@ class Fetched:
             if columns.count == taken:
                 raise self._explained(error) from error
 
-    def _take_from(self, batch: OpenBatch, out: list[ConsumerRecord], room: int) -> None:
+    def _take_from(self, batch: OpenBatch, out: list[ConsumerRecord[Any, Any]], room: int) -> None:
         records, cursor = self._records, self._cursor
         cursor.open(batch, records.next_offset)
         try:

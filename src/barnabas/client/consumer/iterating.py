@@ -4,9 +4,11 @@ So a commit in the loop commits only the records returned so far, and after leav
 continues with the next record."""
 
 from collections.abc import Generator
+from typing import Any
 
 from barnabas.client.consumer.records import ConsumerRecord, ConsumerRecords
 from barnabas.client.consumer.state import Assignments, PartitionState
+from barnabas.client.generic import K, V
 from barnabas.client.types import TopicPartition
 
 
@@ -16,7 +18,7 @@ class _Part:
 
     __slots__ = ("at", "end", "records", "state", "version")
 
-    def __init__(self, state: PartitionState, records: list[ConsumerRecord]) -> None:
+    def __init__(self, state: PartitionState, records: list[Any]) -> None:
         self.state = state
         self.records = records
         self.version = state.version
@@ -31,8 +33,8 @@ class _Part:
 
 
 def iterate_records(
-    assignments: Assignments, records: ConsumerRecords
-) -> Generator[ConsumerRecord, None, None]:
+    assignments: Assignments, records: ConsumerRecords[K, V]
+) -> Generator[ConsumerRecord[K, V], None, None]:
     """The records of a poll. If the loop is left early, the remaining records are read again later."""
     parts = _parts(assignments, records)
     try:
@@ -60,8 +62,8 @@ def _give_back(assignments: Assignments, parts: list[_Part]) -> None:
     assignments.wake()
 
 
-def _parts(assignments: Assignments, records: ConsumerRecords) -> list[_Part]:
-    by_partition: dict[TopicPartition, list[ConsumerRecord]] = {
+def _parts(assignments: Assignments, records: ConsumerRecords[K, V]) -> list[_Part]:
+    by_partition: dict[TopicPartition, list[ConsumerRecord[K, V]]] = {
         each: records.records(each) for each in records.partitions()
     }
     with assignments.signal:

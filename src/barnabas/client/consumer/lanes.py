@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Collection, Hashable, Iterable
+from typing import Any
 
 from barnabas.client.consumer.records import ConsumerRecord
 from barnabas.client.types import OffsetAndMetadata, TopicPartition
@@ -39,14 +40,14 @@ class Lanes:
         self.changed = threading.Condition()
         self.failure: BaseException | None = None
         self._by_key = by_key
-        self._lanes: dict[Lane, deque[ConsumerRecord]] = {}
+        self._lanes: dict[Lane, deque[ConsumerRecord[Any, Any]]] = {}
         self._ready: deque[Lane] = deque()
         self._progress: dict[TopicPartition, Progress] = {}
         self._takes_more = True
 
     # ---- the polling thread
 
-    def put(self, records: Iterable[ConsumerRecord]) -> None:
+    def put(self, records: Iterable[ConsumerRecord[Any, Any]]) -> None:
         with self.changed:
             for record in records:
                 partition = TopicPartition(record.topic, record.partition)
@@ -61,7 +62,7 @@ class Lanes:
                     waiting.append(record)
             self.changed.notify_all()
 
-    def _order_of(self, record: ConsumerRecord) -> object:
+    def _order_of(self, record: ConsumerRecord[Any, Any]) -> object:
         if not self._by_key:
             return None
         # Records without a key may be processed in any order.
@@ -141,7 +142,7 @@ class Lanes:
 
     # ---- the workers
 
-    def take(self) -> tuple[Lane, ConsumerRecord, Progress] | None:
+    def take(self) -> tuple[Lane, ConsumerRecord[Any, Any], Progress] | None:
         """The next record; None when there will be no more."""
         with self.changed:
             while True:
@@ -161,7 +162,7 @@ class Lanes:
                 progress.begun_max = max(progress.begun_max, record.offset)
                 return lane, record, progress
 
-    def done(self, lane: Lane, record: ConsumerRecord, progress: Progress) -> None:
+    def done(self, lane: Lane, record: ConsumerRecord[Any, Any], progress: Progress) -> None:
         with self.changed:
             progress.finish(record.offset)
             self._give_back(lane, progress)

@@ -7,10 +7,11 @@ from barnabas.client.consumer.core import ConsumerCore
 from barnabas.client.consumer.lookups import committed_offsets, offsets_by_time, partitions_of_all
 from barnabas.client.consumer.state import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from barnabas.client.errors import KafkaTimeoutError
+from barnabas.client.generic import K, V
 from barnabas.client.types import OffsetAndMetadata, OffsetAndTimestamp, PartitionInfo, TopicPartition
 
 
-class OffsetQueries(ConsumerCore):
+class OffsetQueries(ConsumerCore[K, V]):
     """Part of Consumer. Each method waits for an answer, default.api.timeout.ms unless `timeout` is given."""
 
     def position(self, partition: TopicPartition, timeout: float | None = None) -> int:

@@ -2,22 +2,26 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
+from typing import Generic
 
+from barnabas.client.generic import K, V
 from barnabas.client.types import TopicPartition
 from barnabas.kernels.record_decode import ConsumerRecord
 
 __all__ = ["ConsumerRecord", "ConsumerRecords"]
 
 
-class ConsumerRecords:
+class ConsumerRecords(Generic[K, V]):
     """Records by partition. Iterating returns all of them, one partition after the other."""
 
     __slots__ = ("_by_partition",)
 
-    def __init__(self, by_partition: Mapping[TopicPartition, list[ConsumerRecord]] | None = None) -> None:
+    def __init__(
+        self, by_partition: Mapping[TopicPartition, list[ConsumerRecord[K, V]]] | None = None
+    ) -> None:
         self._by_partition = dict(by_partition or {})
 
-    def __iter__(self) -> Iterator[ConsumerRecord]:
+    def __iter__(self) -> Iterator[ConsumerRecord[K, V]]:
         return chain.from_iterable(self._by_partition.values())
 
     def __len__(self) -> int:
@@ -39,7 +43,7 @@ class ConsumerRecords:
         """The partitions that have records here."""
         return set(self._by_partition)
 
-    def records(self, source: TopicPartition | str) -> list[ConsumerRecord]:
+    def records(self, source: TopicPartition | str) -> list[ConsumerRecord[K, V]]:
         """The records of a partition, or of all partitions of a topic."""
         if isinstance(source, TopicPartition):
             return self._by_partition.get(source, [])

@@ -21,7 +21,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Self
+from typing import Any, Generic, Literal, Self, Unpack
 
 from barnabas.client.config import consumer_config
 from barnabas.client.consumer.consumer import Consumer
@@ -30,6 +30,8 @@ from barnabas.client.consumer.lanes import Lanes
 from barnabas.client.consumer.membership import RebalanceListener
 from barnabas.client.consumer.records import ConsumerRecord
 from barnabas.client.errors import ConfigError, KafkaError, WakeupError
+from barnabas.client.generic import K, V
+from barnabas.client.settings import ConsumerSettings
 from barnabas.client.types import OffsetAndMetadata, TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -39,7 +41,7 @@ CLOSE_SECONDS = 60.0
 SHARE_OF_POLL_INTERVAL = 0.5
 
 
-class ConsumerWorkers:
+class ConsumerWorkers(Generic[K, V]):
     """`workers` threads call `handle(record)`, in order for each key or for each partition.
 
     records_max limits the unfinished records; one poll may go beyond it. The other settings are the
@@ -48,13 +50,13 @@ class ConsumerWorkers:
 
     def __init__(
         self,
-        handle: Callable[[ConsumerRecord], object],
+        handle: Callable[[ConsumerRecord[K, V]], object],
         settings: Mapping[str, Any] | None = None,
         *,
         workers: int = 4,
         order: Literal["key", "partition"] = "key",
         records_max: int = 1000,
-        **keywords: Any,
+        **keywords: Unpack[ConsumerSettings[K, V]],
     ) -> None:
         if workers < 1 or records_max < 1 or order not in ("key", "partition"):
             raise ConfigError(
@@ -65,7 +67,7 @@ class ConsumerWorkers:
         self._lanes = Lanes(by_key=order == "key")
         given = _without_auto_commit(settings, keywords)
         config = consumer_config(given)
-        self._consumer = Consumer(given)
+        self._consumer: Consumer[K, V] = Consumer(given)
         self._is_stopping = False
         self._is_closed = False
         self._is_woken = False
@@ -217,7 +219,7 @@ class ConsumerWorkers:
 
 
 class _RevocationListener(RebalanceListener):
-    def __init__(self, workers: ConsumerWorkers) -> None:
+    def __init__(self, workers: ConsumerWorkers[Any, Any]) -> None:
         self._workers = workers
 
     def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from time import time_ns
-from typing import Any
+from typing import Any, Unpack
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import producer_config
@@ -27,6 +27,7 @@ from barnabas.client.producer.settings import limits_of, sender_settings_of
 from barnabas.client.producer.tables import by_topic, is_table, table_of_pairs, with_partitions
 from barnabas.client.producer.transactions import State, Transactions
 from barnabas.client.runtime import IoThread
+from barnabas.client.settings import ProducerSettings
 from barnabas.client.types import RecordMetadata, TopicPartition
 from barnabas.net.broker_connection import BrokerConnection
 from barnabas.records.tables import Encoding
@@ -55,7 +56,9 @@ class _View:
 
 
 class ProducerCore:
-    def __init__(self, settings: Mapping[str, Any] | None = None, **keywords: Any) -> None:
+    def __init__(
+        self, settings: Mapping[str, Any] | None = None, **keywords: Unpack[ProducerSettings]
+    ) -> None:
         config = producer_config(settings, **keywords)
         self._config = config
         self._sender_settings = sender_settings_of(config)

@@ -27,7 +27,7 @@ from barnabas.client.producer.tables import (
     highest_partition,
 )
 from barnabas.client.producer.transactions import State
-from barnabas.client.types import OffsetAndMetadata, PartitionInfo, TopicPartition
+from barnabas.client.types import OffsetAndMetadata, PartitionInfo, RecordMetadata, TopicPartition
 from barnabas.kernels.hashing import murmur2
 from barnabas.kernels.record_append import RecordFuture
 
@@ -52,7 +52,7 @@ class Producer(ProducerCore):
 
     def send(
         self, topic: str, value: Any = None, key: Any = None, **options: Unpack[SendOptions]
-    ) -> RecordFuture:
+    ) -> RecordFuture[RecordMetadata]:
         """Send a record; the future's result() is its RecordMetadata.
 
         Options: partition, timestamp (ms), headers, on_delivery(metadata or None, error or None), which is
