@@ -96,7 +96,7 @@ def test_a_partition_that_is_added_later_is_found(quick_bootstrap: str, make_qui
             assert (await producer.send_and_wait(topic, b"after", partition=1)).partition == 1
         async with AsyncProducer(bootstrap_servers=quick_bootstrap, max_block_ms=2000) as producer:
             await producer.send_and_wait(topic, b"known", partition=0)
-            with pytest.raises(KafkaTimeoutError, match=r"has 2 partitions; there was no partition 7"):
+            with pytest.raises(KafkaTimeoutError, match=r"has 2 partitions; there is no partition 7"):
                 await producer.send(topic, b"", partition=7)
 
     asyncio.run(scene())

@@ -21,6 +21,7 @@ from barnabas.client.errors import (
     raise_for,
 )
 from barnabas.client.metadata import ClusterMetadata, Leader, TopicMetadata
+from barnabas.client.troubles import PATIENCE_SECONDS, Troubles, cause_of
 from barnabas.client.types import Node, TopicPartition
 from barnabas.errors import ErrorCode
 from barnabas.ids import Uuid
@@ -43,6 +44,7 @@ class Cluster:
         self.config = config
         self.metadata = ClusterMetadata()
         self.listeners: list[Listener] = []
+        self.troubles = Troubles(config["client.id"])
         self.backoff = Backoff(config.seconds("retry.backoff.ms"), config.seconds("retry.backoff.max.ms"))
         self._allow_auto_create = allow_auto_create
         self._connections = Connections(config.connection_settings)
@@ -81,7 +83,7 @@ class Cluster:
             node = self.metadata.nodes.get(node_id)
         if node is None:
             raise DisconnectedError(f"the metadata of the cluster has no broker {node_id}")
-        return await self._connections.open(Address(node.host, node.port, purpose))
+        return await self._open(Address(node.host, node.port, purpose))
 
     async def any(self) -> BrokerConnection:
         """A connection to any broker: the least busy one that is open, otherwise the first that can be
@@ -99,13 +101,23 @@ class Cluster:
         failure: KafkaError | None = None
         for address in known:
             try:
-                return await self._connections.open(address)
+                return await self._open(address)
             except AuthenticationError:
                 # The others would say the same, and the caller should know at once.
                 raise
             except KafkaError as error:
                 failure = error
         raise failure or DisconnectedError("no broker is known")
+
+    async def _open(self, address: Address) -> BrokerConnection:
+        subject = f"the broker at {address.host}:{address.port}"
+        try:
+            connection = await self._connections.open(address)
+        except KafkaError as error:
+            self.troubles.failed(subject, cause_of(error))
+            raise
+        self.troubles.ended(subject)
+        return connection
 
     def avoid(self, node_id: int) -> None:
         """Ask this broker about the cluster only if no other can be reached: it may be cut off from the
@@ -131,7 +143,7 @@ class Cluster:
             node = await self._find_coordinator(kind, key)
             self._coordinators[kind, key] = node
         try:
-            return await self._connections.open(Address(node.host, node.port, purpose))
+            return await self._open(Address(node.host, node.port, purpose))
         except DisconnectedError:
             self.forget_coordinator(kind, key)
             raise
@@ -201,8 +213,7 @@ class Cluster:
             if leader is not None:
                 return leader
             if failures and topic.partition(partition.partition) is None:
-                text = f"topic {partition.topic!r} has no partition {partition.partition}"
-                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+                raise self.metadata.missing(partition)
             await asyncio.sleep(self.backoff.seconds(failures))
             await self._refresh_with_patience()
             failures += 1
@@ -257,7 +268,16 @@ class Cluster:
         if not requested.issuperset(self._tracked) or self._lacks_something():
             # More topics were tracked during the request, or a tracked topic does not exist yet.
             self.request_update()
+        self._report_topics(requested)
         self._tell_listeners()
+
+    def _report_topics(self, requested: Iterable[str]) -> None:
+        for name in requested:
+            problem = self.metadata.problem_of(name)
+            if problem is None:
+                self.troubles.ended(f"topic {name!r}")
+            else:
+                self.troubles.failed(f"topic {name!r}", problem, PATIENCE_SECONDS)
 
     def _tell_listeners(self) -> None:
         for listener in list(self.listeners):

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from barnabas.client.types import Node, PartitionInfo, TopicPartition
-from barnabas.errors import ErrorCode, error_of
+from barnabas.errors import ErrorCode, KafkaError, error_of
 from barnabas.ids import ZERO_UUID, Uuid
 from barnabas.wire.messages.metadata import (
     MetadataResponse,
@@ -21,6 +21,12 @@ class Leader(NamedTuple):
 
     node_id: int
     epoch: int
+
+
+def no_partition(topic: str, number: int, count: int) -> str:
+    """The sentence about a partition that a topic does not have."""
+    partitions = "1 partition" if count == 1 else f"{count} partitions"
+    return f"topic {topic!r} has {partitions}; there is no partition {number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +66,31 @@ class ClusterMetadata:
         """The number of partitions; 0 for an unknown or unusable topic."""
         known = self.topics.get(topic)
         return len(known.partitions) if known is not None else 0
+
+    def problem_of(self, topic: str) -> str | None:
+        """Why the topic cannot be used now, in a sentence; None if it can."""
+        known = self.topics.get(topic)
+        if known is None:
+            return f"no broker has answered about topic {topic!r}"
+        if known.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return f"topic {topic!r} does not exist"
+        if known.error is not ErrorCode.NONE:
+            return f"topic {topic!r} cannot be used: {known.error.text}"
+        leaderless = [info.partition for info in known.partitions if info.leader is None]
+        if leaderless:
+            return f"topic {topic!r} has no leader for partition {', '.join(map(str, leaderless))}"
+        return None
+
+    def missing(self, partition: TopicPartition) -> KafkaError:
+        """The error for a partition without a known leader: it says whether there is such a partition."""
+        topic = self.topics.get(partition.topic)
+        if topic is None or topic.error is not ErrorCode.NONE:
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic is None else topic.error
+            return KafkaError(code, self.problem_of(partition.topic))
+        if topic.partition(partition.partition) is None:
+            text = no_partition(partition.topic, partition.partition, len(topic.partitions))
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+        return KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{partition} has no leader")
 
     def with_leaders(
         self, leaders: Mapping[TopicPartition, Leader], nodes: Iterable[Node]

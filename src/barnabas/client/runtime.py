@@ -26,6 +26,8 @@ class IoThread:
         self._ready = threading.Event()
         self._is_stopping = False
         self._when_ended: list[Callable[[], object]] = []
+        self.explain: Callable[[], str] = str
+        """The cause of a timeout, to be added to its message; a client sets it."""
         self.loop: asyncio.AbstractEventLoop = asyncio.new_event_loop()
 
     def start(self) -> Self:
@@ -62,7 +64,7 @@ class IoThread:
         except TimeoutError as error:
             if future.done() and not future.cancelled() and future.exception() is error:
                 raise
-            raise KafkaTimeoutError(f"got no answer within {timeout} seconds") from None
+            raise KafkaTimeoutError(f"got no answer within {timeout:g} s{self.explain()}") from None
         finally:
             # Also when the user interrupts the wait: nobody needs the result any more.
             future.cancel()

@@ -11,6 +11,8 @@ that are made meanwhile are held back, because brokers take no others during the
 Each answer has its own memory, so slices of its records stay valid. Only for the event loop."""
 
 import asyncio
+import errno
+import re
 import socket
 import ssl
 import struct
@@ -47,6 +49,7 @@ FIRST_REQUESTS = 3
 
 _CORRELATION_ID = struct.Struct(">i")
 _ERROR_AFTER_CORRELATION_ID = struct.Struct(">xxxxh")
+_ERROR_NUMBER = re.compile(r"\[Errno (\d+)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +138,7 @@ class BrokerConnection(FrameReader):
         except ssl.SSLError as error:
             raise tls_failure(f"{host}:{port}", error) from error
         except (OSError, UnicodeError) as error:
-            # UnicodeError: the name cannot even be encoded for a lookup. An error without a text: the
-            # connection was closed during the TLS handshake.
-            why = str(error) or "it closed the connection instead of a TLS handshake; check security.protocol"
-            raise DisconnectedError(f"cannot connect to {host}:{port}: {why}") from error
+            raise DisconnectedError(_why_not_connected(host, port, error)) from error
         try:
             await connection._agree_on_versions()
             if settings.security is not None and settings.security.login is not None:
@@ -436,6 +436,19 @@ class BrokerConnection(FrameReader):
             return
         wait = max(self._idle_seconds - idle, 0.001) if not self._pending else self._idle_seconds
         self._idle_timer = self._loop.call_later(wait, self._close_if_idle)
+
+
+def _why_not_connected(host: str, port: int, error: OSError | UnicodeError) -> str:
+    if isinstance(error, socket.gaierror | UnicodeError):
+        # UnicodeError: the name cannot even be encoded for a lookup.
+        return f"the name {host!r} does not resolve ({getattr(error, 'strerror', None) or error})"
+    codes = set(_ERROR_NUMBER.findall(str(error)))
+    if codes == {str(errno.ECONNREFUSED)}:
+        # A name may have several addresses: then asyncio puts the texts of all errors into one.
+        return f"connection refused by {host}:{port}"
+    # An error without a text: the connection was closed during the TLS handshake.
+    why = str(error) or "it closed the connection instead of a TLS handshake; check security.protocol"
+    return f"cannot connect to {host}:{port}: {why}"
 
 
 def _not_connected(_: bytes | bytearray | memoryview) -> None:

@@ -241,7 +241,7 @@ def test_a_broker_that_cannot_be_reached_is_a_disconnected_error() -> None:
         port = peer.port
 
     async def run() -> None:
-        with pytest.raises(DisconnectedError, match="cannot connect to"):
+        with pytest.raises(DisconnectedError, match=f"connection refused by 127.0.0.1:{port}"):
             await BrokerConnection.open("127.0.0.1", port, ConnectionSettings())
 
     asyncio.run(run())
@@ -249,7 +249,7 @@ def test_a_broker_that_cannot_be_reached_is_a_disconnected_error() -> None:
 
 def test_an_invalid_host_name_is_a_disconnected_error() -> None:
     async def run() -> None:
-        with pytest.raises(DisconnectedError, match="cannot connect to"):
+        with pytest.raises(DisconnectedError, match=r"the name 'a\.\.b' does not resolve"):
             await BrokerConnection.open("a..b", 9092, ConnectionSettings())
 
     asyncio.run(run())

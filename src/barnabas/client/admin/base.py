@@ -16,6 +16,7 @@ from barnabas.client.errors import ErrorCode, KafkaError, KafkaTimeoutError, err
 from barnabas.client.metadata import ClusterMetadata
 from barnabas.client.runtime import IoThread
 from barnabas.client.settings import AdminSettings
+from barnabas.client.troubles import cause_of
 from barnabas.client.types import TopicPartition
 from barnabas.net.broker_connection import BrokerConnection
 
@@ -39,8 +40,9 @@ class Call:
     """One call of a method: its time limit, its last error, and the results so far, for the error that is
     raised when the time is over."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, explain: Callable[[], str]) -> None:
         self.seconds = seconds
+        self.explain = explain
         self.ends = asyncio.get_running_loop().time() + seconds
         self.failure: KafkaError | None = None
         self.results: dict[Any, Any] = {}
@@ -48,7 +50,7 @@ class Call:
         self.open_items: list[Any] = []
 
     def timeout_error(self) -> KafkaError:
-        cause = f"; the last failure was {self.failure}" if self.failure is not None else ""
+        cause = self.explain() if self.failure is None else f": {cause_of(self.failure)}"
         late = KafkaTimeoutError(f"not done within {self.seconds:g} s{cause}")
         if self.open_items and (self.results or self.errors):
             return AdminError({**self.errors, **dict.fromkeys(self.open_items, late)}, self.results)
@@ -85,6 +87,7 @@ class AdminBase:
     async def _open(self) -> Cluster:
         cluster = Cluster(self._config)
         cluster.start()
+        self._io.explain = cluster.troubles.explain
         return cluster
 
     # ---- one call
@@ -94,7 +97,7 @@ class AdminBase:
         return self._io.call(self._bounded(seconds, work))
 
     async def _bounded(self, seconds: float, work: Callable[[Call], Coroutine[Any, Any, _T]]) -> _T:
-        call = Call(seconds)
+        call = Call(seconds, self._io.explain)
         bound = asyncio.timeout(seconds)
         try:
             async with bound:
@@ -182,7 +185,7 @@ class AdminBase:
         for partition in partitions:
             leader = metadata.leader_of(partition)
             if leader is None:
-                outcomes[partition] = _no_leader(metadata, partition)
+                outcomes[partition] = metadata.missing(partition)
             else:
                 by_node.setdefault(leader.node_id, []).append(partition)
         answers = await asyncio.gather(*(self._ask_node(*item, ask) for item in by_node.items()))
@@ -229,17 +232,6 @@ async def _attempt(
         return await attempt(items)
     except KafkaError as error:
         return dict.fromkeys(items, error)
-
-
-def _no_leader(metadata: ClusterMetadata, partition: TopicPartition) -> KafkaError:
-    topic = metadata.topics.get(partition.topic)
-    if topic is None:
-        return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if topic.error is not ErrorCode.NONE:
-        return error_from(topic.error)
-    if topic.partition(partition.partition) is None:
-        return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    return KafkaError(ErrorCode.LEADER_NOT_AVAILABLE)
 
 
 def outcome_of(error_code: int, message: str | None, value: _V) -> _V | KafkaError:

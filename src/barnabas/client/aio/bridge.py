@@ -32,7 +32,7 @@ def running_loop(what: str) -> asyncio.AbstractEventLoop:
 
 
 @contextlib.asynccontextmanager
-async def within(seconds: float | None, message: str) -> AsyncIterator[None]:
+async def within(seconds: float | None, message: Callable[[], str]) -> AsyncIterator[None]:
     """Raise KafkaTimeoutError when the time is over; a TimeoutError from inside is not changed."""
     bound = asyncio.timeout(seconds)
     try:
@@ -41,14 +41,14 @@ async def within(seconds: float | None, message: str) -> AsyncIterator[None]:
     except TimeoutError:
         if not bound.expired():
             raise
-        raise KafkaTimeoutError(message) from None
+        raise KafkaTimeoutError(message()) from None
 
 
 async def run_on(io: IoThread, coroutine: Coroutine[Any, Any, _T], seconds: float | None = None) -> _T:
     """Run a coroutine on the I/O thread and await it here. Cancelling here cancels it there."""
     future = io.run(coroutine)
     try:
-        async with within(seconds, f"got no answer within {seconds} seconds"):
+        async with within(seconds, lambda: f"got no answer within {seconds:g} s{io.explain()}"):
             return await asyncio.wrap_future(future)
     except asyncio.CancelledError:
         task = asyncio.current_task()

@@ -30,7 +30,7 @@ from barnabas.client.consumer.lookups import (
 from barnabas.client.consumer.records import ConsumerRecord, ConsumerRecords
 from barnabas.client.consumer.state import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from barnabas.client.consumer.steps import RunOnIoThread, Step, Steps, Wait
-from barnabas.client.errors import ConcurrentAccessError, KafkaTimeoutError
+from barnabas.client.errors import ConcurrentAccessError
 from barnabas.client.generic import K, V
 from barnabas.client.settings import ConsumerSettings
 from barnabas.client.types import OffsetAndMetadata, OffsetAndTimestamp, PartitionInfo, TopicPartition
@@ -241,7 +241,7 @@ class AsyncConsumer(ConsumerCore[K, V]):
         while state.offset is None:
             self._engine.assignments.raise_error()
             if not await self._wait(lambda: state.offset is not None or errors, deadline):
-                raise KafkaTimeoutError(f"cannot find the position in {partition} within the timeout")
+                raise self._position_unknown(partition)
         return state.offset
 
     def committed(

@@ -17,7 +17,7 @@ from time import time_ns
 from typing import Any, Self, TypeVar, Unpack
 
 from barnabas.client.aio.bridge import Deliveries, Delivery, Wakeup, run_on, running_loop, stop, within
-from barnabas.client.errors import KafkaError, KafkaTimeoutError
+from barnabas.client.errors import KafkaError
 from barnabas.client.producer.accumulator import RECHECK_SECONDS, TopicQueues
 from barnabas.client.producer.batch import ProducerBatch
 from barnabas.client.producer.core import ProducerCore
@@ -139,7 +139,7 @@ class AsyncProducer(ProducerCore):
             while not (sent := append()):
                 now = time.monotonic()
                 if now >= deadline:
-                    raise KafkaTimeoutError("buffer.memory is full and was not freed within max.block.ms")
+                    raise self._accumulator.full_error()
                 await wakeup.wait(min(deadline, now + RECHECK_SECONDS))
             return sent
         finally:
@@ -149,7 +149,7 @@ class AsyncProducer(ProducerCore):
         """The queues of the topic, including this partition's; wait for metadata if they are not known."""
         queues = self._known_queues(topic, partition)
         if queues is None:
-            async with within(deadline - time.monotonic(), self._missing(topic, partition)):
+            async with within(deadline - time.monotonic(), partial(self._missing, topic, partition)):
                 lookup = self._cluster.topic(topic, (partition or 0) + 1)
                 queues = self._queues_for(topic, await run_on(self._io, lookup))
         return queues
@@ -164,11 +164,14 @@ class AsyncProducer(ProducerCore):
         self._accumulator.flushing += 1
         try:
             self._wake()
-            async with within(seconds, "not all records were confirmed within the timeout"):
+            async with within(seconds, self._unconfirmed):
                 for batch in self._accumulator.unfinished():
                     await self._settled(batch)
         finally:
             self._accumulator.flushing -= 1
+
+    def _unconfirmed(self) -> str:
+        return f"not all records were confirmed within the timeout{self._io.explain()}"
 
     async def _settled(self, batch: ProducerBatch) -> None:
         wakeup = Wakeup(self._loop)

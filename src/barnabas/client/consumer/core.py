@@ -18,7 +18,7 @@ from barnabas.client.consumer.membership import RebalanceListener
 from barnabas.client.consumer.records import ConsumerRecords
 from barnabas.client.consumer.state import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, RESET, PartitionState
 from barnabas.client.consumer.steps import RunOnIoThread, Steps, Wait
-from barnabas.client.errors import ErrorCode, KafkaError, RetriableCommitFailedError
+from barnabas.client.errors import ErrorCode, KafkaError, KafkaTimeoutError, RetriableCommitFailedError
 from barnabas.client.generic import K, V
 from barnabas.client.settings import ConsumerSettings
 from barnabas.client.types import (
@@ -302,6 +302,10 @@ class ConsumerCore(Generic[K, V]):
             for each in partitions:
                 self._state(each).paused = paused
             self._engine.assignments.wake()
+
+    def _position_unknown(self, partition: TopicPartition) -> KafkaTimeoutError:
+        cause = self._engine.network.explain()
+        return KafkaTimeoutError(f"cannot find the position in {partition} within the timeout{cause}")
 
     def _state(self, partition: TopicPartition) -> PartitionState:
         state = self._engine.assignments.states.get(TopicPartition(*partition))

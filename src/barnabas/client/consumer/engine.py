@@ -43,6 +43,7 @@ class Engine:
         self.fetcher = Fetcher(config, self.network, self.assignments, self.positions)
         self.commits = Commits(self.network, self._committing_identity)
         self.membership_context = MembershipContext(config, self.io, self.network, self.assignments)
+        self.io.explain = self.network.explain
         self.steps = BlockingSteps(self.io, self.wait)
         self.membership: Membership | None = None
         self.assignments.wake = lambda: self.io.call_soon(self.fetcher.wake)
@@ -110,7 +111,7 @@ class Engine:
         try:
             # `with_retries` stops in time by itself; this is for an event loop that hangs.
             if not self.wait(future.done, time.monotonic() + timeout + 1):
-                raise KafkaTimeoutError(f"got no answer within {timeout:g} s")
+                raise KafkaTimeoutError(f"got no answer within {timeout:g} s{self.network.explain()}")
             return future.result()
         finally:
             future.cancel()

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from barnabas.client.consumer.network import Network
 from barnabas.client.errors import KafkaError, KafkaTimeoutError, error_from
 from barnabas.client.metadata import ClusterMetadata
+from barnabas.client.troubles import cause_of
 from barnabas.client.types import OffsetAndMetadata, OffsetAndTimestamp, PartitionInfo, TopicPartition
 from barnabas.ids import ZERO_UUID
 from barnabas.wire.messages import list_offsets, offset_fetch, offset_for_leader_epoch
@@ -37,6 +38,7 @@ class Identity(NamedTuple):
 
 async def with_retries(network: Network, ask: Callable[[], Awaitable[_T]], within: float) -> _T:
     """Run `ask` until it succeeds; errors that are not retriable are raised."""
+    cause = ""
     try:
         async with asyncio.timeout(within):
             while True:
@@ -46,11 +48,12 @@ async def with_retries(network: Network, ask: Callable[[], Awaitable[_T]], withi
                     if not error.retriable:
                         raise
                     network.coordinator_failed(error.code)
+                    cause = f": {cause_of(error)}"
                 await network.recover()
     except TimeoutError as late:
         if isinstance(late, KafkaError):
             raise
-        raise KafkaTimeoutError(f"got no answer within {within:g} s") from None
+        raise KafkaTimeoutError(f"got no answer within {within:g} s{network.explain() or cause}") from None
 
 
 def _by_leader(network: Network, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:

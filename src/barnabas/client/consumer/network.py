@@ -9,6 +9,7 @@ from typing import Any
 from barnabas.client.cluster import GROUP, Cluster
 from barnabas.client.errors import ErrorCode, KafkaError
 from barnabas.client.metadata import Leader
+from barnabas.client.troubles import PATIENCE_SECONDS
 from barnabas.client.types import Node, TopicPartition
 from barnabas.ids import ZERO_UUID, Uuid
 from barnabas.wire.message import Message
@@ -28,6 +29,9 @@ class Network:
     def __init__(self, cluster: Cluster, group_id: str | None) -> None:
         self.cluster = cluster
         self.group_id = group_id or ""
+
+    def explain(self) -> str:
+        return self.cluster.troubles.explain()
 
     # ---- metadata
 
@@ -58,8 +62,17 @@ class Network:
             self.raise_refusal()
             self.track((partition.topic,))
             self.request_update()
-            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"the leader of {partition} is not known")
+            raise self.cluster.metadata.missing(partition)
         return node_id
+
+    def report(self, partitions: Iterable[TopicPartition]) -> None:
+        """Log the partitions that do not exist although their topic does. (The cluster logs the others.)"""
+        metadata, troubles = self.cluster.metadata, self.cluster.troubles
+        for each in partitions:
+            if metadata.leader_of(each) is not None:
+                troubles.ended(f"partition {each}")
+            elif metadata.partition_count(each.topic):
+                troubles.failed(f"partition {each}", metadata.missing(each).message, PATIENCE_SECONDS)
 
     def raise_refusal(self) -> None:
         """If there is no metadata because the brokers and we do not accept each other, waiting does not

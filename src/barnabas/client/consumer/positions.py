@@ -49,6 +49,7 @@ class Positions:
         self._identity = identity
         self._policy: str = config["auto.offset.reset"]
         self._duration_ms = _duration_ms(self._policy) if self._policy.startswith("by_duration:") else 0
+        self._had_missing = False
         is_committed = config["isolation.level"] == "read_committed"
         self.isolation = READ_COMMITTED if is_committed else READ_UNCOMMITTED
 
@@ -58,8 +59,12 @@ class Positions:
         self._network.track({state.partition.topic for state in states})
         # A partition without a leader must not delay the others; new metadata wakes the fetcher.
         led = [state for state in states if self._network.cached_leader(state.partition) is not None]
-        if len(led) < len(states):
+        has_missing = len(led) < len(states)
+        if has_missing:
             self._network.raise_refusal()
+        if has_missing or self._had_missing:
+            self._network.report(state.partition for state in states)
+        self._had_missing = has_missing
         states = led
         committed = [state for state in states if state.lookup == COMMITTED]
         if committed:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from barnabas.client.consumer.core import ConsumerCore
 from barnabas.client.consumer.lookups import committed_offsets, offsets_by_time, partitions_of_all
 from barnabas.client.consumer.state import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-from barnabas.client.errors import KafkaTimeoutError
 from barnabas.client.generic import K, V
 from barnabas.client.types import OffsetAndMetadata, OffsetAndTimestamp, PartitionInfo, TopicPartition
 
@@ -25,7 +24,7 @@ class OffsetQueries(ConsumerCore[K, V]):
                 if not self._engine.wait(
                     lambda: state.offset is not None or self._engine.assignments.errors, deadline
                 ):
-                    raise KafkaTimeoutError(f"cannot find the position in {partition} within the timeout")
+                    raise self._position_unknown(partition)
             return state.offset
 
     def committed(

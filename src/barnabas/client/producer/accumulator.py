@@ -82,6 +82,7 @@ class Accumulator:
         self.used_bytes = 0
         self.blocked = 0
         self.is_closed = False
+        self.explain: Callable[[], str] = str
         self._wake = wake
         self._space = threading.Condition(threading.Lock())
         self._space_callbacks: list[Callable[[], object]] = []
@@ -145,6 +146,7 @@ class Accumulator:
 
     def _put(self, queue: PartitionQueue, batch: ProducerBatch, need: int) -> None:
         batch.reserved = need
+        batch.explain = self.explain
         self.used_bytes += need
         self.incomplete[batch] = None
         queue.batches.append(batch)
@@ -199,11 +201,16 @@ class Accumulator:
         self.blocked += 1
         try:
             if left <= 0:
-                raise KafkaTimeoutError("buffer.memory is full and was not freed within max.block.ms")
+                raise self.full_error()
             # With a slow broker little memory becomes free, and threads are not woken for that: check again.
             self._space.wait(min(left, RECHECK_SECONDS))
         finally:
             self.blocked -= 1
+
+    def full_error(self) -> KafkaTimeoutError:
+        return KafkaTimeoutError(
+            f"buffer.memory is full and was not freed within max.block.ms{self.explain()}"
+        )
 
     def needs_new_sticky(self, topic: TopicQueues) -> bool:
         return topic.sticky < 0 or topic.sticky_bytes >= max(self.limits.batch_bytes, 1)

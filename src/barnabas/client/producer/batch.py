@@ -48,11 +48,15 @@ class Packing(NamedTuple):
 
 
 class ProducerBatch(RecordBuffer):
+    # Why records are not confirmed; the accumulator sets it.
+    explain: Callable[[], str] = str
+
     def __init__(self, partition: TopicPartition, capacity: int, created: float) -> None:
         super().__init__(capacity)
         self.partition = partition
         self.created = created
         self.reserved = 0
+        self.cause = ""
         self.attempts = 0
         self.retry_at = 0.0
         self.producer_id = NO_PRODUCER_ID
@@ -166,7 +170,8 @@ class ProducerBatch(RecordBuffer):
             if batch.parts:
                 batch, index = batch._within(index)
             elif not batch.wait(None if deadline is None else deadline - time.monotonic()):
-                raise KafkaTimeoutError(f"the record for {self.partition} is not confirmed after {timeout} s")
+                text = f"the record for {self.partition} is not confirmed after {timeout:g} s"
+                raise KafkaTimeoutError(f"{text}{self.explain()}")
         return batch.error_at(index)
 
     def wait(self, timeout: float | None) -> bool:

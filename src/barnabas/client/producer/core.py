@@ -11,7 +11,7 @@ from typing import Any, Unpack
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import producer_config
 from barnabas.client.errors import ClosedError, ErrorCode, KafkaError, SerializationError
-from barnabas.client.metadata import ClusterMetadata, TopicMetadata
+from barnabas.client.metadata import ClusterMetadata, TopicMetadata, no_partition
 from barnabas.client.producer.accumulator import Accumulator, Record, TopicQueues
 from barnabas.client.producer.partitioners import key_partition, partitioner_of
 from barnabas.client.producer.records import (
@@ -89,6 +89,7 @@ class ProducerCore:
     async def _start(self) -> None:
         self._cluster = Cluster(self._config, allow_auto_create=True)
         self._cluster.start()
+        self._io.explain = self._accumulator.explain = self._cluster.troubles.explain
         self._cluster.listeners.append(self._metadata_changed)
         transactional_id = self._config["transactional.id"]
         if transactional_id is not None:
@@ -135,13 +136,11 @@ class ProducerCore:
         return queues if is_known else None
 
     def _missing(self, topic: str, partition: int | None) -> str:
-        queues = self._topics.get(topic)
-        if queues is None or partition is None:
-            return f"got no metadata of topic {topic!r} within max.block.ms"
-        count = len(queues.queues)
-        return (
-            f"topic {topic!r} has {count} partitions; there was no partition {partition} within max.block.ms"
-        )
+        """Why `send` gives up after max.block.ms."""
+        count = self._cluster.metadata.partition_count(topic)
+        if count and partition is not None and partition >= count:
+            return f"{no_partition(topic, partition, count)} within max.block.ms"
+        return f"got no metadata of topic {topic!r} within max.block.ms{self._io.explain()}"
 
     def _tables(self, topic: str | None, records: Any) -> Iterator[tuple[str, list[Any]]]:
         """The records of send_batch, as the rows of each topic."""

@@ -211,6 +211,6 @@ class Producer(ProducerCore):
 
 def _wait(batch: ProducerBatch, deadline: float | None) -> None:
     if not batch.wait(None if deadline is None else deadline - time.monotonic()):
-        raise KafkaTimeoutError("not all records were confirmed within the timeout")
+        raise KafkaTimeoutError(f"not all records were confirmed within the timeout{batch.explain()}")
     for _, part in batch.parts:
         _wait(part, deadline)

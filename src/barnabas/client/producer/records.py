@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict
 
 from barnabas.client.errors import ConfigError, ErrorCode, KafkaError
+from barnabas.client.metadata import no_partition
 from barnabas.client.types import RecordMetadata
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -39,8 +40,7 @@ def headers_of(given: Any) -> Headers | None:
 
 def checked_partition(topic: str, partition: int, count: int) -> int:
     if not 0 <= partition < count:
-        text = f"topic {topic!r} has {count} partitions; there is no partition {partition}"
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, no_partition(topic, partition, count))
     return partition
 
 

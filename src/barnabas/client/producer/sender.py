@@ -26,6 +26,7 @@ from barnabas.client.producer.ports import (
     TransactionView,
 )
 from barnabas.client.producer.sequences import EPOCH_MAX, SequenceBook
+from barnabas.client.troubles import cause_of
 from barnabas.client.types import Node, TopicPartition
 from barnabas.errors import error_of
 from barnabas.net.broker_connection import BrokerConnection
@@ -287,6 +288,7 @@ class Sender:
         self, queue: PartitionQueue, batch: ProducerBatch, answer: produce.PartitionProduceResponse
     ) -> None:
         self.metrics["record-retry-total"] += batch.count
+        batch.cause = f": {cause_of(error_from(answer.error_code, answer.error_message))}"
         new_leader = answer.current_leader.leader_id
         if new_leader >= 0 and self._view.leader_of(queue.partition) == new_leader:
             # The answer named the new leader: nothing else is there to wait for.
@@ -352,9 +354,10 @@ class Sender:
             if batch.created > limit:
                 next_at = min(next_at, batch.created + self.settings.delivery_seconds)
                 continue
-            error = KafkaTimeoutError(
+            text = (
                 f"{batch.count} records for {queue.partition} were not confirmed within delivery.timeout.ms"
             )
+            error = KafkaTimeoutError(f"{text}{batch.cause or batch.explain()}")
             self._fail_with(queue, batch, error, was_refused=False)
             next_at = now
         return next_at
@@ -389,7 +392,6 @@ class Sender:
         try:
             node.connection = await self._view.connection(node_id)
         except KafkaError as error:
-            _log.warning("cannot connect to broker %d: %s", node_id, error)
             if isinstance(error, AuthenticationError):
                 self._fail_waiting_for(node_id, error)
             await asyncio.sleep(self.settings.backoff_seconds)
@@ -407,7 +409,8 @@ class Sender:
         try:
             await self._view.refresh()
         except KafkaError as error:
-            _log.warning("cannot update the metadata: %s", error)
+            # A broker that cannot be reached has been logged; other reasons are rare.
+            _log.debug("cannot update the metadata: %s", error)
         await asyncio.sleep(self.settings.backoff_seconds)
 
     def _prepare_sequences(self) -> None:

@@ -131,7 +131,8 @@ def _leaves(batch: ProducerBatch) -> Iterator[ProducerBatch]:
 
 def _wait(batch: ProducerBatch, deadline: float | None) -> None:
     if not batch.wait(None if deadline is None else deadline - time.monotonic()):
-        raise KafkaTimeoutError(f"the records for {batch.partition} were not confirmed within the timeout")
+        text = f"the records for {batch.partition} were not confirmed within the timeout"
+        raise KafkaTimeoutError(f"{text}{batch.explain()}")
     for _, part in batch.parts:
         _wait(part, deadline)
 
