@@ -114,7 +114,8 @@ class Cluster:
         try:
             connection = await self._connections.open(address)
         except KafkaError as error:
-            self.troubles.failed(subject, cause_of(error))
+            if error.retriable:
+                self.troubles.failed(subject, cause_of(error))
             raise
         self.troubles.ended(subject)
         return connection

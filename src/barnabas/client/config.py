@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from barnabas.client.habits import setting_hint
 from barnabas.client.keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS
 from barnabas.config.definition import ConfigError, ConfigKey, Type
 from barnabas.config.parsing import parse, wrong_value
@@ -135,6 +136,8 @@ def _parse_server(server: str) -> tuple[str, int]:
 def _known(keys: Mapping[str, ConfigKey], name: str, written: str) -> str:
     if name in keys:
         return name
+    if hint := setting_hint(written):
+        raise ConfigError(f"{written} is not a setting of this client: {hint}.")
     near = get_close_matches(name, keys, n=1, cutoff=0.6)
     if not near:
         raise ConfigError(f"{written} is not a setting of this client.")

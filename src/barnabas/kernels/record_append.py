@@ -81,6 +81,9 @@ class RecordFuture:
         """Wait like result(); returns the error, or None."""
         return self.batch.exception_of(self, timeout)
 
+    def __getattr__(self, name: str) -> object:
+        raise self.batch.no_attribute(name)
+
     def done(self) -> object:
         return self.batch.is_done_at(self.index)
 

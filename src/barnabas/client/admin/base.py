@@ -13,6 +13,7 @@ from barnabas.client.admin.types import AdminError
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import admin_config
 from barnabas.client.errors import ErrorCode, KafkaError, KafkaTimeoutError, error_from
+from barnabas.client.habits import Hinted, check_settings
 from barnabas.client.metadata import ClusterMetadata
 from barnabas.client.runtime import IoThread
 from barnabas.client.settings import AdminSettings
@@ -61,8 +62,9 @@ class Call:
         return max(1, int((self.ends - asyncio.get_running_loop().time()) * 1000))
 
 
-class AdminBase:
+class AdminBase(Hinted):
     def __init__(self, settings: Mapping[str, Any] | None = None, **keywords: Unpack[AdminSettings]) -> None:
+        check_settings("Admin", settings)
         self._config = admin_config(settings, **keywords)
         self._io = IoThread("barnabas-admin").start()
         self._cluster: Cluster = self._io.call(self._open())

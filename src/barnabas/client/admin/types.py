@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from barnabas.client.habits import check_keywords
 from barnabas.client.types import Node, TopicPartition
 from barnabas.errors import KafkaError
 from barnabas.ids import ZERO_UUID, Uuid
@@ -23,14 +24,24 @@ class AdminError(KafkaError):
         super().__init__(first.code, f"{item}: {first.message}{more}")
 
 
-class NewTopic(NamedTuple):
-    """-1 means the broker's default. `assignments` gives the replicas of each partition instead."""
-
+class _NewTopic(NamedTuple):
     name: str
     partitions: int = -1
     replication_factor: int = -1
     configs: Mapping[str, str] = {}
     assignments: Mapping[int, list[int]] = {}
+
+
+class NewTopic(_NewTopic):
+    """-1 means the broker's default. `assignments` gives the replicas of each partition instead."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *fields: Any, **named: Any) -> "NewTopic":
+            check_keywords("NewTopic()", named, cls._fields)
+            return super().__new__(cls, *fields, **named)
 
 
 class NewPartitions(NamedTuple):

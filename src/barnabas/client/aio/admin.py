@@ -13,6 +13,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, cast
 from barnabas.client.admin import Admin
 from barnabas.client.admin.base import Call
 from barnabas.client.aio.bridge import run_on, running_loop, stop
+from barnabas.client.habits import Hinted
 from barnabas.client.settings import AdminSettings
 
 _T = TypeVar("_T")
@@ -57,7 +58,7 @@ def _awaited(
     return perform
 
 
-class AsyncAdmin:
+class AsyncAdmin(Hinted):
     """The settings are Kafka's: keyword arguments with underscores, or a dict with dots."""
 
     def __init__(self, settings: Mapping[str, Any] | None = None, **keywords: Unpack[AdminSettings]) -> None:

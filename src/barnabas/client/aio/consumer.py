@@ -32,6 +32,7 @@ from barnabas.client.consumer.state import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from barnabas.client.consumer.steps import RunOnIoThread, Step, Steps, Wait
 from barnabas.client.errors import ConcurrentAccessError
 from barnabas.client.generic import K, V
+from barnabas.client.habits import NoKeywords, check_keywords
 from barnabas.client.settings import ConsumerSettings
 from barnabas.client.types import OffsetAndMetadata, OffsetAndTimestamp, PartitionInfo, TopicPartition
 
@@ -63,10 +64,11 @@ class AsyncConsumer(ConsumerCore[K, V]):
 
     # ---- what to read
 
-    def subscribe(self, topics: Topics, listener: Any = None) -> None:
+    def subscribe(self, topics: Topics = (), listener: Any = None, **others: Unpack[NoKeywords]) -> None:
         """Read these topics, or all topics whose full name matches the pattern, as a member of the group.
 
         The listener has the methods of RebalanceListener, as functions or as coroutines."""
+        check_keywords("subscribe()", others)
         with self._access:
             topics = list(topics) if isinstance(topics, list | tuple | set | frozenset) else topics
             if topics == []:
@@ -89,8 +91,9 @@ class AsyncConsumer(ConsumerCore[K, V]):
 
     # ---- reading
 
-    def poll(self, timeout: float = 0.0) -> Answer[ConsumerRecords[K, V]]:
+    def poll(self, timeout: float = 0.0, **others: Unpack[NoKeywords]) -> Answer[ConsumerRecords[K, V]]:
         """The next records, at most max.poll.records; waits up to `timeout` seconds for the first."""
+        check_keywords("poll()", others)
         return self._poll_records(timeout)
 
     def poll_arrow(self, timeout: float = 0.0, records_max: int = 100_000) -> "Answer[pyarrow.Table]":

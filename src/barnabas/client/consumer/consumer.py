@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from barnabas.client.consumer.buffer_reader import table_of
 from barnabas.client.consumer.commits import Offsets
@@ -12,6 +12,7 @@ from barnabas.client.consumer.membership import RebalanceListener
 from barnabas.client.consumer.queries import OffsetQueries
 from barnabas.client.consumer.records import ConsumerRecord, ConsumerRecords
 from barnabas.client.generic import K, V
+from barnabas.client.habits import NoKeywords, check_keywords
 from barnabas.client.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -36,11 +37,14 @@ class Consumer(OffsetQueries[K, V]):
 
     # ---- what to read
 
-    def subscribe(self, topics: Topics, listener: RebalanceListener | None = None) -> None:
+    def subscribe(
+        self, topics: Topics = (), listener: RebalanceListener | None = None, **others: Unpack[NoKeywords]
+    ) -> None:
         """Read these topics, or all topics whose full name matches the pattern, as a member of the group.
 
         re.compile(...) is matched here; a SubscriptionPattern by the brokers (group.protocol=consumer).
         An empty list means unsubscribe()."""
+        check_keywords("subscribe()", others)
         with self._access:
             topics = list(topics) if isinstance(topics, list | tuple | set | frozenset) else topics
             if topics == []:
@@ -62,8 +66,9 @@ class Consumer(OffsetQueries[K, V]):
 
     # ---- reading
 
-    def poll(self, timeout: float = 0.0) -> ConsumerRecords[K, V]:
+    def poll(self, timeout: float = 0.0, **others: Unpack[NoKeywords]) -> ConsumerRecords[K, V]:
         """The next records, at most max.poll.records; waits up to `timeout` seconds for the first."""
+        check_keywords("poll()", others)
         with self._access:
             records: ConsumerRecords[K, V] | None = self._poll(self._take_records, timeout)
             return ConsumerRecords() if records is None else records

@@ -6,7 +6,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Generic, Unpack
+from typing import Any, Generic, Never, Unpack
 
 from barnabas.client.config import consumer_config
 from barnabas.client.consumer.access import Access
@@ -20,6 +20,7 @@ from barnabas.client.consumer.state import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP,
 from barnabas.client.consumer.steps import RunOnIoThread, Steps, Wait
 from barnabas.client.errors import ErrorCode, KafkaError, KafkaTimeoutError, RetriableCommitFailedError
 from barnabas.client.generic import K, V
+from barnabas.client.habits import Hinted, check_settings
 from barnabas.client.settings import ConsumerSettings
 from barnabas.client.types import (
     ConsumerGroupMetadata,
@@ -37,12 +38,16 @@ REVOCATION_COMMIT_SECONDS_MAX = 5.0
 _EXCLUSIVE = "a consumer reads topics, a pattern or assigned partitions: call unsubscribe() before changing"
 
 
-class ConsumerCore(Generic[K, V]):
+class ConsumerCore(Hinted, Generic[K, V]):
     """Used by one thread at a time: every method enters `_access`."""
 
     def __init__(
-        self, settings: Mapping[str, Any] | None = None, **keywords: Unpack[ConsumerSettings[K, V]]
+        self,
+        settings: Mapping[str, Any] | None = None,
+        *topics: Never,
+        **keywords: Unpack[ConsumerSettings[K, V]],
     ) -> None:
+        check_settings(type(self).__name__, settings, topics)
         config = consumer_config(settings, **keywords)
         self._access = Access()
         self._engine = Engine(config, self._access)
@@ -308,6 +313,8 @@ class ConsumerCore(Generic[K, V]):
         return KafkaTimeoutError(f"cannot find the position in {partition} within the timeout{cause}")
 
     def _state(self, partition: TopicPartition) -> PartitionState:
+        if not isinstance(partition, tuple):
+            raise TypeError(f"give partitions one by one, as in pause(*partitions), not {partition!r}")
         state = self._engine.assignments.states.get(TopicPartition(*partition))
         if state is None:
             raise ValueError(f"{partition} is not assigned to this consumer")

@@ -5,13 +5,14 @@ from itertools import chain
 from typing import Generic
 
 from barnabas.client.generic import K, V
+from barnabas.client.habits import Hinted
 from barnabas.client.types import TopicPartition
 from barnabas.kernels.record_decode import ConsumerRecord
 
 __all__ = ["ConsumerRecord", "ConsumerRecords"]
 
 
-class ConsumerRecords(Generic[K, V]):
+class ConsumerRecords(Hinted, Generic[K, V]):
     """Records by partition. Iterating returns all of them, one partition after the other."""
 
     __slots__ = ("_by_partition",)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from barnabas.client.errors import KafkaError, KafkaTimeoutError
+from barnabas.client.habits import missing_attribute
 from barnabas.client.types import RecordMetadata, TopicPartition
 from barnabas.kernels.record_append import RecordBuffer, RecordFuture
 from barnabas.kernels.record_decode import decode_records
@@ -194,6 +195,11 @@ class ProducerBatch(RecordBuffer):
                 self._when_settled.append(settled)
         if is_settled:
             settled()
+
+    @staticmethod
+    def no_attribute(name: str) -> AttributeError:
+        """The error for an attribute that the futures of the records do not have."""
+        return missing_attribute(RecordFuture, name)
 
     def is_done_at(self, index: int) -> bool:
         batch = self

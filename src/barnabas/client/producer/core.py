@@ -11,6 +11,7 @@ from typing import Any, Unpack
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import producer_config
 from barnabas.client.errors import ClosedError, ErrorCode, KafkaError, SerializationError
+from barnabas.client.habits import Hinted, check_keywords, check_settings
 from barnabas.client.metadata import ClusterMetadata, TopicMetadata, no_partition
 from barnabas.client.producer.accumulator import Accumulator, Record, TopicQueues
 from barnabas.client.producer.partitioners import key_partition, partitioner_of
@@ -55,10 +56,11 @@ class _View:
         return await self._cluster.connection(node_id, "produce")
 
 
-class ProducerCore:
+class ProducerCore(Hinted):
     def __init__(
         self, settings: Mapping[str, Any] | None = None, **keywords: Unpack[ProducerSettings]
     ) -> None:
+        check_settings(type(self).__name__, settings)
         config = producer_config(settings, **keywords)
         self._config = config
         self._sender_settings = sender_settings_of(config)
@@ -106,6 +108,7 @@ class ProducerCore:
     def _record(self, topic: str, value: Any, key: Any, options: SendOptions) -> ProducerRecord:
         """Check that the producer may send now, and pass the record through the interceptors."""
         self._check_usable()
+        check_keywords("send()", options, SendOptions.__annotations__)
         return self._intercepted(
             ProducerRecord(
                 topic,

@@ -35,7 +35,15 @@ class SendOptions(TypedDict, total=False):
 def headers_of(given: Any) -> Headers | None:
     if not given:
         return None
-    return list(given.items() if isinstance(given, Mapping) else given)
+    headers = list(given.items() if isinstance(given, Mapping) else given)
+    for header in headers:
+        if not (isinstance(header, tuple | list) and len(header) == 2):
+            raise TypeError(f"headers must be a dict or pairs of a name and bytes, not {header!r}")
+        name, value = header
+        if not isinstance(name, str) or not isinstance(value, bytes | None):
+            kinds = f"{type(name).__name__} and {type(value).__name__}"
+            raise TypeError(f"a header must have a name that is str and a value that is bytes, not {kinds}")
+    return headers
 
 
 def checked_partition(topic: str, partition: int, count: int) -> int:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from barnabas.client.errors import ErrorCode, KafkaError, KafkaTimeoutError
+from barnabas.client.habits import Hinted
 from barnabas.client.producer.accumulator import Accumulator, PartitionQueue, TopicQueues
 from barnabas.client.producer.batch import Packing, ProducerBatch
 from barnabas.client.types import TopicPartition
@@ -33,7 +34,7 @@ class BatchResult(NamedTuple):
 BatchCallback = Callable[[BatchResult | None, KafkaError | None], object]
 
 
-class BatchFuture:
+class BatchFuture(Hinted):
     """The outcome of many records, sent together.
 
     future = producer.send_batch("orders", table)
