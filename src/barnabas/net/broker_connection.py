@@ -11,8 +11,6 @@ that are made meanwhile are held back, because brokers take no others during the
 Each answer has its own memory, so slices of its records stay valid. Only for the event loop."""
 
 import asyncio
-import errno
-import re
 import socket
 import ssl
 import struct
@@ -27,9 +25,10 @@ from barnabas.errors import (
     KafkaError,
     KafkaTimeoutError,
     UnsupportedVersionError,
-    error_of,
 )
+from barnabas.net.agreeing import VersionRange, check_versions_error, common_versions
 from barnabas.net.frame_reader import FrameReader
+from barnabas.net.refusals import why_not_connected
 from barnabas.net.tls_failures import tls_failure
 from barnabas.wire.apis import API_VERSIONS_KEY, api_of
 from barnabas.wire.codec import RequestHeader, WireError, decode_response, encode_request
@@ -49,7 +48,6 @@ FIRST_REQUESTS = 3
 
 _CORRELATION_ID = struct.Struct(">i")
 _ERROR_AFTER_CORRELATION_ID = struct.Struct(">xxxxh")
-_ERROR_NUMBER = re.compile(r"\[Errno (\d+)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +74,15 @@ WhenAnswered: TypeAlias = Callable[[bytes | bytearray | DisconnectedError], None
 
 
 class _Pending(NamedTuple):
-    """A request without an answer: the answer goes to the future as a message, or to `sink` as it is."""
+    """A request without an answer: the answer goes to the future or to `callback` as a message, or to `sink`
+    as it is."""
 
     correlation_id: int
     api_key: int
     version: int
     future: asyncio.Future[Any] | None
     sink: WhenAnswered | None = None
-
-
-class VersionRange(NamedTuple):
-    first: int
-    last: int
+    callback: Callable[[Any], None] | None = None
 
 
 class BrokerConnection(FrameReader):
@@ -115,7 +110,11 @@ class BrokerConnection(FrameReader):
         self.last_active = self._loop.time()
         # Up to then the broker answers nothing: the client has used more than its quota.
         self._throttled_until = 0.0
+        self._corked: list[bytes | bytearray | memoryview] = []
         self.is_closed = False
+        # While the answers that arrived together are handled; `when_read` is called after the last of them.
+        self.is_reading = False
+        self.when_read: Callable[[], None] | None = None
         self.when_closed: Callable[[BrokerConnection], None] | None = None
         self.versions: dict[int, VersionRange] = {}
         self.finalized_features: dict[str, int] = {}
@@ -138,7 +137,7 @@ class BrokerConnection(FrameReader):
         except ssl.SSLError as error:
             raise tls_failure(f"{host}:{port}", error) from error
         except (OSError, UnicodeError) as error:
-            raise DisconnectedError(_why_not_connected(host, port, error)) from error
+            raise DisconnectedError(why_not_connected(host, port, error)) from error
         try:
             await connection._agree_on_versions()
             if settings.security is not None and settings.security.login is not None:
@@ -200,25 +199,20 @@ class BrokerConnection(FrameReader):
     def _give_up(self, future: asyncio.Future[Any], seconds: float) -> None:
         """As in Kafka: a broker that does not answer one request will not answer the following ones
         either."""
-        if not future.done() and not self._has_more_time(future, seconds, self._give_up):
-            text = f"got no answer from {self.host}:{self.port} within {seconds:g} s"
-            future.set_exception(KafkaTimeoutError(text))
-            self.close(f"no answer within {seconds:g} s")
-
-    def close_if_late(self, future: asyncio.Future[Any], seconds: float) -> None:
-        """For callers of `request`, after the time that an answer may take: close the connection, unless the
-        answer is here."""
-        if not future.done() and not self._has_more_time(future, seconds, self.close_if_late):
-            self.close(f"no answer within {seconds:g} s")
-
-    def _has_more_time(
-        self, future: asyncio.Future[Any], seconds: float, look_again: Callable[..., None]
-    ) -> bool:
-        """A broker that throttles this client answers nothing meanwhile: the time begins after that."""
-        left = self._throttled_until + seconds - self._loop.time()
+        if future.done():
+            return
+        left = self.seconds_left(0.0, seconds)
         if left > 0:
-            self._loop.call_later(left, look_again, future, seconds)
-        return left > 0
+            self._loop.call_later(left, self._give_up, future, seconds)
+            return
+        text = f"got no answer from {self.host}:{self.port} within {seconds:g} s"
+        future.set_exception(KafkaTimeoutError(text))
+        self.close(f"no answer within {seconds:g} s")
+
+    def seconds_left(self, sent_at: float, seconds: float) -> float:
+        """How long a request that was sent then may still wait for its answer. A broker that throttles this
+        client answers nothing meanwhile: the time begins after that."""
+        return max(sent_at, self._throttled_until) + seconds - self._loop.time()
 
     def request(
         self, api_key: int, message: Message, *, version_max: int | None = None
@@ -230,6 +224,32 @@ class BrokerConnection(FrameReader):
         future: asyncio.Future[Any] = self._loop.create_future()
         self._entering.append(_Pending(correlation_id, api_key, version, future))
         return future
+
+    def ask(
+        self,
+        api_key: int,
+        message: Message,
+        when_answered: Callable[[Any], None],
+        *,
+        version_max: int | None = None,
+    ) -> None:
+        """As request, but `when_answered` is called with the answer as soon as it is here, without a turn of
+        the loop in between, or in a later turn with the DisconnectedError. It must not raise."""
+        version = self.version_of(api_key, version_max=version_max)
+        correlation_id = self._write(api_key, version, message)
+        self._entering.append(_Pending(correlation_id, api_key, version, None, callback=when_answered))
+
+    def cork(self) -> None:
+        """Collect the requests that follow, until `uncork` sends all of them with one system call."""
+        if self._entering is self._pending and not self.is_closed:
+            self._corked = []
+            self._output = self._corked.append
+
+    def uncork(self) -> None:
+        frames, self._corked = self._corked, []
+        if frames and self._transport is not None and not self.is_closed:
+            self._output = self._transport.write
+            self._output(memoryview(b"".join(frames)) if len(frames) > 1 else frames[0])
 
     def exchange(
         self, api_key: int, write: Callable[[int], bytes | bytearray], when_answered: WhenAnswered
@@ -286,6 +306,8 @@ class BrokerConnection(FrameReader):
         for entry in pending:
             if entry.sink is not None:
                 entry.sink(DisconnectedError(error_text))
+            elif entry.callback is not None:
+                self._loop.call_soon(entry.callback, DisconnectedError(error_text))
             elif entry.future is not None and not entry.future.done():
                 entry.future.set_exception(DisconnectedError(error_text))
         if self.when_closed is not None:
@@ -318,6 +340,13 @@ class BrokerConnection(FrameReader):
 
     # ---- answers
 
+    def buffer_updated(self, count: int) -> None:
+        self.is_reading = True
+        super().buffer_updated(count)
+        self.is_reading = False
+        if self.when_read is not None:
+            self.when_read()
+
     def frame_received(self, frame: bytes | bytearray) -> None:
         self.last_active = self._loop.time()
         if not self._pending:
@@ -338,8 +367,10 @@ class BrokerConnection(FrameReader):
         throttle_ms = getattr(message, "throttle_time_ms", 0)
         if throttle_ms > 0:
             self._throttled_until = self._loop.time() + throttle_ms / 1000
+        if entry.callback is not None:
+            entry.callback(message)
         # The caller may have been cancelled.
-        if entry.future is not None and not entry.future.done():
+        elif entry.future is not None and not entry.future.done():
             entry.future.set_result(message)
 
     def framing_broken(self, reason: str) -> None:
@@ -415,12 +446,12 @@ class BrokerConnection(FrameReader):
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
             theirs = {entry.api_key: entry.max_version for entry in response.api_keys}
             response = await self._ask_versions(min(api.last, max(0, theirs.get(API_VERSIONS_KEY, 0))))
-        _check_versions_error(response.error_code)
+        check_versions_error(response.error_code)
         self.api_versions = response
         self.finalized_features = {
             feature.name: feature.max_version_level for feature in response.finalized_features
         }
-        self.versions = _common_versions(response)
+        self.versions = common_versions(response)
 
     async def _ask_versions(self, version: int) -> ApiVersionsResponse:
         self.versions = {API_VERSIONS_KEY: VersionRange(version, version)}
@@ -436,19 +467,6 @@ class BrokerConnection(FrameReader):
             return
         wait = max(self._idle_seconds - idle, 0.001) if not self._pending else self._idle_seconds
         self._idle_timer = self._loop.call_later(wait, self._close_if_idle)
-
-
-def _why_not_connected(host: str, port: int, error: OSError | UnicodeError) -> str:
-    if isinstance(error, socket.gaierror | UnicodeError):
-        # UnicodeError: the name cannot even be encoded for a lookup.
-        return f"the name {host!r} does not resolve ({getattr(error, 'strerror', None) or error})"
-    codes = set(_ERROR_NUMBER.findall(str(error)))
-    if codes == {str(errno.ECONNREFUSED)}:
-        # A name may have several addresses: then asyncio puts the texts of all errors into one.
-        return f"connection refused by {host}:{port}"
-    # An error without a text: the connection was closed during the TLS handshake.
-    why = str(error) or "it closed the connection instead of a TLS handshake; check security.protocol"
-    return f"cannot connect to {host}:{port}: {why}"
 
 
 def _not_connected(_: bytes | bytearray | memoryview) -> None:
@@ -469,22 +487,3 @@ def _decode(entry: _Pending, frame: bytes | bytearray) -> Any:
 def _check_correlation_id(entry: _Pending, correlation_id: int) -> None:
     if correlation_id != entry.correlation_id:
         raise WireError(f"expected the answer to request {entry.correlation_id}, got {correlation_id}")
-
-
-def _check_versions_error(number: int) -> None:
-    if number == ErrorCode.UNSUPPORTED_VERSION:
-        raise UnsupportedVersionError
-    if number != ErrorCode.NONE:
-        raise KafkaError(error_of(number))
-
-
-def _common_versions(response: ApiVersionsResponse) -> dict[int, VersionRange]:
-    common: dict[int, VersionRange] = {}
-    for theirs in response.api_keys:
-        ours = api_of(theirs.api_key)
-        if ours is None:
-            continue
-        first, last = max(ours.first, theirs.min_version), min(ours.last, theirs.max_version)
-        if first <= last:
-            common[theirs.api_key] = VersionRange(first, last)
-    return common

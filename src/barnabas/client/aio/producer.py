@@ -165,7 +165,7 @@ class AsyncProducer(ProducerCore):
         try:
             self._wake()
             async with within(seconds, self._unconfirmed):
-                for batch in self._accumulator.unfinished():
+                for batch in reversed(self._accumulator.unfinished()):
                     await self._settled(batch)
         finally:
             self._accumulator.flushing -= 1

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from barnabas.client.errors import ClosedError, ErrorCode, KafkaError, KafkaTimeoutError
 from barnabas.client.producer.batch import ProducerBatch
 from barnabas.client.types import TopicPartition
-from barnabas.kernels.record_append import RecordFuture
+from barnabas.kernels.record_append import OpenBatches, RecordFuture
 from barnabas.records.batch import HEADER_SIZE
 
 # An upper bound for the varints around a key, a value and one header.
@@ -48,15 +48,14 @@ class PartitionQueue:
         self.on_wire = 0
 
 
-class TopicQueues:
+class TopicQueues(OpenBatches):
     """The partitions of a topic. `Producer.send` reads only `open` and `sticky_open` for most records."""
 
     def __init__(self, name: str, partitions: int) -> None:
+        super().__init__()
         self.name = name
-        self.open: list[ProducerBatch | None] = []
         self.queues: list[PartitionQueue] = []
         self.sticky = -1
-        self.sticky_open: ProducerBatch | None = None
         self.sticky_bytes = 0
         self.grow(partitions)
 
@@ -106,7 +105,7 @@ class Accumulator:
     def _append(self, queue: PartitionQueue, record: Record, need: int) -> RecordFuture | None:
         if self.is_closed:
             raise ClosedError("the producer is closed")
-        batch = queue.topic.open[queue.index]
+        batch: ProducerBatch | None = queue.topic.open[queue.index]
         if batch is not None and (future := batch.append(*record)) is not None:
             return future
         if batch is not None:
@@ -133,12 +132,12 @@ class Accumulator:
     def _append_batch(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
         if self.is_closed:
             raise ClosedError("the producer is closed")
-        if not self._has_space(len(batch.data)):
+        if not self._has_space(batch.size):
             return False
         opened = queue.topic.open[queue.index]
         if opened is not None:
             self._close(queue, opened)
-        self._put(queue, batch, len(batch.data))
+        self._put(queue, batch, batch.size)
         return True
 
     def _has_space(self, need: int) -> bool:
@@ -193,7 +192,7 @@ class Accumulator:
             topic.open[queue.index] = None
         if topic.sticky == queue.index:
             topic.sticky_open = None
-            topic.sticky_bytes += len(batch.data)
+            topic.sticky_bytes += batch.size
 
     def _wait_for_space(self, deadline: float) -> None:
         self._wake()

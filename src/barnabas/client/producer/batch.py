@@ -263,7 +263,7 @@ def split_batch(batch: ProducerBatch, batch_bytes: int) -> list[tuple[int, Produ
 
     Returns at least two batches with the same records, each with the index of its first record in `batch`."""
     # At most half of the refused size, even if batch.size is larger: otherwise nothing would be gained.
-    capacity = min(batch_bytes, HEADER_SIZE + (len(batch.data) - HEADER_SIZE) // 2)
+    capacity = min(batch_bytes, HEADER_SIZE + (batch.size - HEADER_SIZE) // 2)
     parts: list[tuple[int, ProducerBatch]] = []
     for index, row in enumerate(batch.rows()):
         if not parts or parts[-1][1].append(*row) is None:

@@ -4,16 +4,15 @@
         future = producer.send("orders", key=b"42", value=b"...")
         print(future.result(10).offset)
 
-send() may be called from any thread. Most records cost a dictionary lookup and one call of a kernel; the rest
-of the work happens when a batch is opened. send() raises the errors that are known at once: a record that is
+send() may be called from any thread. Most records cost one call of a kernel (`PlainSender`); the rest of the
+work happens when a batch is opened. send() raises the errors that are known at once: a record that is
 too large, no metadata or no memory within max.block.ms. The future has all later errors."""
 
 import logging
 import time
 from collections.abc import Mapping
-from time import time_ns
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from barnabas.client.errors import KafkaError, KafkaTimeoutError
 from barnabas.client.producer.accumulator import TopicQueues
@@ -28,13 +27,12 @@ from barnabas.client.producer.tables import (
 )
 from barnabas.client.producer.transactions import State
 from barnabas.client.types import OffsetAndMetadata, PartitionInfo, RecordMetadata, TopicPartition
-from barnabas.kernels.hashing import murmur2
-from barnabas.kernels.record_append import RecordFuture
+from barnabas.kernels.record_append import PlainSender, RecordFuture
 
 _log = logging.getLogger(__name__)
 
 
-class Producer(ProducerCore):
+class Producer(PlainSender, ProducerCore):
     """Writes records. The settings are Kafka's: keyword arguments with underscores, or a dict with dots."""
 
     def __enter__(self) -> Self:
@@ -50,23 +48,12 @@ class Producer(ProducerCore):
 
     # ---- sending
 
-    def send(
-        self, topic: str, value: Any = None, key: Any = None, **options: Unpack[SendOptions]
-    ) -> RecordFuture[RecordMetadata]:
-        """Send a record; the future's result() is its RecordMetadata.
+    if TYPE_CHECKING:
 
-        Options: partition, timestamp (ms), headers, on_delivery(metadata or None, error or None), which is
-        called on the I/O thread. Key and value are bytes or None unless there are serializers."""
-        on_delivery = options.pop("on_delivery", None) if options else None
-        if self._is_plain and not options:
-            queues = self._topics.get(topic)
-            if queues is not None:
-                batch = queues.sticky_open if key is None else queues.open[murmur2(key) % len(queues.open)]
-                if batch is not None:
-                    future = batch.append(time_ns() // 1_000_000, key, value)
-                    if future is not None:
-                        return future if on_delivery is None else future.add_callback(on_delivery)
-        return self._send(topic, value, key, options, on_delivery)
+        def send(
+            self, topic: str, value: Any = None, key: Any = None, **options: Unpack[SendOptions]
+        ) -> RecordFuture[RecordMetadata]:
+            """See PlainSender."""
 
     def send_batch(
         self, topic: str | None, records: Any, on_delivery: BatchCallback | None = None
@@ -133,7 +120,8 @@ class Producer(ProducerCore):
         self._accumulator.flushing += 1
         try:
             self._wake()
-            for batch in self._accumulator.unfinished():
+            # The newest first: the others are done by then, and the thread wakes up once, not for each.
+            for batch in reversed(self._accumulator.unfinished()):
                 _wait(batch, deadline)
         finally:
             self._accumulator.flushing -= 1

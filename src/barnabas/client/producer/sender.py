@@ -5,6 +5,7 @@ has lingered long enough, an answer or new metadata arrived, a connection opened
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Coroutine, Hashable
 from functools import partial
 from typing import Any
@@ -58,10 +59,12 @@ _UNSURE = _NO_ANSWER | {ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND}
 
 
 class _Node:
+    """A broker: the connection to it, and when the requests without an answer were sent, oldest first."""
+
     def __init__(self) -> None:
         self.connection: BrokerConnection | None = None
-        self.in_flight = 0
-        self.is_busy = False
+        self.in_flight: deque[float] = deque()
+        self.timer: asyncio.TimerHandle | None = None
 
 
 Sent = list[tuple[PartitionQueue, ProducerBatch]]
@@ -92,6 +95,7 @@ class Sender:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._expire_at = 0.0
+        self._corked: list[BrokerConnection] = []
         self._queues: dict[ProducerBatch, PartitionQueue] = {}
 
     # ---- what to send
@@ -106,6 +110,8 @@ class Sender:
         while wake_at < 0:
             # A partition with more full batches may have several requests in flight.
             wake_at = self._send_ready(now)
+        while self._corked:
+            self._corked.pop().uncork()
         self._sleep_until(min(wake_at, self._expire_at), now)
 
     def _send_ready(self, now: float) -> float:
@@ -147,9 +153,9 @@ class Sender:
             self._start_task(f"connection {node_id}", partial(self._connect, node_id, node))
             return False
         batch = queue.batches[0]
-        size = sum(len(other.data) for _, other in taken)
-        if node.in_flight >= self.settings.in_flight_max or (
-            taken and size + len(batch.data) > self.settings.request_bytes_max
+        size = sum(other.size for _, other in taken)
+        if len(node.in_flight) >= self.settings.in_flight_max or (
+            taken and size + batch.size > self.settings.request_bytes_max
         ):
             return False
         if self.settings.in_flight_max == 1 and queue.on_wire:
@@ -180,19 +186,34 @@ class Sender:
         connection = node.connection
         assert connection is not None
         loop = asyncio.get_running_loop()
-        node.in_flight += 1
+        node.in_flight.append(loop.time())
+        if connection not in self._corked:
+            connection.cork()
+            self._corked.append(connection)
+        answered = partial(self._answered, node, sent)
         try:
             if self.settings.acks == 0:
                 connection.send_no_reply(produce.API_KEY, request, version_max=self._version_max())
-                loop.call_soon(self._answered, node, sent, None, None)
+                loop.call_soon(answered, None)
                 return
-            future = connection.request(produce.API_KEY, request, version_max=self._version_max())
+            connection.ask(produce.API_KEY, request, answered, version_max=self._version_max())
         except KafkaError as error:
-            loop.call_soon(self._answered, node, sent, None, error)
+            loop.call_soon(answered, error)
+            return
+        if node.timer is None:
+            node.timer = loop.call_later(self.settings.request_seconds, self._close_if_late, node, connection)
+
+    def _close_if_late(self, node: _Node, connection: BrokerConnection) -> None:
+        """As in Kafka: a broker that does not answer one request will not answer the following ones."""
+        node.timer = None
+        if not node.in_flight or node.connection is not connection:
             return
         seconds = self.settings.request_seconds
-        timer = loop.call_later(seconds, connection.close_if_late, future, seconds)
-        future.add_done_callback(partial(self._arrived, node, sent, timer))
+        left = connection.seconds_left(node.in_flight[0], seconds)
+        if left <= 0:
+            connection.close(f"no answer within {seconds:g} s")
+        else:
+            node.timer = asyncio.get_running_loop().call_later(left, self._close_if_late, node, connection)
 
     def _version_max(self) -> int:
         if self._transaction is not None and not self._transaction.adds_implicitly:
@@ -201,25 +222,13 @@ class Sender:
 
     # ---- answers
 
-    def _arrived(
-        self, node: _Node, sent: Sent, timer: asyncio.TimerHandle, future: "asyncio.Future[Any]"
-    ) -> None:
-        timer.cancel()
-        error = future.exception()
-        if error is None:
-            self._answered(node, sent, future.result(), None)
-        else:
-            refused = (
-                error
-                if isinstance(error, KafkaError)
-                else KafkaError(ErrorCode.NETWORK_EXCEPTION, str(error))
-            )
-            self._answered(node, sent, None, refused)
-
     def _answered(
-        self, node: _Node, sent: Sent, response: produce.ProduceResponse | None, error: KafkaError | None
+        self, node: _Node, sent: Sent, outcome: produce.ProduceResponse | KafkaError | None
     ) -> None:
-        node.in_flight -= 1
+        """The answer to a request, or the error that came instead; None with acks=0."""
+        node.in_flight.popleft()
+        error = outcome if isinstance(outcome, KafkaError) else None
+        response = None if isinstance(outcome, KafkaError) else outcome
         if response is not None and response.node_endpoints:
             self._learn_leaders(response)
         answers = {
@@ -234,7 +243,8 @@ class Sender:
             if answer is None and error is None and self.settings.acks != 0:
                 error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a partition is missing in the answer")
             self._settle(queue, batch, answer or _answer_of(error))
-        self.turn()
+        if node.connection is None or not node.connection.is_reading:
+            self.turn()
 
     def _learn_leaders(self, response: produce.ProduceResponse) -> None:
         leaders = {
@@ -391,6 +401,8 @@ class Sender:
     async def _connect(self, node_id: int, node: _Node) -> None:
         try:
             node.connection = await self._view.connection(node_id)
+            # Answers that arrive together are followed by one turn, which fills the requests in flight again.
+            node.connection.when_read = self.turn
         except KafkaError as error:
             if isinstance(error, AuthenticationError):
                 self._fail_waiting_for(node_id, error)

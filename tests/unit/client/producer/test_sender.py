@@ -39,7 +39,7 @@ class ScriptedBroker:
     and gives the `answers` in order; when there are no more, it answers with success."""
 
     def __init__(self) -> None:
-        self.is_closed = False
+        self.is_closed = self.is_reading = False
         self.batches: list[tuple[int, int, int]] = []
         self.answers: list[ErrorCode | None] = []
         self.hold = False
@@ -83,17 +83,20 @@ class ScriptedBroker:
     def send_no_reply(self, api_key: int, message: Any, *, version_max: int) -> None:
         self._note(message)
 
-    def close_if_late(self, future: "asyncio.Future[Any]", seconds: float) -> None:
-        """Not needed: answers come before any timeout."""
+    def cork(self) -> None:
+        """Not needed: what is sent is noted at once."""
 
-    def request(self, api_key: int, message: Any, *, version_max: int) -> "asyncio.Future[Any]":
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    uncork = cork
+
+    def ask(
+        self, api_key: int, message: Any, when_answered: Callable[[Any], None], *, version_max: int
+    ) -> None:
         count = self._note(message)
         code = self.answers.pop(0) if self.answers else ErrorCode.NONE
 
         def answer() -> None:
             if code is None:
-                future.set_exception(DisconnectedError("it broke"))
+                when_answered(DisconnectedError("it broke"))
                 return
             part = produce.PartitionProduceResponse(
                 index=0, error_code=int(code), base_offset=self.offset, log_start_offset=0
@@ -105,13 +108,12 @@ class ScriptedBroker:
                 part.current_leader = produce.LeaderIdAndEpoch(leader_id=self.new_leader, leader_epoch=5)
                 endpoints = [produce.NodeEndpoint(node_id=self.new_leader, host="h", port=1)]
             topic = produce.TopicProduceResponse(name="t", partition_responses=[part])
-            future.set_result(produce.ProduceResponse(responses=[topic], node_endpoints=endpoints))
+            when_answered(produce.ProduceResponse(responses=[topic], node_endpoints=endpoints))
 
         if self.hold:
             self.held.append(answer)
         else:
             asyncio.get_running_loop().call_soon(answer)
-        return future
 
     def _note(self, message: produce.ProduceRequest) -> int:
         (topic,) = message.topic_data
