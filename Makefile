@@ -63,8 +63,9 @@ bench-spark: setup    ## our Spark source and sink beside Spark's own Kafka conn
 bench-check: setup    ## what moved between the last two runs by more than their spread
 	$(PYTHON) -m tests.bench.check
 
-docs: setup           ## write docs/configuration.md and docs/spark-options.md from their tables
+docs: setup           ## write docs/configuration.md, docs/spark-options.md and client/settings.py from their tables
 	$(PYTHON) -m tools.write_configuration_docs
+	$(PYTHON) -m tools.write_client_settings
 	$(PYTHON) -m tools.write_spark_option_docs
 
 clean:
