@@ -1,6 +1,8 @@
 """Appending to a batch, compiled and interpreted: the bytes are the same as those of encode_records."""
 
+import time
 from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.kernels.interpreting import interpreted
 
 from barnabas.kernels import record_append as compiled
+from barnabas.kernels.hashing import murmur2
 from barnabas.kernels.record_append import encode_records
 from barnabas.records.batch import HEADER_SIZE
 
@@ -72,3 +75,89 @@ def test_a_failing_header_leaves_the_batch_as_it_was() -> None:
         with pytest.raises((TypeError, AttributeError)):
             batch.append(5, None, b"v", [("name", 7)])
         assert (bytes(batch.data), batch.count) == (before, 1)
+
+
+@MODULES
+def test_the_bytes_can_be_read_while_a_batch_grows(module: ModuleType) -> None:
+    batch = module.RecordBuffer(100_000)
+    for count in range(1, 2000):
+        batch.append(5, b"k", b"v" * 20)
+        if count % 100 == 1:
+            assert len(batch.data) == batch.size
+    rows = [(5, b"k", b"v" * 20, [])] * 1999
+    assert batch.data == bytes(HEADER_SIZE) + encode_records(rows, 5)
+
+
+# ---- the way of most records
+
+
+def sender_of(module: ModuleType, partitions: int = 3, capacity: int = 200) -> Any:
+    """A sender for the topic t, whose `_send` only notes what it gets."""
+
+    class Sender(module.PlainSender):  # type: ignore[name-defined, misc]
+        def __init__(self) -> None:
+            batches = module.OpenBatches()
+            batches.open = [module.RecordBuffer(capacity) for _ in range(partitions)]
+            batches.sticky_open = batches.open[0]
+            self._topics = {"t": batches}
+            self._is_plain = True
+            self.others: list[tuple[Any, ...]] = []
+
+        def _send(self, *arguments: Any) -> str:
+            self.others.append(arguments)
+            return "sent otherwise"
+
+    return Sender()
+
+
+@MODULES
+def test_plain_records_go_to_the_open_batches(module: ModuleType) -> None:
+    sender = sender_of(module)
+    before = time.time_ns() // 1_000_000
+    future = sender.send("t", b"v")
+    assert before <= future.timestamp <= time.time_ns() // 1_000_000
+    open_batches = sender._topics["t"].open
+    assert (future.batch, future.index, future.value_size) == (open_batches[0], 0, 1)
+    for number in range(20):
+        key = b"key %d" % number
+        batch = open_batches[murmur2(key) % 3]
+        count = batch.count
+        sender.send("t", None, key)
+        assert batch.count == count + 1
+    assert sender.others == []
+
+
+@MODULES
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        (("unknown", b"v"), {}),
+        (("t", "text"), {}),
+        (("t", b"v", 5), {}),
+        (("t", bytearray(b"v")), {}),
+        (("t", b"v" * 500), {}),
+        (("t", b"v"), {"partition": 1}),
+        (("t", b"v"), {"headers": None, "colour": 1}),
+    ],
+)
+def test_other_records_go_the_long_way(
+    module: ModuleType, arguments: tuple[Any, ...], options: dict[str, Any]
+) -> None:
+    sender = sender_of(module)
+    sender.send("t", b"first")
+    size = sender._topics["t"].open[0].size
+    assert sender.send(*arguments, **options, on_delivery=print) == "sent otherwise"
+    topic, value, key = (*arguments, None, None)[:3]
+    assert sender.others == [(topic, value, key, options, print)]
+    assert sender._topics["t"].open[0].size == size
+
+
+@MODULES
+def test_a_producer_that_is_not_plain_takes_the_long_way(module: ModuleType) -> None:
+    sender = sender_of(module)
+    sender._is_plain = False
+    assert sender.send("t", b"v") == "sent otherwise"
+    sender._is_plain = True
+    sender._topics["t"].sticky_open = None
+    assert sender.send("t", b"v") == "sent otherwise"
+    assert sender._topics["t"].open[0].count == 0

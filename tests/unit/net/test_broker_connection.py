@@ -253,3 +253,52 @@ def test_an_invalid_host_name_is_a_disconnected_error() -> None:
             await BrokerConnection.open("a..b", 9092, ConnectionSettings())
 
     asyncio.run(run())
+
+
+def test_callbacks_get_the_answers_in_order_and_one_call_follows_those_that_arrived_together() -> None:
+    async def story(connection: BrokerConnection) -> None:
+        answers: list[str] = []
+        read = asyncio.Event()
+        counts: list[int] = []
+
+        def after_reading() -> None:
+            assert not connection.is_reading
+            counts.append(len(answers))
+            if len(answers) == 3:
+                read.set()
+
+        def note(answer: metadata.MetadataResponse) -> None:
+            assert connection.is_reading
+            answers.append(answer.cluster_id or "")
+
+        connection.when_read = after_reading
+        connection.cork()
+        for size in range(3):
+            connection.ask(METADATA, asking(size), note)
+        await asyncio.sleep(0.05)
+        assert not answers, "nothing is sent before uncork()"
+        connection.uncork()
+        await asyncio.wait_for(read.wait(), 30)
+        assert answers == ["c0", "c1", "c2"]
+        assert counts[-1] == 3
+        # The connection sends at once again.
+        assert (await connection.send(METADATA, asking(4), within=30)).cluster_id == "c4"
+
+    talk(with_versions(echo_cluster_id), story)
+
+
+def test_callbacks_get_the_error_of_a_closed_connection() -> None:
+    async def story(connection: BrokerConnection) -> None:
+        outcomes: list[object] = []
+        connection.ask(METADATA, asking(1), outcomes.append)
+        connection.close("enough")
+        assert outcomes == [], "not before the caller of close() has finished"
+        await asyncio.sleep(0)
+        (error,) = outcomes
+        assert isinstance(error, DisconnectedError) and "enough" in error.message
+        with pytest.raises(DisconnectedError):
+            connection.ask(METADATA, asking(1), outcomes.append)
+        connection.cork()
+        connection.uncork()
+
+    talk(with_versions(lambda request: SILENCE), story)

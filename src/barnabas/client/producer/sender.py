@@ -148,15 +148,16 @@ class Sender:
             self._timer = asyncio.get_running_loop().call_later(max(when - now, 0.0005), self.turn)
 
     def _has_room(self, node_id: int, queue: PartitionQueue, taken: "Sent | tuple[()]") -> bool:
-        node = self._nodes.setdefault(node_id, _Node())
+        node = self._nodes.get(node_id)
+        if node is None:
+            node = self._nodes[node_id] = _Node()
         if node.connection is None or node.connection.is_closed:
             self._start_task(f"connection {node_id}", partial(self._connect, node_id, node))
             return False
         batch = queue.batches[0]
-        size = sum(other.size for _, other in taken)
-        if len(node.in_flight) >= self.settings.in_flight_max or (
-            taken and size + batch.size > self.settings.request_bytes_max
-        ):
+        if len(node.in_flight) >= self.settings.in_flight_max:
+            return False
+        if taken and sum(other.size for _, other in taken) + batch.size > self.settings.request_bytes_max:
             return False
         if self.settings.in_flight_max == 1 and queue.on_wire:
             return False
@@ -448,6 +449,8 @@ class Sender:
 
     def _ready_to_restart(self) -> set[Hashable]:
         """The partitions to renumber that have no request in flight."""
+        if not self._book.to_restart:
+            return set()
         busy = {queue.partition for queue in self._queues.values()}
         return {key for key in self._book.to_restart if key not in busy}
 

@@ -43,7 +43,9 @@ class ScriptedBroker:
         self.batches: list[tuple[int, int, int]] = []
         self.answers: list[ErrorCode | None] = []
         self.hold = False
+        self.closed = asyncio.Event()
         self.held: list[Callable[[], None]] = []
+        self.unanswered: list[Callable[[Any], None]] = []
         self.refreshes = 0
         self.avoided: list[int] = []
         self.leader: int | None = 1
@@ -54,6 +56,7 @@ class ScriptedBroker:
 
     def close(self, reason: str = "") -> None:
         self.is_closed = True
+        self.closed.set()
 
     def leader_of(self, partition: TopicPartition) -> int | None:
         return self.leader
@@ -82,6 +85,15 @@ class ScriptedBroker:
 
     def send_no_reply(self, api_key: int, message: Any, *, version_max: int) -> None:
         self._note(message)
+
+    def seconds_left(self, sent_at: float, seconds: float) -> float:
+        return sent_at + seconds - asyncio.get_running_loop().time()
+
+    def lose_all(self) -> None:
+        """What a closed connection does with the requests that have no answer."""
+        lost, self.unanswered = self.unanswered, []
+        for when_answered in lost:
+            when_answered(DisconnectedError("it broke"))
 
     def cork(self) -> None:
         """Not needed: what is sent is noted at once."""
@@ -112,6 +124,7 @@ class ScriptedBroker:
 
         if self.hold:
             self.held.append(answer)
+            self.unanswered.append(when_answered)
         else:
             asyncio.get_running_loop().call_soon(answer)
 
@@ -155,6 +168,22 @@ class Story:
 
 def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(scenario())
+
+
+def test_a_broker_that_does_not_answer_is_given_up_and_the_batch_is_sent_again() -> None:
+    async def scenario() -> None:
+        story = Story(request_seconds=0.05)
+        story.broker.hold = True
+        future = story.send()
+        story.sender.turn()
+        await story.sent(1)
+        await asyncio.wait_for(story.broker.closed.wait(), 30)
+        story.broker.hold = False
+        story.broker.lose_all()
+        assert await story.outcome(future) == 0
+        assert story.broker.batches == [(0, 0, 1)] * 2
+
+    run(scenario)
 
 
 def test_batches_are_numbered_and_confirmed() -> None:
