@@ -10,8 +10,7 @@ import signal
 import sys
 import threading
 
-from barnabas import Consumer
-from barnabas.client.errors import WakeupError
+from barnabas import Consumer, WakeupError
 
 THREADS = 3
 

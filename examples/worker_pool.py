@@ -11,8 +11,7 @@ import signal
 import sys
 import time
 
-from barnabas import ConsumerWorkers
-from barnabas.client.consumer import ConsumerRecord
+from barnabas import ConsumerRecord, ConsumerWorkers
 
 WORK_SECONDS = 0.002
 

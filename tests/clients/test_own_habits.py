@@ -138,6 +138,10 @@ def test_subclasses_and_asyncio_forms_give_the_hints_too(barnabas_broker: Broker
             named: Any = producer
             with pytest.raises(AttributeError, match=r"AsyncProducer has no start\(\): leave it out"):
                 await named.start()
+            for _ in range(2):
+                with pytest.raises(TypeError, match="a value must be bytes or None, not str"):
+                    await producer.send("t", "text")
+                await producer.send("t", b"x")
 
     asyncio.run(run())
 

@@ -45,6 +45,7 @@ SOFTWARE_VERSION = "0.1.0"
 CORRELATION_ID_MAX = 2**31 - 1
 # ApiVersions, perhaps in a second version, and the first request after it.
 FIRST_REQUESTS = 3
+NEVER = float("-inf")
 
 _CORRELATION_ID = struct.Struct(">i")
 _ERROR_AFTER_CORRELATION_ID = struct.Struct(">xxxxh")
@@ -109,7 +110,7 @@ class BrokerConnection(FrameReader):
         self._authentication: Authentication | None = None
         self.last_active = self._loop.time()
         # Up to then the broker answers nothing: the client has used more than its quota.
-        self._throttled_until = 0.0
+        self._throttled_until = NEVER
         self._corked: list[bytes | bytearray | memoryview] = []
         self.is_closed = False
         # While the answers that arrived together are handled; `when_read` is called after the last of them.
@@ -201,7 +202,7 @@ class BrokerConnection(FrameReader):
         either."""
         if future.done():
             return
-        left = self.seconds_left(0.0, seconds)
+        left = self.seconds_left(NEVER, seconds)
         if left > 0:
             self._loop.call_later(left, self._give_up, future, seconds)
             return
@@ -342,8 +343,10 @@ class BrokerConnection(FrameReader):
 
     def buffer_updated(self, count: int) -> None:
         self.is_reading = True
-        super().buffer_updated(count)
-        self.is_reading = False
+        try:
+            super().buffer_updated(count)
+        finally:
+            self.is_reading = False
         if self.when_read is not None:
             self.when_read()
 

@@ -101,7 +101,7 @@ class AsyncProducer(ProducerCore):
     def _send_plain(self, topic: str, value: Any, key: Any) -> RecordFuture | None:
         """Append a record without options directly to an open batch, if there is one with space."""
         queues = self._topics.get(topic) if self._is_plain else None
-        if queues is None:
+        if queues is None or not (isinstance(value, bytes | None) and isinstance(key, bytes | None)):
             return None
         batch = queues.sticky_open if key is None else queues.open[murmur2(key) % len(queues.open)]
         return None if batch is None else batch.append(time_ns() // 1_000_000, key, value)
