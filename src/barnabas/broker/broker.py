@@ -32,9 +32,10 @@ from barnabas.broker.initial_users import create_initial_users
 from barnabas.broker.isr_changes import AlterPartitions, isr_changes
 from barnabas.broker.log_moves import LogMoves
 from barnabas.broker.metadata_followers import MetadataFollowers
+from barnabas.broker.metrics.health import health, readiness
 from barnabas.broker.metrics.page import page_of
 from barnabas.broker.metrics.scrape import Scraper
-from barnabas.broker.metrics.server import MetricsServer
+from barnabas.broker.metrics.server import MetricsServer, Probes
 from barnabas.broker.peers import Peers, peer_settings
 from barnabas.broker.processors import share_processors
 from barnabas.broker.producer_ids import ProducerIds
@@ -51,6 +52,7 @@ from barnabas.ids import TopicPartition, random_uuid
 from barnabas.log.checkpoints import clean_shutdown_epoch, read_meta_properties
 from barnabas.log.compaction.cleaner import Cleaner, CleanerSettings
 from barnabas.log.disk import Disk, RealDisk
+from barnabas.log.errors import LogDirError
 from barnabas.log.manager import LogManager, LogSettings
 from barnabas.metadata.configs import ConfigRules
 from barnabas.metadata.controller import Controller, ControllerSettings
@@ -129,9 +131,12 @@ class Broker:
         self.controller_channel = ControllerChannel(self)
         self.life = BrokerLife(self)
         self.metrics_port: int | None = None
-        self._metrics = MetricsServer(Scraper(self).scrape, lambda: page_of(self))
+        probes: Probes = {"/health": partial(health, self), "/ready": partial(readiness, self)}
+        self._metrics = MetricsServer(Scraper(self).scrape, lambda: page_of(self), probes)
         self._housekeeping: Housekeeping | None = None
         self.cleaning: CleanerDriver | None = None
+        # From the end of the start to the beginning of the stop.
+        self.is_ready = False
         self._is_stopped = False
 
     @property
@@ -160,12 +165,13 @@ class Broker:
         # Half of the files are for logs, the other half for connections.
         self._disk.open_files.most = _raise_file_limit() // 2
         await self._bind()
+        await self._serve_metrics()
         await self._open_metadata()
         self._load_logs()
         await self._join()
         self._open_partitions()
         self._start_upkeep()
-        await self._serve_metrics()
+        self._metrics.is_starting = False
         if not self.is_clustered:
             # A client must not see a cluster without a living broker.
             await self.life.unfence()
@@ -173,12 +179,14 @@ class Broker:
         await self.life.unfence()
         self.life.start()
         await create_initial_users(self)
+        self.is_ready = True
 
     async def stop(self) -> None:
         """Stop everything in order; parts that were not started are skipped."""
         if self._is_stopped:
             return
         self._is_stopped = True
+        was_ready, self.is_ready = self.is_ready, False
         await self.life.shut_down()
         await self.server.close()
         await self.dispatcher.drain()
@@ -203,7 +211,8 @@ class Broker:
             await self.peers.close()
         if hasattr(self, "metadata"):
             await self.metadata.close()
-        logger.info("stopped")
+        # A start that failed ends with its error, and nothing else.
+        logger.log(logging.INFO if was_ready else logging.DEBUG, "stopped")
 
     def topic_config(self, topic: str, image: MetadataImage) -> TopicConfig:
         return self.config.topic_config(image.topic_config(topic))
@@ -223,7 +232,10 @@ class Broker:
         From here on there is an image, and the dynamic settings in it count."""
         first = Path(self.config.log_dirs[0])
         # If the directory belongs to a cluster already, such as one of Kafka's, a new store takes its id.
-        meta = read_meta_properties(self._disk, first)
+        try:
+            meta = read_meta_properties(self._disk, first)
+        except ValueError as problem:
+            raise LogDirError(str(problem)) from problem
         incarnation = random_uuid()
         opened = await self._open_store(
             self.metadata_directory,
@@ -262,8 +274,10 @@ class Broker:
     def _load_logs(self) -> None:
         settings = LogSettings(self.metadata.cluster_id, self.id, self.config["producer.id.expiration.ms"])
         directories = [Path(directory) for directory in self.config.log_dirs]
-        self.logs = LogManager(directories, settings, clock=self.clock, disk=self._disk)
-        self.logs.load(lambda topic: self.topic_config(topic, self.image))
+        logs = LogManager(directories, settings, clock=self.clock, disk=self._disk)
+        logs.load(lambda topic: self.topic_config(topic, self.image))
+        # Only now: a stop closes them, but not those that could not be opened.
+        self.logs = logs
 
     async def _join(self) -> None:
         """Be a candidate for controller; from here on there is a broker epoch."""
@@ -311,12 +325,12 @@ class Broker:
             self.cleaning.start()
 
     async def _serve_metrics(self) -> None:
+        """Before the logs are opened, which may take long: a port that is taken is noticed at once, and
+        probes are answered."""
         port = self.config["barnabas.metrics.port"]
         if port >= 0:
+            self._metrics.is_starting = True
             self.metrics_port = await self._metrics.start(self.config["barnabas.metrics.host"], port)
-            logger.info(
-                "metrics on http://%s:%d/metrics", self.config["barnabas.metrics.host"], self.metrics_port
-            )
 
     # ---- what follows the metadata
 

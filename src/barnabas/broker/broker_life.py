@@ -175,6 +175,10 @@ class BrokerLife:
             raise KafkaError(error_of(answer.error_code))
         return answer
 
+    @property
+    def is_fenced(self) -> bool:
+        return self._is_fenced(self._broker.image)
+
     def _is_fenced(self, image: MetadataImage) -> bool:
         broker = image.brokers.get(self._broker.id)
         return broker is None or broker.fenced

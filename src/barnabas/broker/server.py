@@ -16,6 +16,7 @@ from barnabas.broker.dispatch import PRODUCE_KEY, Dispatcher, Refusal
 from barnabas.broker.session import Session
 from barnabas.config.definition import ConfigError, Source
 from barnabas.net.acceptor import Acceptor
+from barnabas.net.addresses import why_not_bound
 from barnabas.net.connection import Connection
 from barnabas.security.key_stores import TlsError
 
@@ -133,9 +134,7 @@ class Server:
                 if host == "::1":
                     # "localhost" is served on IPv6 too if the machine has IPv6.
                     continue
-                raise OSError(
-                    error.errno, f"cannot listen on {listener.host or '*'}:{port}: {error.strerror}"
-                ) from error
+                raise OSError(error.errno, why_not_bound(listener.host, port, error)) from error
             endpoint.acceptors.append(acceptor)
             port = acceptor.port
         self._endpoints[listener.name] = endpoint

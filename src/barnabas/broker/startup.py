@@ -7,7 +7,7 @@ from barnabas.broker.authorization.authorizer import super_users
 from barnabas.broker.sasl_settings import check_sasl
 from barnabas.config.definition import ConfigError
 from barnabas.config.properties import load_properties
-from barnabas.config.values import BrokerConfig
+from barnabas.config.values import BrokerConfig, is_broker_key
 
 
 def broker_config(
@@ -21,10 +21,7 @@ def broker_config(
     Raises ConfigError with one sentence for the operator."""
     properties: dict[str, str] = {}
     if properties_file is not None:
-        try:
-            properties = dict(load_properties(properties_file.read_text()))
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"Cannot read the config file {properties_file}: {error}.") from error
+        properties = _read_properties(properties_file)
     if data_dir is not None:
         properties.pop("log.dir", None)
         properties["log.dirs"] = str(data_dir)
@@ -41,6 +38,24 @@ def broker_config(
             "zookeeper.connect to adopt the topics, then run 'barnabas cluster adopt'."
         )
     return config
+
+
+def _read_properties(file: Path) -> dict[str, str]:
+    try:
+        properties = dict(load_properties(file.read_text()))
+    except OSError as error:
+        raise ConfigError(f"Cannot read the config file {file}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"The config file {file} is not a text file: give a server.properties file, "
+            "with lines such as listeners=PLAINTEXT://127.0.0.1:9092."
+        ) from error
+    if properties and not any(is_broker_key(name) for name in properties):
+        raise ConfigError(
+            f"The config file {file} has no setting of a broker (it begins with {next(iter(properties))!r}): "
+            "is it a server.properties file?"
+        )
+    return properties
 
 
 def _refuse_unprotected(config: BrokerConfig) -> None:

@@ -43,8 +43,10 @@ def run_command(run: Callable[[argparse.Namespace], int], options: argparse.Name
 
 
 def sentence_of(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}."
+    if isinstance(error, OSError) and error.strerror is not None:
+        if error.filename is not None:
+            return f"{error.filename}: {error.strerror}."
+        return error.strerror if error.strerror.endswith(".") else f"{error.strerror}."
     return str(error)
 
 

@@ -76,6 +76,7 @@ COMMANDS: dict[str, Row] = {
     "audit": Row("audit", "find gaps, duplicates and damage in topics or log directories, on Spark"),
     "mirror": Row("mirror", "copy topics into another cluster, with the offsets of groups, on Spark"),
     "backfill": Row("backfill", "send a table to a topic, on Spark"),
+    "version": Row("version", "print the versions of Barnabas and of what it uses"),
     "completion": Row("completion", "print a completion script for bash, zsh or fish"),
 }
 

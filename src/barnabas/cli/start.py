@@ -5,12 +5,14 @@ import asyncio
 import gc
 import json
 import logging
+import platform
 import signal
 import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from barnabas import __version__
 from barnabas.cli.connecting import key_values
 from barnabas.cli.failures import ToolError
 from barnabas.cli.secure import SecureFiles, how_to_connect, listeners
@@ -96,11 +98,22 @@ def run(options: argparse.Namespace) -> int:
         logger.warning("%s", sentence)
     if config.without_effect:
         logger.warning("these settings have no effect yet: %s", ", ".join(config.without_effect))
+    logger.info(
+        "Barnabas %s (Python %s) starts broker %d: data in %s, listeners %s",
+        __version__,
+        platform.python_version(),
+        config.node_id,
+        ", ".join(str(Path(each).absolute()) for each in config.log_dirs),
+        ", ".join(map(str, config.listeners)),
+    )
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             runner.run(_serve(config, options.ready_file, secure))
-    except (LogDirError, StoreError) as error:
-        raise ToolError(str(error)) from error
+    except (LogDirError, StoreError, OSError) as error:
+        # Imported here: few starts fail.
+        from barnabas.cli.start_problems import why_not_started
+
+        raise ToolError(why_not_started(error, config.log_dirs)) from error
     return 0
 
 
@@ -165,6 +178,9 @@ async def _start(broker: "Broker") -> None:
 def _announce(broker: "Broker", ready_file: Path | None) -> None:
     first = broker.endpoints[0]
     logger.info("ready on %s", ", ".join(map(str, broker.endpoints)))
+    if broker.metrics_port is not None:
+        base = f"http://{broker.config['barnabas.metrics.host']}:{broker.metrics_port}"
+        logger.info("metrics on %s/metrics, probes on %s/health and %s/ready", base, base, base)
     if ready_file is not None:
         # Rename a complete file, so that nobody who polls for it reads half an address.
         partial = ready_file.with_name(ready_file.name + ".partial")

@@ -114,7 +114,7 @@ class BrokerConfig(Mapping[str, Any]):
     @property
     def unknown(self) -> list[str]:
         """Properties that are not in the table, in the order they were given."""
-        return [name for name in self.properties if name not in BROKER_KEYS and not name.startswith(PREFIXES)]
+        return [name for name in self.properties if not is_broker_key(name)]
 
     @property
     def without_effect(self) -> list[str]:
@@ -276,6 +276,10 @@ def _check_limits(config: BrokerConfig) -> None:
     for holds, sentence in rules:
         if not holds:
             raise ConfigError(sentence + ".")
+
+
+def is_broker_key(name: str) -> bool:
+    return name in BROKER_KEYS or name.startswith(PREFIXES)
 
 
 def _about_unknown(name: str) -> str:

@@ -94,10 +94,14 @@ def read_meta_properties(disk: Disk, directory: Path) -> MetaProperties | None:
     pairs = (line.partition("=") for line in lines if "=" in line and line[0] not in "#!")
     values = {key.strip(): value.strip() for key, _, value in pairs}
     try:
-        node = values["node.id"] if "node.id" in values else values["broker.id"]
+        node = values["broker.id"] if "broker.id" in values else values["node.id"]
         return MetaProperties(values["cluster.id"], int(node), uuid_from_string(values["directory.id"]))
     except (KeyError, ValueError) as problem:
-        raise ValueError(f"cannot parse {directory / names.META_PROPERTIES}: {problem}") from problem
+        missing = f"it has no {problem}" if isinstance(problem, KeyError) else str(problem)
+        raise ValueError(
+            f"{directory / names.META_PROPERTIES} cannot be read: {missing}. "
+            "Restore the file from a backup, or choose another data directory."
+        ) from problem
 
 
 def write_clean_shutdown(disk: Disk, directory: Path, broker_epoch: int = -1) -> None:

@@ -89,6 +89,8 @@ class LogManager:
                 directory.claim(self._settings.cluster_id, self._settings.node_id)
                 self._load_directory(directory, topic_configs)
             except OSError as problem:
+                if len(self.directories) == 1:
+                    raise LogDirError(f"{directory.path} cannot be used: {problem}") from problem
                 self._directory_failed(directory, problem)
         if not any(directory.online for directory in self.directories):
             raise LogDirError("none of the directories in log.dirs can be used; see the errors above")

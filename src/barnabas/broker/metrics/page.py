@@ -17,7 +17,8 @@ PAGE = """<!DOCTYPE html>
 <h1>Barnabas broker {broker_id}</h1>
 <p>Version {version}, cluster {cluster_id}.</p>
 <p>This port serves the metrics of the broker for Prometheus: <a href="/metrics">/metrics</a>, as
-OpenMetrics and with gzip if the scraper asks for it. Kafka clients connect to {addresses}.</p>
+OpenMetrics and with gzip if the scraper asks for it. Probes of orchestrators ask
+<a href="/health">/health</a> and <a href="/ready">/ready</a>. Kafka clients connect to {addresses}.</p>
 </body>
 </html>
 """

@@ -1,16 +1,18 @@
-"""A small HTTP server: GET and HEAD of /metrics, and a page at / that says what this is. Brokers use it, and
-pipelines that run.
+"""A small HTTP server: GET and HEAD of /metrics, of /health and /ready, and a page at / that says what this
+is. Brokers use it, and pipelines that run.
 
 A request is read to a small limit and within a short time, is answered, and the connection is closed."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import NamedTuple, Protocol
 
 from barnabas.broker.metrics.exposition import OPEN_METRICS_TYPE, TEXT_TYPE
+from barnabas.net.addresses import why_not_bound
 
 REQUEST_BYTES_MAX = 8192
 REQUEST_SECONDS_MAX = 10.0
@@ -32,23 +34,40 @@ class BadRequest(Exception):
         self.headers = headers
 
 
+class Check(NamedTuple):
+    """One part of the answer of /health or /ready. It fails if there is a problem; a note is only shown."""
+
+    name: str
+    problem: str | None
+    note: str | None = None
+
+
+# By path, such as /ready: what is checked.
+Probes = Mapping[str, Callable[[], Iterable[Check]]]
+
+
 class Scrape(Protocol):
     async def __call__(self, *, open_metrics: bool, gzip: bool) -> bytes:
         """All metrics as text."""
 
 
 class MetricsServer:
-    """`page` is the HTML of the page at /."""
+    """`page` is the HTML of the page at /. While `is_starting`, only the probes are answered."""
 
-    def __init__(self, scrape: Scrape, page: Callable[[], str]) -> None:
+    def __init__(self, scrape: Scrape, page: Callable[[], str], probes: Probes | None = None) -> None:
         self._scrape = scrape
         self._page = page
+        self._probes = probes or {}
+        self.is_starting = False
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port, which the system may have chosen."""
-        self._server = await asyncio.start_server(self._accept, host, port, limit=REQUEST_BYTES_MAX)
+        try:
+            self._server = await asyncio.start_server(self._accept, host, port, limit=REQUEST_BYTES_MAX)
+        except OSError as error:
+            raise OSError(error.errno, f"metrics: {why_not_bound(host, port, error)}") from error
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
 
@@ -90,16 +109,25 @@ class MetricsServer:
             return _refusal(problem)
 
     async def _answer(self, request: Request) -> bytes:
-        if request.path not in ("/", "/metrics"):
+        if request.path not in ("/", "/metrics", *self._probes):
             raise BadRequest(HTTPStatus.NOT_FOUND, "There is nothing here: the metrics are at /metrics.")
         if request.method not in ("GET", "HEAD"):
             raise BadRequest(
                 HTTPStatus.METHOD_NOT_ALLOWED, "Only GET and HEAD are served here.", Allow="GET, HEAD"
             )
         is_head = request.method == "HEAD"
+        if request.path in self._probes:
+            return _probe_answer(list(self._probes[request.path]()), is_head)
+        if self.is_starting:
+            raise BadRequest(
+                HTTPStatus.SERVICE_UNAVAILABLE, "The broker is starting: try again.", **{"Retry-After": "1"}
+            )
         if request.path == "/":
             page = self._page().encode()
             return _head(HTTPStatus.OK, "text/html; charset=utf-8", len(page)) + (b"" if is_head else page)
+        return await self._metrics_answer(request, is_head)
+
+    async def _metrics_answer(self, request: Request, is_head: bool) -> bytes:
         open_metrics = _prefers_open_metrics(request.headers.get("accept", ""))
         gzip = _quality(request.headers.get("accept-encoding", ""), "gzip") > 0
         content_type = OPEN_METRICS_TYPE if open_metrics else TEXT_TYPE
@@ -155,6 +183,20 @@ def _number(text: str) -> float:
 def _prefers_open_metrics(accept: str) -> bool:
     weight = _quality(accept, "application/openmetrics-text")
     return weight > 0 and weight >= max(_quality(accept, "text/plain"), _quality(accept, "*/*"))
+
+
+def _probe_answer(checks: list[Check], is_head: bool) -> bytes:
+    """200 if no check fails, otherwise 503; with a JSON document that says which."""
+    is_failing = any(check.problem is not None for check in checks)
+    document = {
+        "status": "failing" if is_failing else "ok",
+        "checks": {check.name: check.problem or check.note or "ok" for check in checks},
+    }
+    body = (json.dumps(document) + "\n").encode()
+    status = HTTPStatus.SERVICE_UNAVAILABLE if is_failing else HTTPStatus.OK
+    # A probe wants the state of now.
+    headers = {"Cache-Control": "no-store"}
+    return _head(status, "application/json", len(body), **headers) + (b"" if is_head else body)
 
 
 def _refusal(problem: BadRequest) -> bytes:

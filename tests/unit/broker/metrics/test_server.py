@@ -1,6 +1,7 @@
 """The endpoint of the metrics as HTTP clients and scrapers see it; Prometheus' own parsers are the judges."""
 
 import gzip
+import json
 import socket
 from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPResponse
@@ -171,3 +172,53 @@ def test_labels_are_escaped(running: VisibleBroker) -> None:
         (sample,) = families["kafka_consumergroup_lag_sum"].samples
         assert sample.labels == {"consumergroup": name, "topic": "orders"}
         assert sample.value == 1
+
+
+def test_probes(running: VisibleBroker) -> None:
+    for path in ("/health", "/ready"):
+        response, body = ask(running, path)
+        assert (response.status, response.getheader("Content-Type")) == (200, "application/json")
+        assert json.loads(body)["status"] == "ok"
+        assert ask(running, path, "HEAD")[1] == b""
+
+
+def test_probes_of_a_broker_that_is_not_ready(running: VisibleBroker) -> None:
+    def set_ready(is_ready: bool) -> None:
+        running.look(lambda broker: setattr(broker, "is_ready", is_ready))
+
+    set_ready(False)
+    try:
+        response, body = ask(running, "/ready")
+        assert response.status == 503
+        assert json.loads(body)["checks"]["started"] == "the broker is starting or stopping"
+        assert ask(running, "/health")[0].status == 200
+    finally:
+        set_ready(True)
+
+
+def test_probes_while_a_log_directory_is_offline(running: VisibleBroker) -> None:
+    def set_online(is_online: bool) -> None:
+        running.look(lambda broker: setattr(broker.logs.directories[0], "online", is_online))
+
+    set_online(False)
+    try:
+        for path in ("/health", "/ready"):
+            response, body = ask(running, path)
+            assert response.status == 503
+            assert json.loads(body)["checks"]["log directories"].startswith("none can be used; offline: /")
+    finally:
+        set_online(True)
+
+
+def test_before_the_logs_are_open_only_probes_are_answered(running: VisibleBroker) -> None:
+    def set_starting(is_starting: bool) -> None:
+        running.look(lambda broker: setattr(broker._metrics, "is_starting", is_starting))
+
+    set_starting(True)
+    try:
+        for path in ("/metrics", "/"):
+            response, body = ask(running, path)
+            assert (response.status, body) == (503, b"The broker is starting: try again.\n")
+        assert ask(running, "/health")[0].status == 200
+    finally:
+        set_starting(False)
