@@ -31,7 +31,15 @@ CLASSES = {
     "leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
     "replica-verification": "org.apache.kafka.tools.ReplicaVerificationTool",
     "acls": "org.apache.kafka.tools.AclCommand",
+    "client-metrics": "org.apache.kafka.tools.ClientMetricsCommand",
+    "features": "org.apache.kafka.tools.FeatureCommand",
+    "groups": "org.apache.kafka.tools.GroupsCommand",
+    "share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
+    "streams-application-reset": "org.apache.kafka.tools.StreamsResetter",
+    "streams-groups": "org.apache.kafka.tools.streams.StreamsGroupCommand",
 }
+# Tools whose address belongs to the tool, not to its action.
+ADDRESS_FIRST = ("features",)
 
 Compare = Callable[..., Printed]
 
@@ -90,7 +98,8 @@ def same(bootstrap: str, topic_name: str, shell: Shell) -> Compare:
     NAME in an argument becomes a different topic for each tool, since some commands cannot run twice."""
 
     def same(command: str, *arguments: str, ordered: bool = True) -> Printed:
-        words = [*arguments, "--bootstrap-server", bootstrap]
+        address = ["--bootstrap-server", bootstrap]
+        words = [*address, *arguments] if command in ADDRESS_FIRST else [*arguments, *address]
 
         def own(which: str) -> list[str]:
             return [word.replace(NAME, f"{topic_name}-{which}") for word in words]

@@ -31,6 +31,8 @@ class Row(NamedTuple):
 
 COMMANDS: dict[str, Row] = {
     "start": Row("start", "run a broker until SIGTERM or Ctrl-C", "kafka-server-start"),
+    "server-stop": Row("server_stop", "stop brokers of this machine cleanly", "kafka-server-stop"),
+    "storage": Row("storage", "prepare data directories; print a new cluster id", "kafka-storage"),
     "topics": Row("topics", "create, list, describe, alter and delete topics", "kafka-topics"),
     "configs": Row("configs", "show and change settings of topics, brokers and groups", "kafka-configs"),
     "metadata": Row("metadata", "print the metadata of a cluster or a broker; first SCRAM credentials"),
@@ -38,6 +40,13 @@ COMMANDS: dict[str, Row] = {
     "cluster": Row("cluster", "start a cluster on this machine, or show its state", "kafka-cluster"),
     "broker-api-versions": Row(
         "broker_api_versions", "which APIs brokers support", "kafka-broker-api-versions"
+    ),
+    "features": Row("features", "describe and change features of a cluster", "kafka-features"),
+    "metadata-quorum": Row(
+        "metadata_quorum", "who is the controller; there is no quorum", "kafka-metadata-quorum"
+    ),
+    "client-metrics": Row(
+        "client_metrics", "subscriptions to the metrics of clients", "kafka-client-metrics"
     ),
     "log-dirs": Row("log_dirs", "partitions in the log directories of brokers", "kafka-log-dirs"),
     "get-offsets": Row("get_offsets", "first, last and other offsets of partitions", "kafka-get-offsets"),
@@ -70,6 +79,22 @@ COMMANDS: dict[str, Row] = {
     ),
     "consumer-groups": Row(
         "consumer_groups", "list, describe, reset and delete consumer groups", "kafka-consumer-groups"
+    ),
+    "groups": Row("groups", "list groups of all types", "kafka-groups"),
+    "share-groups": Row(
+        "share_groups", "list share groups, which Barnabas does not have", "kafka-share-groups"
+    ),
+    "streams-groups": Row(
+        "streams_groups", "list streams groups, which Barnabas does not have", "kafka-streams-groups"
+    ),
+    "streams-application-reset": Row(
+        "streams_reset", "let an application of Kafka Streams begin again", "kafka-streams-application-reset"
+    ),
+    "verifiable-producer": Row(
+        "verifiable.producer", "send numbers and print which were acknowledged", "kafka-verifiable-producer"
+    ),
+    "verifiable-consumer": Row(
+        "verifiable.consumer", "print what a group member reads, as JSON", "kafka-verifiable-consumer"
     ),
     "transactions": Row("transactions", "list, describe and repair transactions", "kafka-transactions"),
     "pipeline": Row("pipeline", "run data pipelines on Spark"),

@@ -16,6 +16,7 @@ EXAMPLES = """\
 CLASSES = {
     "AclCommand": "acls",
     "BrokerApiVersionsCommand": "broker-api-versions",
+    "ClientMetricsCommand": "client-metrics",
     "ClusterTool": "cluster",
     "ConfigCommand": "configs",
     "ConsoleConsumer": "console-consumer",
@@ -26,16 +27,25 @@ CLASSES = {
     "DeleteRecordsCommand": "delete-records",
     "DumpLogSegments": "dump-log",
     "EndToEndLatency": "e2e-latency",
+    "FeatureCommand": "features",
     "GetOffsetShell": "get-offsets",
+    "GroupsCommand": "groups",
     "Kafka": "start",
     "LeaderElectionCommand": "leader-election",
     "ReplicaVerificationTool": "replica-verification",
     "LogDirsCommand": "log-dirs",
+    "MetadataQuorumCommand": "metadata-quorum",
     "PreferredReplicaLeaderElectionCommand": "leader-election",
     "ProducerPerformance": "producer-perf-test",
     "ReassignPartitionsCommand": "reassign-partitions",
+    "ShareGroupCommand": "share-groups",
+    "StorageTool": "storage",
+    "StreamsGroupCommand": "streams-groups",
+    "StreamsResetter": "streams-application-reset",
     "TopicCommand": "topics",
     "TransactionsCommand": "transactions",
+    "VerifiableConsumer": "verifiable-consumer",
+    "VerifiableProducer": "verifiable-producer",
 }
 PACKAGES = ("kafka", "org.apache.kafka")
 

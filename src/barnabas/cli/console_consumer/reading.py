@@ -2,13 +2,9 @@
 
 import argparse
 import re
-import signal
 import sys
-import threading
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from types import FrameType
+from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
 
 from barnabas.cli.connecting import admin_of
@@ -20,6 +16,7 @@ from barnabas.cli.console_consumer.options import (
     start_offset,
 )
 from barnabas.cli.failures import ToolError, results_and_errors
+from barnabas.cli.signals import woken_by_signals
 
 if TYPE_CHECKING:
     from barnabas.client import Consumer
@@ -43,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     reading = Reading(Consumer(settings), formatter, options)
     stopped_by: list[int] = []
     try:
-        with _woken_by_signals(reading.consumer, stopped_by):
+        with woken_by_signals(reading.consumer, stopped_by):
             try:
                 with suppress(WakeupError):
                     reading.start(begin, pattern)
@@ -154,28 +151,6 @@ class Reading:
             if partition in assigned:
                 self.consumer.seek(partition, offset)
         self.consumer.close()
-
-
-@contextmanager
-def _woken_by_signals(consumer: "Consumer", caught: list[int]) -> Iterator[None]:
-    """Ctrl-C and SIGTERM end the poll instead of the program, so that the consumer can leave its group."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def wake(number: int, frame: FrameType | None) -> None:
-        if caught:
-            # The second signal: do not wait for the consumer to close.
-            raise KeyboardInterrupt
-        caught.append(number)
-        consumer.wakeup()
-
-    before = {number: signal.signal(number, wake) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def pattern_of(text: str) -> re.Pattern[str]:

@@ -3,7 +3,6 @@
 import argparse
 import random
 import sys
-import time
 import uuid
 from collections.abc import Callable
 from functools import partial
@@ -12,6 +11,7 @@ from typing import Any
 
 from barnabas.cli.connecting import key_values
 from barnabas.cli.failures import ToolError
+from barnabas.cli.perf.pace import Pace
 from barnabas.cli.perf.statistics import ProducerStatistics, now_ms
 from barnabas.client import Producer
 from barnabas.config.properties import load_properties
@@ -27,8 +27,6 @@ EXAMPLES = """\
 """
 TRANSACTION_DURATION_MS = 3000
 PAYLOADS_PREPARED = 1024
-# Shorter pauses are skipped; a later pause is longer instead.
-SLEEP_SECONDS_MIN = 0.001
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -140,20 +138,6 @@ def payloads(options: argparse.Namespace) -> Callable[[int], bytes]:
     return lambda number: prepared[number % PAYLOADS_PREPARED]
 
 
-class _Pace:
-    """Limits the sender to `rate` records per second."""
-
-    def __init__(self, rate: float) -> None:
-        self._rate = rate
-        self._start = time.monotonic()
-
-    def keep(self, sent: int) -> None:
-        if self._rate > 0:
-            ahead = sent / self._rate - (time.monotonic() - self._start)
-            if ahead > SLEEP_SECONDS_MIN:
-                time.sleep(ahead)
-
-
 def _send_all(
     producer: Producer, options: argparse.Namespace, payload: Callable[[int], bytes], transactional: bool
 ) -> list[ProducerStatistics]:
@@ -164,7 +148,7 @@ def _send_all(
     if transactional:
         producer.init_transactions()
     transaction_start: int | None = None
-    pace = _Pace(options.throughput)
+    pace = Pace(options.throughput)
     for number in range(options.num_records):
         if options.warmup_records and number == options.warmup_records:
             rest = options.num_records - number

@@ -11,6 +11,7 @@ and the errors of all items."""
 from barnabas.client.admin.acls import AclAdmin
 from barnabas.client.admin.cluster import ClusterAdmin
 from barnabas.client.admin.configs import ConfigAdmin
+from barnabas.client.admin.features import FeatureAdmin
 from barnabas.client.admin.group_descriptions import GroupDescriptionAdmin
 from barnabas.client.admin.groups import GroupAdmin
 from barnabas.client.admin.log_dirs import LogDirAdmin
@@ -37,6 +38,10 @@ from barnabas.client.admin.types import (
     ConsumerGroupListing,
     CreatedTopic,
     ElectionType,
+    FeatureDescription,
+    FeatureUpdate,
+    FeatureUpgrade,
+    GroupListing,
     ListedOffset,
     LogDirDescription,
     MemberDescription,
@@ -73,6 +78,10 @@ __all__ = [
     "CreatedTopic",
     "DelegationToken",
     "ElectionType",
+    "FeatureDescription",
+    "FeatureUpdate",
+    "FeatureUpgrade",
+    "GroupListing",
     "ListedOffset",
     "LogDirDescription",
     "MemberDescription",
@@ -100,6 +109,7 @@ class Admin(
     TopicAdmin,
     ConfigAdmin,
     ClusterAdmin,
+    FeatureAdmin,
     LogDirAdmin,
     GroupDescriptionAdmin,
     GroupAdmin,

@@ -5,14 +5,11 @@ from collections.abc import Collection
 from functools import partial
 
 from barnabas.client.admin.base import AdminBase, Call, outcome_of
-from barnabas.client.admin.types import AdminError, ConsumerGroupListing
+from barnabas.client.admin.types import AdminError, ConsumerGroupListing, GroupListing
 from barnabas.client.cluster import GROUP
 from barnabas.client.errors import KafkaError, error_from, raise_for
 from barnabas.net.broker_connection import BrokerConnection
 from barnabas.wire.messages import delete_groups, describe_groups, leave_group, list_groups
-
-# Groups of other kinds (connect, share, streams) use the same coordinators.
-_CONSUMER_TYPES = ("", "classic", "consumer")
 
 
 class GroupAdmin(AdminBase):
@@ -24,20 +21,37 @@ class GroupAdmin(AdminBase):
         timeout: float | None = None,
     ) -> list[ConsumerGroupListing]:
         """The groups of all brokers: admin.list_consumer_groups(states=["Stable"], types=["consumer"])."""
+        return [
+            ConsumerGroupListing(group.group_id, not group.protocol, group.state, group.type)
+            for group in self.list_groups(states=states, types=types, timeout=timeout)
+            if group.is_of_consumers
+        ]
 
-        async def ask(node_id: int) -> list[ConsumerGroupListing]:
+    def list_groups(
+        self,
+        *,
+        states: Collection[str] = (),
+        types: Collection[str] = (),
+        timeout: float | None = None,
+    ) -> list[GroupListing]:
+        """As list_consumer_groups, also groups of Kafka Connect, share groups and others."""
+
+        async def ask(node_id: int) -> list[GroupListing]:
             connection = await self._cluster.connection(node_id)
             request = list_groups.ListGroupsRequest(states_filter=list(states), types_filter=list(types))
             response = await connection.send(list_groups.API_KEY, request)
             raise_for(response.error_code)
-            return [_listing(group) for group in response.groups if _is_of_consumers(group)]
+            return [
+                GroupListing(group.group_id, group.group_type.lower(), group.protocol_type, group.group_state)
+                for group in response.groups
+            ]
 
-        async def ask_all() -> list[ConsumerGroupListing]:
+        async def ask_all() -> list[GroupListing]:
             answers = await asyncio.gather(*(ask(node_id) for node_id in await self._node_ids()))
             by_group = {listing.group_id: listing for answer in answers for listing in answer}
             return [by_group[group] for group in sorted(by_group)]
 
-        async def work(call: Call) -> list[ConsumerGroupListing]:
+        async def work(call: Call) -> list[GroupListing]:
             return await self._retry(call, ask_all)
 
         return self._run(timeout, work)
@@ -105,16 +119,6 @@ class GroupAdmin(AdminBase):
             _check_left(await self._retry(call, attempt))
 
         self._run(timeout, work)
-
-
-def _listing(group: list_groups.ListedGroup) -> ConsumerGroupListing:
-    return ConsumerGroupListing(
-        group.group_id, not group.protocol_type, group.group_state, group.group_type.lower()
-    )
-
-
-def _is_of_consumers(group: list_groups.ListedGroup) -> bool:
-    return group.group_type.lower() in _CONSUMER_TYPES and group.protocol_type in ("", "consumer")
 
 
 def _check_left(response: leave_group.LeaveGroupResponse) -> None:

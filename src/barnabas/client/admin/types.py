@@ -203,6 +203,10 @@ class ListedOffset(NamedTuple):
     leader_epoch: int
 
 
+# Groups of other kinds (connect, share, streams) use the same coordinators.
+_CONSUMER_TYPES = ("", "classic", "consumer")
+
+
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupListing:
     """`type` is classic or consumer, or empty if the broker is too old to send it. A simple group has only
@@ -212,6 +216,41 @@ class ConsumerGroupListing:
     is_simple: bool
     state: str
     type: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupListing:
+    """A group of any type. `type` is classic, consumer, share or streams, or empty if the broker is too old;
+    `protocol` is empty for a group that has only offsets."""
+
+    group_id: str
+    type: str
+    protocol: str
+    state: str
+
+    @property
+    def is_of_consumers(self) -> bool:
+        return self.type in _CONSUMER_TYPES and self.protocol in ("", "consumer")
+
+
+class FeatureDescription(NamedTuple):
+    """What a broker supports, and the level in use (0: none). `epoch` changes with the levels."""
+
+    min_version: int
+    max_version: int
+    level: int
+    epoch: int | None
+
+
+class FeatureUpgrade(IntEnum):
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+class FeatureUpdate(NamedTuple):
+    level: int
+    kind: FeatureUpgrade
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,7 @@
+#!/bin/sh
+# Kafka's name for `barnabas client-metrics`: finds barnabas beside this script, in the project's environment, or on the path.
+here=$(dirname "$0")
+for program in "$here/barnabas" "$here/../.venv/bin/barnabas"; do
+    [ -x "$program" ] && exec "$program" client-metrics "$@"
+done
+exec barnabas client-metrics "$@"
