@@ -4,7 +4,7 @@ A last batch that is cut off is left for the next fetch. Control batches are ski
 so are batches of aborted transactions: the response has the aborted producers and the first offset of each
 transaction, and a control batch in the log shows where it ended. Works on bytes only."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from crc32c import crc32c
 
@@ -101,27 +101,47 @@ class RecordSet:
         """Reading failed at this offset: the next call gets the same batch and fails again."""
         self.next_offset = max(self.next_offset, next_offset)
 
-    def _open(self, position: int, size: int, base_offset: int, last_offset_delta: int) -> OpenBatch | None:
+    def batches(self) -> Iterator[memoryview]:
+        """The bytes of each batch with records that a reader may see, as they are in the log. Use this or
+        open_batch(), not both."""
+        for position, size, base_offset, last_offset_delta, _ in self._batches:
+            if self._visible(position, size, base_offset, last_offset_delta) is not None:
+                self.next_offset = base_offset + last_offset_delta + 1
+                yield self._records[position : position + size]
+        self._check_end()
+        self.is_done = True
+
+    def _visible(
+        self, position: int, size: int, base_offset: int, last_offset_delta: int
+    ) -> tuple[int, ...] | None:
+        """The fields of the header; None if the batch has no records for the reader."""
         is_behind = base_offset + last_offset_delta < self.next_offset
         # Markers before the start count, too: reading a set again must give the same records.
         if is_behind and not self._read_committed:
             return None
         # Not as a BatchHeader, unless it is needed: making one would cost as much as the rest of this method.
         fields = HEADER.unpack_from(self._records, position)
-        _, _, epoch, _, crc, attributes, _, base_timestamp, max_timestamp, _, _, _, count = fields
+        attributes, count = fields[5], fields[12]
         is_control = attributes & CONTROL_FLAG
         if is_behind and not is_control:
             return None
         end = position + size
-        if self._check_crcs and crc32c(self._records[position + ATTRIBUTES_POSITION : end]) != crc:
+        if self._check_crcs and crc32c(self._records[position + ATTRIBUTES_POSITION : end]) != fields[4]:
             raise self._corrupt(base_offset, "does not match its checksum")
-        self.leader_epoch = epoch
+        self.leader_epoch = fields[2]
         if is_control or (self._read_committed and self._is_aborted(BatchHeader(*fields))):
             self._skip(BatchHeader(*fields), self._records[position:end])
             return None
         if count < 0:
             raise self._corrupt(base_offset, f"has a record count of {count}")
-        data, start = self._records, position + HEADER_SIZE
+        return fields
+
+    def _open(self, position: int, size: int, base_offset: int, last_offset_delta: int) -> OpenBatch | None:
+        fields = self._visible(position, size, base_offset, last_offset_delta)
+        if fields is None:
+            return None
+        _, _, epoch, _, _, attributes, _, base_timestamp, max_timestamp, _, _, _, count = fields
+        data, start, end = self._records, position + HEADER_SIZE, position + size
         if codec := attributes & COMPRESSION_MASK:
             data = memoryview(decompress(codec, self._records[start:end], DECOMPRESSED_BYTES_MAX))
             start, end = 0, len(data)

@@ -9,6 +9,7 @@ later. A method for many items returns a dict. If some items fail it raises Admi
 and the errors of all items."""
 
 from barnabas.client.admin.acls import AclAdmin
+from barnabas.client.admin.batches import BatchAdmin
 from barnabas.client.admin.cluster import ClusterAdmin
 from barnabas.client.admin.configs import ConfigAdmin
 from barnabas.client.admin.features import FeatureAdmin
@@ -108,6 +109,7 @@ __all__ = [
 class Admin(
     TopicAdmin,
     ConfigAdmin,
+    BatchAdmin,
     ClusterAdmin,
     FeatureAdmin,
     LogDirAdmin,
