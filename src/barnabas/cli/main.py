@@ -103,13 +103,14 @@ COMMANDS: dict[str, Row] = {
     "audit": Row("audit", "find gaps, duplicates and damage in topics or log directories, on Spark"),
     "mirror": Row("mirror", "copy topics into another cluster, with the offsets of groups, on Spark"),
     "backfill": Row("backfill", "send a table to a topic, on Spark"),
+    "doctor": Row("doctor", "check what is needed, and say what to do about each problem"),
     "version": Row("version", "print the versions of Barnabas and of what it uses"),
     "completion": Row("completion", "print a completion script for bash, zsh or fish"),
 }
 
 
 # The others send requests to brokers.
-ZOOKEEPER_COMMANDS = ("cluster", "metadata")
+ZOOKEEPER_COMMANDS = ("cluster", "doctor", "metadata")
 NO_ZOOKEEPER = (
     "Tools do not talk to ZooKeeper: use --bootstrap-server HOST:PORT with the address of a broker "
     "instead of --zookeeper."
