@@ -14,11 +14,16 @@ ROOT = Path(__file__).parents[2]
 LINES = [line for line in BLOCK.splitlines() if line and not line.startswith("#")]
 
 
-def run_line(line: str, broker: BrokerProcess) -> str:
+def run_line(line: str, broker: BrokerProcess, directory: Path) -> str:
     path = f"{PROGRAM.parent}:{ROOT / 'bin'}:{os.environ['PATH']}"
     command = line.replace("localhost:9092", broker.bootstrap)
     done = subprocess.run(
-        ["sh", "-c", command], capture_output=True, text=True, timeout=120, env={**os.environ, "PATH": path}
+        ["sh", "-c", command],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PATH": path},
     )
     assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
     return done.stdout
@@ -26,7 +31,7 @@ def run_line(line: str, broker: BrokerProcess) -> str:
 
 def test_every_line_runs(tmp_path: Path) -> None:
     with running_broker(tmp_path, {"group.initial.rebalance.delay.ms": "0"}) as broker:
-        printed = {line: run_line(line, broker) for line in LINES}
+        printed = {line: run_line(line, broker, tmp_path) for line in LINES}
     (consumed,) = [out for line, out in printed.items() if "print.key" in line]
     assert consumed == "42\tone coffee\n"
     assert len(LINES) > 15

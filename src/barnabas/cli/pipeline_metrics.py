@@ -9,19 +9,20 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.broker.metrics import exposition
 from barnabas.broker.metrics.families import Family, counters, gauges, labels
 from barnabas.broker.metrics.process import release
-from barnabas.broker.metrics.server import MetricsServer
+from barnabas.broker.metrics.server import Check, MetricsServer
 from barnabas.client import Admin
 from barnabas.client.errors import KafkaError
 from barnabas.client.runtime import IoThread
 from barnabas.spark.pipeline.definition import Pipeline
 from barnabas.spark.pipeline.letter_counts import letters_written
-from barnabas.spark.pipeline.progress import STATES, QueryProgress
+from barnabas.spark.pipeline.progress import FAILED, STATES, QueryProgress
 
 LOGGER = logging.getLogger(__name__)
 PREFIX = "barnabas_pipeline_"
@@ -32,7 +33,7 @@ PAGE = """<!DOCTYPE html>
 <body>
 <h1>Pipeline {name}</h1>
 <p>Barnabas {version}. This port serves the metrics of the pipeline for Prometheus:
-<a href="/metrics">/metrics</a>.</p>
+<a href="/metrics">/metrics</a>. <a href="/health">/health</a> fails when a query has failed.</p>
 </body>
 </html>
 """
@@ -128,6 +129,12 @@ class DeadLetters:
             return None
 
 
+def _health(progress: list[QueryProgress]) -> Iterator[Check]:
+    """One check for each query: it fails if the query has ended with an error."""
+    for each in progress:
+        yield Check(each.name, "the query has failed" if each.state == FAILED else None, each.state)
+
+
 class Served(NamedTuple):
     """Metrics that are served: set `progress[:]` to the newest; `address` is where they are."""
 
@@ -147,7 +154,7 @@ def served_metrics(pipeline: Pipeline, directory: Path, host: str, port: int) ->
         return await exposition.write(collected, open_metrics=open_metrics, gzip=gzip)
 
     page = PAGE.format(name=html.escape(pipeline.name), version=release())
-    server = MetricsServer(scrape, lambda: page)
+    server = MetricsServer(scrape, lambda: page, {"/health": partial(_health, progress)})
     thread = IoThread("barnabas-metrics").start()
     try:
         bound = thread.call(server.start(host, port))

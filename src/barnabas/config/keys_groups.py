@@ -25,7 +25,7 @@ KEYS_GROUPS = table(
     honoured(INT, "group.max.session.timeout.ms", 1_800_000),
     "Longest session timeout a classic consumer may ask for.",
     honoured(INT, "group.initial.rebalance.delay.ms", 3000),
-    "Wait for more members before a new classic group is balanced.",
+    "Wait for more members before a new classic group is balanced. Kafka's server.properties and ours set 0.",
     honoured(INT, "group.max.size", INT_MAX, at_least(1)),
     "Members a classic group may have.",
     accepted(
