@@ -97,3 +97,8 @@ def test_storage_of_a_broker_with_zookeeper_is_left_to_the_start(run: Run, tmp_p
         f"  {tmp_path}/data does not exist",
         "",
     ]
+
+
+def test_there_is_no_share_consumer(run: Run) -> None:
+    refused = run("console-share-consumer", "--bootstrap-server", "localhost:1", "--topic", "x")
+    assert refused.code == 1 and "Barnabas has no share groups: read with" in refused.err

@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -11,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from tests.clients.broker_process import PROGRAM
+
+from barnabas.testing.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
 SECONDS_MAX = 60.0
@@ -23,8 +24,7 @@ def kafka(tmp_path: Path) -> Path:
     home = tmp_path / "kafka"
     shutil.copytree(ROOT / "bin", home / "bin")
     (home / "config").mkdir()
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    (port,) = free_ports(1)
     text = (ROOT / "config" / "server.properties").read_text()
     changed = text.replace("localhost:9092", f"127.0.0.1:{port}").replace(
         "/tmp/barnabas-logs", str(tmp_path / "data")

@@ -5,6 +5,8 @@ import errno
 import json
 import re
 import socket
+import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.error import HTTPError
@@ -12,10 +14,11 @@ from urllib.request import urlopen
 
 import pytest
 from tests.cli.conftest import Run
-from tests.clients.broker_process import BrokerProcess, running_broker
+from tests.clients.broker_process import PROGRAM, BrokerProcess, running_broker
 from tests.jepsen.shim import Operation, Shim
 
 import barnabas
+from barnabas.testing.ports import free_ports
 
 
 @pytest.fixture
@@ -130,6 +133,43 @@ def test_the_log_of_a_start_and_the_probes(tmp_path: Path) -> None:
         assert (status, document["status"]) == (200, "ok")
         assert document["checks"] == {"started": "ok", "unfenced": "ok", "log directories": "ok"}
     assert broker.log_text().count("stopped") == 1
+
+
+def test_probes_while_a_start_waits_for_zookeeper(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    # This one accepts connections and never answers.
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        address = f"127.0.0.1:{nobody.getsockname()[1]}"
+        overrides = [
+            f"zookeeper.connect={address}",
+            f"log.dirs={tmp_path}",
+            "listeners=PLAINTEXT://127.0.0.1:0",
+        ]
+        command = [str(PROGRAM), "start", "--metrics-port", str(port)]
+        command += [word for each in overrides for word in ("--override", each)]
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as starting:
+            try:
+                while not can_connect(port):
+                    assert starting.poll() is None
+                assert ask(str(port), "/health")[0] == 200
+                status, document = ask(str(port), "/ready")
+                assert status == 503
+                assert document["checks"] == {
+                    "started": "the broker is starting or stopping",
+                    "unfenced": "the controller has not unfenced this broker yet",
+                    "log directories": "ok",
+                }
+            finally:
+                starting.kill()
+
+
+def can_connect(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        time.sleep(0.02)
+        return False
+    return True
 
 
 def test_the_version(run: Run) -> None:

@@ -84,6 +84,9 @@ COMMANDS: dict[str, Row] = {
     "share-groups": Row(
         "share_groups", "list share groups, which Barnabas does not have", "kafka-share-groups"
     ),
+    "console-share-consumer": Row(
+        "share_consumer", "says what there is instead of share groups", "kafka-console-share-consumer"
+    ),
     "streams-groups": Row(
         "streams_groups", "list streams groups, which Barnabas does not have", "kafka-streams-groups"
     ),

@@ -21,6 +21,7 @@ CLASSES = {
     "ConfigCommand": "configs",
     "ConsoleConsumer": "console-consumer",
     "ConsoleProducer": "console-producer",
+    "ConsoleShareConsumer": "console-share-consumer",
     "ConsumerGroupCommand": "consumer-groups",
     "ConsumerPerformance": "consumer-perf-test",
     "DelegationTokenCommand": "delegation-tokens",
