@@ -81,6 +81,8 @@ class BatchAdmin(AdminBase):
         return self._run(timeout, work)
 
     def new_producer_identity(self, *, timeout: float | None = None) -> ProducerIdentity:
+        """An id that no other producer has, for batches to append."""
+
         async def ask() -> ProducerIdentity:
             connection = await self._cluster.any()
             request = init_producer_id.InitProducerIdRequest(

@@ -21,11 +21,15 @@ class GroupAdmin(AdminBase):
         timeout: float | None = None,
     ) -> list[ConsumerGroupListing]:
         """The groups of all brokers: admin.list_consumer_groups(states=["Stable"], types=["consumer"])."""
-        return [
-            ConsumerGroupListing(group.group_id, not group.protocol, group.state, group.type)
-            for group in self.list_groups(states=states, types=types, timeout=timeout)
-            if group.is_of_consumers
-        ]
+
+        async def work(call: Call) -> list[ConsumerGroupListing]:
+            return [
+                ConsumerGroupListing(group.group_id, not group.protocol, group.state, group.type)
+                for group in await self._list_groups(call, states, types)
+                if group.is_of_consumers
+            ]
+
+        return self._run(timeout, work)
 
     def list_groups(
         self,
@@ -36,6 +40,14 @@ class GroupAdmin(AdminBase):
     ) -> list[GroupListing]:
         """As list_consumer_groups, also groups of Kafka Connect, share groups and others."""
 
+        async def work(call: Call) -> list[GroupListing]:
+            return await self._list_groups(call, states, types)
+
+        return self._run(timeout, work)
+
+    async def _list_groups(
+        self, call: Call, states: Collection[str], types: Collection[str]
+    ) -> list[GroupListing]:
         async def ask(node_id: int) -> list[GroupListing]:
             connection = await self._cluster.connection(node_id)
             request = list_groups.ListGroupsRequest(states_filter=list(states), types_filter=list(types))
@@ -51,10 +63,7 @@ class GroupAdmin(AdminBase):
             by_group = {listing.group_id: listing for answer in answers for listing in answer}
             return [by_group[group] for group in sorted(by_group)]
 
-        async def work(call: Call) -> list[GroupListing]:
-            return await self._retry(call, ask_all)
-
-        return self._run(timeout, work)
+        return await self._retry(call, ask_all)
 
     def delete_consumer_groups(self, groups: Collection[str], *, timeout: float | None = None) -> None:
         """Delete groups that have no members, with their offsets."""

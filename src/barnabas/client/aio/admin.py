@@ -89,6 +89,8 @@ class AsyncAdmin(Hinted):
     describe_cluster = _awaited(Admin.describe_cluster)
     api_versions = _awaited(Admin.api_versions)
     unregister_broker = _awaited(Admin.unregister_broker)
+    describe_features = _awaited(Admin.describe_features)
+    update_features = _awaited(Admin.update_features)
     describe_log_dirs = _awaited(Admin.describe_log_dirs)
     list_partition_reassignments = _awaited(Admin.list_partition_reassignments)
     alter_partition_reassignments = _awaited(Admin.alter_partition_reassignments)
@@ -96,6 +98,7 @@ class AsyncAdmin(Hinted):
     alter_replica_log_dirs = _awaited(Admin.alter_replica_log_dirs)
     read_replicas = _awaited(Admin.read_replicas)
 
+    list_groups = _awaited(Admin.list_groups)
     list_consumer_groups = _awaited(Admin.list_consumer_groups)
     describe_consumer_groups = _awaited(Admin.describe_consumer_groups)
     delete_consumer_groups = _awaited(Admin.delete_consumer_groups)
@@ -107,6 +110,9 @@ class AsyncAdmin(Hinted):
 
     delete_records = _awaited(Admin.delete_records)
     list_offsets = _awaited(Admin.list_offsets)
+    read_batches = _awaited(Admin.read_batches)
+    append_batches = _awaited(Admin.append_batches)
+    new_producer_identity = _awaited(Admin.new_producer_identity)
 
     describe_producers = _awaited(Admin.describe_producers)
     describe_client_quotas = _awaited(Admin.describe_client_quotas)
