@@ -13,7 +13,7 @@ from tests.unit.spark.tables.object_store import s3_bucket
 import barnabas
 from barnabas.cli.backup import copying
 from barnabas.cli.backup.appending import renumbered
-from barnabas.client.admin import ConfigResource, ConfigResourceType, NewTopic
+from barnabas.client.admin import ConfigResource, ConfigResourceType, NewTopic, OffsetSpec
 from barnabas.client.admin.batches import ProducerIdentity
 from barnabas.client.errors import ErrorCode, KafkaError
 from barnabas.records.batch import crc_is_valid, read_header
@@ -251,3 +251,22 @@ def test_a_batch_with_gaps_is_made_again() -> None:
     later = renumbered(bytes(full), 43, identity, 0)
     assert later is not None and later.offsets == [43, 44]
     assert renumbered(bytes(rebuild_batch(read_header(full), [])), 0, identity, 0) is None
+
+
+def test_batches_that_are_sent_again_are_stored_once(admin: barnabas.Admin, topic_name: str) -> None:
+    """As after an answer that was lost; more than fit into one round of requests."""
+    admin.create_topics([NewTopic(topic_name, 1, 1)])
+    partition = barnabas.TopicPartition(topic_name, 0)
+    identity = admin.new_producer_identity()
+    batches = [
+        build_batch(
+            [(1, None, b"first", []), (2, None, b"second", [])],
+            producer_id=identity.producer_id,
+            producer_epoch=identity.epoch,
+            base_sequence=2 * number,
+        )
+        for number in range(8)
+    ]
+    assert admin.append_batches(partition, batches) == list(range(0, 16, 2))
+    assert admin.append_batches(partition, batches[-3:]) == [10, 12, 14]
+    assert admin.list_offsets({partition: OffsetSpec.LATEST})[partition].offset == 16

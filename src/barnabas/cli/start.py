@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--metrics-port",
         type=int,
         metavar="PORT",
-        help="serve http://127.0.0.1:PORT/metrics for Prometheus; 0 means a free port",
+        help="serve /metrics for Prometheus, /health and /ready on 127.0.0.1:PORT; 0 means a free port",
     )
     parser.add_argument("--log-level", default="INFO", choices=["DEBUG", "INFO", "WARNING", "ERROR"])
     parser.add_argument(

@@ -10,7 +10,7 @@ from typing import BinaryIO, NamedTuple
 from barnabas.cli.backup.contents import PartitionCopy, Place
 from barnabas.cli.failures import ToolError
 from barnabas.client import Admin
-from barnabas.client.admin.batches import IN_FLIGHT_MAX, ProducerIdentity
+from barnabas.client.admin.batches import ProducerIdentity
 from barnabas.client.types import TopicPartition
 from barnabas.records.batch import (
     HEADER_SIZE,
@@ -25,6 +25,8 @@ from barnabas.records.batch import (
 from barnabas.records.builder import build_batch, read_records, seal
 
 SEQUENCE_MASK = 0x7FFFFFFF
+# About so many bytes of a partition are in memory.
+WINDOW_BYTES = 4 << 20
 
 
 class Sendable(NamedTuple):
@@ -58,14 +60,16 @@ class PartitionRestore:
         """`advance` is called with the number of bytes that were read."""
         identity = self._admin.new_producer_identity()
         window: list[Sendable] = []
+        waiting_bytes = 0
         for batch in self._batches():
             advance(len(batch))
             sendable = self._sendable(batch, identity)
             if sendable is not None:
                 window.append(sendable)
-            if len(window) == IN_FLIGHT_MAX:
+                waiting_bytes += len(sendable.batch)
+            if waiting_bytes >= WINDOW_BYTES:
                 self._append(window)
-                window = []
+                window, waiting_bytes = [], 0
         self._append(window)
         # Everything that was left out has ended, so these groups have read all that there is.
         for offset in self._wanted:

@@ -100,10 +100,8 @@ class BatchAdmin(AdminBase):
     def append_batches(
         self, partition: TopicPartition, batches: Sequence[bytes | bytearray], *, timeout: float | None = None
     ) -> list[int]:
-        """Append some batches in order, at most IN_FLIGHT_MAX; returns the offset of the first record of
-        each. They must have a producer id and consecutive sequences."""
-        if len(batches) > IN_FLIGHT_MAX:
-            raise ValueError(f"at most {IN_FLIGHT_MAX} batches can be appended at once, not {len(batches)}")
+        """Append batches in order; returns the offset of the first record of each. They must have a producer
+        id and consecutive sequences."""
 
         async def work(call: Call) -> list[int]:
             offsets: list[int] = []
@@ -114,13 +112,14 @@ class BatchAdmin(AdminBase):
                 if leader is None:
                     raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE)
                 connection = await self._cluster.connection(leader.node_id)
-                asked = [_append(connection, partition, each, call) for each in batches[len(offsets) :]]
-                outcomes = await asyncio.gather(*asked)
-                for outcome in outcomes:
-                    if isinstance(outcome, KafkaError):
-                        # Those after it were out of order, or came too late; all are sent again.
-                        raise outcome
-                    offsets.append(outcome)
+                while len(offsets) < len(batches):
+                    window = batches[len(offsets) : len(offsets) + IN_FLIGHT_MAX]
+                    asked = [_append(connection, partition, each, call) for each in window]
+                    for outcome in await asyncio.gather(*asked):
+                        if isinstance(outcome, KafkaError):
+                            # Those after it were out of order, or came too late; all are sent again.
+                            raise outcome
+                        offsets.append(outcome)
 
             await self._retry(call, attempt)
             return offsets
