@@ -1,21 +1,32 @@
-# Everything runs through `make setup`, which makes .venv and costs nothing when it is up to date.
+# Everything runs through `make setup`, which makes .venv and costs nothing when it is up to date. `make run` installs only
+# what running needs; `make setup` later adds the rest and does not build the kernels again.
 PYTHON := .venv/bin/python
 KERNELS := $(filter-out %/__init__.py,$(wildcard src/barnabas/kernels/*.py src/barnabas/kernels/*.pxd))
 STAMP := .venv/.ready
+RUN_STAMP := .venv/.ready-to-run
+BUILD_INPUTS := pyproject.toml setup.py scripts/install $(KERNELS)
 # Brokers started by tests and benchmarks are to start from bytecode, as they do for users.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup run test check test-java test-kafka test-spark-kafka test-long test-faults soak bench bench-spark bench-check docs clean
+.PHONY: setup run wheel test-matrix test check test-java test-kafka test-spark-kafka test-long test-faults soak bench bench-spark bench-check docs clean
 
-setup: $(STAMP)
+setup: $(STAMP)       ## the environment for everything: running, tests, linters, documents
 
-$(STAMP): pyproject.toml setup.py $(KERNELS)
-	@scripts/preflight
-	@test -x $(PYTHON) || python3 -m venv .venv
-	$(PYTHON) -m pip install --quiet --editable '.[dev]'
+$(STAMP): $(BUILD_INPUTS)
+	@scripts/install console,dev,spark
+	@touch $(RUN_STAMP) $@
+
+$(RUN_STAMP): $(BUILD_INPUTS)
+	@scripts/install console,spark
 	@touch $@
 
-run: setup            ## a broker, a day of orders, a pipeline on Spark, and the proof; KEEP=1 leaves the broker serving
+wheel:                ## build/wheels/: a wheel for this python3 that installs without gcc; PYTHON_FOR_WHEEL=python3.13
+	@scripts/wheel $(or $(PYTHON_FOR_WHEEL),python3)
+
+test-matrix:          ## the unit and packaging tests on each Python from 3.11 on that is installed; VERSIONS="3.12 3.13" some
+	@scripts/test-matrix $(VERSIONS)
+
+run: $(RUN_STAMP)     ## a broker, a day of orders, a pipeline on Spark, and the proof; KEEP=1 leaves the broker serving
 	@$(PYTHON) -m tools.orders
 
 # Spark has a process of its own: its gateway to Java uses select(), which cannot see descriptors above 1023, and

@@ -42,6 +42,8 @@ NO_HEADERS: tuple = ()
 
 
 # Not tracked by the garbage collector: records are many, and nothing in a record refers back to it.
+# Can be pickled: users send records to other processes.
+@cython.auto_pickle(True)
 @cython.no_gc
 @cython.freelist(512)
 @cython.cclass

@@ -1,5 +1,6 @@
 """Decoding records, compiled and interpreted: the same results, also for invalid bytes."""
 
+import pickle
 from typing import Any
 
 import pytest
@@ -127,3 +128,8 @@ def test_a_record_can_be_constructed(kernel: Any) -> None:
     assert "offset=2" in repr(record)
     with pytest.raises(TypeError, match="colour"):
         kernel.ConsumerRecord("t", 1, 2, colour="red")
+
+
+def test_records_can_be_sent_to_other_processes() -> None:
+    record = compiled.ConsumerRecord("topic", 3, 100, b"key", [1, 2], headers=[("a", None)], timestamp=5)
+    assert fields(pickle.loads(pickle.dumps(record))) == fields(record)
