@@ -72,6 +72,7 @@ COMMANDS: dict[str, Row] = {
         "consumer_groups", "list, describe, reset and delete consumer groups", "kafka-consumer-groups"
     ),
     "transactions": Row("transactions", "list, describe and repair transactions", "kafka-transactions"),
+    "console": Row("console", "serve a web page that shows and changes a cluster"),
     "pipeline": Row("pipeline", "run data pipelines on Spark"),
     "audit": Row("audit", "find gaps, duplicates and damage in topics or log directories, on Spark"),
     "mirror": Row("mirror", "copy topics into another cluster, with the offsets of groups, on Spark"),

@@ -11,6 +11,7 @@ and the errors of all items."""
 from barnabas.client.admin.acls import AclAdmin
 from barnabas.client.admin.cluster import ClusterAdmin
 from barnabas.client.admin.configs import ConfigAdmin
+from barnabas.client.admin.epochs import EpochAdmin
 from barnabas.client.admin.group_descriptions import GroupDescriptionAdmin
 from barnabas.client.admin.groups import GroupAdmin
 from barnabas.client.admin.log_dirs import LogDirAdmin
@@ -100,6 +101,7 @@ class Admin(
     TopicAdmin,
     ConfigAdmin,
     ClusterAdmin,
+    EpochAdmin,
     LogDirAdmin,
     GroupDescriptionAdmin,
     GroupAdmin,
