@@ -1,6 +1,9 @@
 """`barnabas console`: the web console, until Ctrl-C."""
 
 import argparse
+import os
+import threading
+import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +25,7 @@ EXAMPLES = """\
                                                                 with security.protocol=SASL_SSL: users log in
 """
 DEFAULT_PORT = 8080
+PARENT_SECONDS = 1.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,13 +60,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="a name of this machine in addresses of browsers, for example that of a proxy; may be repeated",
     )
+    # For --console-port of other commands: the console ends when that process is gone.
+    parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)
 
 
 def run(options: argparse.Namespace) -> int:
     server = server_of(options)
-    print(f"The console is at {server.url} (Ctrl-C stops it).", flush=True)
+    if options.parent is None:
+        print(f"The console is at {server.url} (Ctrl-C stops it).", flush=True)
+    else:
+        print(f"The console is at {server.url}", flush=True)
+        threading.Thread(target=_follow, args=(server, options.parent), daemon=True).start()
     server.run()
     return 0
+
+
+def _follow(server: "ConsoleServer", parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(PARENT_SECONDS)
+    server.stop()
 
 
 def check_installed() -> None:

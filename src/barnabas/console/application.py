@@ -25,6 +25,7 @@ from barnabas.console.answers import cookie_name, json_response
 from barnabas.console.calls import Call
 from barnabas.console.failures import ApiError, api_error, bad_request, error_body
 from barnabas.console.pages import page
+from barnabas.console.pipelines import Pipelines
 from barnabas.console.routes import TABLE
 from barnabas.console.routing import Route, path_segments
 from barnabas.console.sessions import Sessions
@@ -57,6 +58,7 @@ class Console:
         self.settings = settings
         self.sessions = Sessions()
         self.shared: Workspace | None = None
+        self.pipelines = Pipelines(settings.pipelines)
         url = settings.schema_registry
         self.registry = None if url is None else Registry(url)
         self._known_hosts = _known_hosts(settings)
@@ -138,6 +140,7 @@ class Console:
             session=session,
             shared=self.shared,
             registry=self.registry,
+            pipelines=self.pipelines,
             path=path,
             query=query,
             body=body,

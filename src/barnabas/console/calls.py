@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 
@@ -14,6 +14,9 @@ from barnabas.console.failures import ApiError
 from barnabas.console.sessions import Session, Sessions
 from barnabas.console.settings import ConsoleSettings
 from barnabas.console.workspace import Workspace
+
+if TYPE_CHECKING:
+    from barnabas.console.pipelines import Pipelines
 
 Item = dict[str, Any]
 
@@ -29,6 +32,7 @@ class Call:
     session: Session | None
     shared: Workspace | None
     registry: Registry | None
+    pipelines: "Pipelines"
     path: dict[str, str]
     query: dict[str, Any]
     body: dict[str, Any]

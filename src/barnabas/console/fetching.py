@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from barnabas.client.admin import OffsetSpec
 from barnabas.client.admin.replicas import ReplicaData
 from barnabas.client.aio.admin import AsyncAdmin
 from barnabas.client.errors import ErrorCode, KafkaError, error_from
@@ -154,6 +155,10 @@ class Fetcher:
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if found is None else found.error
             raise error_from(code, f"topic {self.topic!r}: {code.text}")
         self._metadata = found
+
+    async def ends(self, partitions: Iterable[TopicPartition]) -> dict[int, int]:
+        found = await self._admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
+        return {each.partition: listed.offset for each, listed in found.items()}
 
     async def read(self, offsets: Mapping[int, int], *, committed: bool) -> list[Chunk]:
         """What is there from these offsets on, for each partition at least one batch if there is one."""

@@ -66,4 +66,6 @@ def _compiled(expression: str) -> Any:
     try:
         return re2.compile(expression, options)
     except re2.error as error:
-        raise bad_request(f"{expression[:100]!r} is not a regular expression: {error}.") from None
+        reason = error.args[0] if error.args else error
+        text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        raise bad_request(f"{expression[:100]!r} is not a regular expression: {text}.") from None

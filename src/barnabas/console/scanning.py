@@ -85,6 +85,14 @@ class Lane:
     at: int = -1
     in_window: "deque[Item]" = field(default_factory=deque)
 
+    def __post_init__(self) -> None:
+        self.first_low, self.first_high = self.low, self.high
+
+    def moved_to(self, position: int, *, backward: bool) -> "Lane":
+        """The lane of the next page, which begins at this position."""
+        bounds = (self.first_low, position) if backward else (position, self.first_high)
+        return Lane(self.partition, *bounds)
+
     @property
     def is_at_end(self) -> bool:
         return self.low >= self.high
