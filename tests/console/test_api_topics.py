@@ -73,7 +73,8 @@ def test_settings_have_defaults_sources_and_explanations(api: Api, make_topic: M
     retention = items["retention.ms"]
     assert (retention["value"], retention["default"], retention["source"]) == ("60000", "604800000", "topic")
     assert retention["type"] == "long" and retention["documentation"]
-    assert list(api.get(path, search="retention.b")["items"][0]["name"]) == list("retention.bytes")
+    found = [item["name"] for item in api.get(path, search="retention.b")["items"]]
+    assert found == ["local.retention.bytes", "retention.bytes"]
 
     changed = api.change(
         "PATCH", path, {"set": {"cleanup.policy": "compact,delete"}, "reset": ["retention.ms"]}

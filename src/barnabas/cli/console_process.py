@@ -1,4 +1,4 @@
-"""The console as a child process of a command that runs brokers: `--console-port` of `start` and `cluster start`.
+"""The console as a child process of a command that runs brokers, for their option `--console-port`.
 
 It has a process of its own, so that it takes no time from the brokers."""
 

@@ -124,4 +124,5 @@ class GroupSampler:
             del state.by_partition[gone]
 
     def lag_of(self, state: GroupState) -> int | None:
-        return state.total[-1][1] if state.total else None
+        """None if nothing is committed, or not looked at yet."""
+        return state.total[-1][1] if state.total and state.offsets else None

@@ -45,7 +45,8 @@ async def group(call: Call) -> Item:
     try:
         described = (await admin.describe_consumer_groups([id_]))[id_]
         committed = await admin.list_consumer_group_offsets(id_)
-        ends = await _ends(call, committed)
+        assigned = {each for member in described.members for each in member.assignment}
+        ends = await _ends(call, {*committed, *assigned})
     except KafkaError as error:
         state = sampler.groups.states.get(id_)
         if state is None or state.description is None or not is_unavailable(error):
@@ -55,10 +56,12 @@ async def group(call: Call) -> Item:
     return _detail(described, committed, ends) | {"stale_since_ms": None}
 
 
-async def _ends(call: Call, partitions: Any) -> dict[TopicPartition, int]:
-    """The ends of the partitions that still exist and have a leader."""
+async def _ends(call: Call, partitions: set[TopicPartition]) -> dict[TopicPartition, int]:
+    """The ends of the partitions that exist. One without a leader would be waited for, so it is left out."""
     known = call.workspace.sampler.metadata
-    asked = [each for each in partitions if known.leader_of(each) is not None]
+    asked = [
+        each for each in partitions if each.topic not in known.topics or known.leader_of(each) is not None
+    ]
     try:
         found = await call.workspace.admin.list_offsets(dict.fromkeys(asked, OffsetSpec.LATEST))
     except AdminError as error:
