@@ -1,6 +1,7 @@
 """`barnabas console`: the web console, until Ctrl-C."""
 
 import argparse
+import contextlib
 import os
 import threading
 import time
@@ -71,7 +72,9 @@ def run(options: argparse.Namespace) -> int:
     else:
         print(f"The console is at {server.url}", flush=True)
         threading.Thread(target=_follow, args=(server, options.parent), daemon=True).start()
-    server.run()
+    # uvicorn has stopped properly when it passes the interrupt on.
+    with contextlib.suppress(KeyboardInterrupt):
+        server.run()
     return 0
 
 
@@ -112,8 +115,9 @@ def server_of(options: argparse.Namespace) -> "ConsoleServer":
     )
     try:
         return ConsoleServer(settings)
-    except OSError as error:
+    except (OSError, OverflowError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "a port is at most 65535"
         raise ToolError(
-            f"Port {options.port} of {options.host} cannot be used ({error.strerror}): "
+            f"Port {options.port} of {options.host} cannot be used ({reason}): "
             "choose another one with --port."
         ) from error

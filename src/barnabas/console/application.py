@@ -37,6 +37,7 @@ _log = logging.getLogger(__name__)
 
 BODY_BYTES_MAX = 4 << 20
 SWEEP_SECONDS = 60.0
+OUTAGE_SECONDS = 3.0
 VISITOR_LENGTH_MAX = 100
 
 HEADERS = {
@@ -113,8 +114,23 @@ class Console:
             raise ApiError(404, "NOT_FOUND", "The API has nothing at this address; see /api/openapi.json.")
         route, path = found
         call = await self._checked(request, route, path)
-        answer = await route.handler(call)
+        answer = await self._handled(route, call)
         return answer if isinstance(answer, Response) else json_response(answer)
+
+    async def _handled(self, route: Route, call: Call) -> Any:
+        """The handler's answer. While no broker answers, a page need not wait long to learn that again."""
+        workspace = call.session.workspace if call.session is not None else call.shared
+        problem = None if workspace is None else workspace.sampler.problem
+        if problem is None:
+            return await route.handler(call)
+        bound = asyncio.timeout(OUTAGE_SECONDS)
+        try:
+            async with bound:
+                return await route.handler(call)
+        except TimeoutError:
+            if not bound.expired():
+                raise
+            raise api_error(problem) from None
 
     async def _checked(self, request: Request, route: Route, path: dict[str, str]) -> Call:
         """The call, after all rules of its route."""

@@ -67,7 +67,7 @@ class GroupSampler:
     async def _run(self) -> None:
         await self._cluster.ready_or_failed()
         while True:
-            started = time.monotonic()
+            started = time.process_time()
             try:
                 await self.look()
             except ClosedError:
@@ -78,7 +78,7 @@ class GroupSampler:
             except Exception:
                 _log.exception("a look at the groups failed")
             self._first.set()
-            await asyncio.sleep(max(self._seconds, (time.monotonic() - started) / SHARE_MAX))
+            await asyncio.sleep(max(self._seconds, (time.process_time() - started) / SHARE_MAX))
 
     async def look(self) -> None:
         listings = {each.group_id: each for each in await self._listed()}
@@ -108,6 +108,9 @@ class GroupSampler:
         self._note_lag(state)
 
     def _note_lag(self, state: GroupState) -> None:
+        # Offsets of topics that are gone, or that are too new to be known, do not count.
+        if state.offsets and not any(each in self._cluster.ends for each in state.offsets):
+            return
         moment, total = now_ms(), 0
         keeps_partitions = len(state.offsets) <= PARTITIONS_MAX
         for partition, committed in state.offsets.items():

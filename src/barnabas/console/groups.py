@@ -42,13 +42,14 @@ async def group(call: Call) -> Item:
     await sampler.ready()
     id_ = call.path["group"]
     admin = call.workspace.admin
+    state = sampler.groups.states.get(id_)
     try:
+        sampler.check_answering()
         described = (await admin.describe_consumer_groups([id_]))[id_]
         committed = await admin.list_consumer_group_offsets(id_)
         assigned = {each for member in described.members for each in member.assignment}
         ends = await _ends(call, {*committed, *assigned})
     except KafkaError as error:
-        state = sampler.groups.states.get(id_)
         if state is None or state.description is None or not is_unavailable(error):
             raise
         stale = sampler.stale_since_ms or sampler.groups.stale_since_ms

@@ -12,9 +12,7 @@ from barnabas.console.failures import ApiError, api_error
 from barnabas.console.routing import Route
 from barnabas.console.sessions import LIFE_SECONDS, Session
 from barnabas.console.shapes import Text
-from barnabas.console.workspace import Workspace, opened
-
-NO_FEATURES = {"acls": False, "users": False, "quotas": False, "transactions": False}
+from barnabas.console.workspace import NO_FEATURES, Workspace, opened
 
 
 async def show(call: Call) -> Response:

@@ -20,7 +20,7 @@ from barnabas.client.admin import (
     PartitionReassignment,
 )
 from barnabas.client.aio.admin import AsyncAdmin
-from barnabas.client.errors import ClosedError, KafkaError
+from barnabas.client.errors import ClosedError, DisconnectedError, KafkaError
 from barnabas.client.metadata import ClusterMetadata, TopicMetadata
 from barnabas.client.types import Node, TopicPartition
 from barnabas.console.broadcasting import Broadcast
@@ -30,7 +30,7 @@ from barnabas.console.timeline import Event, Timeline
 
 _log = logging.getLogger(__name__)
 
-# A look may take this share of the time.
+# A look may take this share of the time of a processor.
 SHARE_MAX = 0.1
 ANSWER_SECONDS = 5.0
 # Sizes and first offsets are looked at every third time, settings of topics every twelfth time.
@@ -86,8 +86,14 @@ class Sampler:
     async def ready(self) -> None:
         """Wait for the first look. Raises its error if there is nothing to show."""
         await self._first.wait()
-        if not self.metadata.nodes and self.problem is not None:
-            raise self.problem
+        if not self.metadata.nodes:
+            self.check_answering()
+
+    def check_answering(self) -> None:
+        """Raise the problem, if there is one: no broker answers."""
+        if self.problem is not None:
+            # A new object each time: one that is raised again and again keeps all places where it was raised.
+            raise DisconnectedError(self.problem.message)
 
     async def ready_or_failed(self) -> None:
         await self._first.wait()
@@ -102,7 +108,7 @@ class Sampler:
 
     async def _run(self) -> None:
         while True:
-            started = time.monotonic()
+            started = time.process_time()
             try:
                 async with self._looking:
                     await self._look()
@@ -113,7 +119,8 @@ class Sampler:
             except Exception:
                 _log.exception("a look at the cluster failed")
             self._first.set()
-            took = time.monotonic() - started
+            # Time of the processor: to wait for a broker that is down costs nothing.
+            took = time.process_time() - started
             self._wanted.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(max(self._seconds, took / SHARE_MAX)):
@@ -202,6 +209,12 @@ class Sampler:
     # ---- for the pages
 
     def topic(self, name: str) -> TopicMetadata | None:
+        return self.metadata.topics.get(name)
+
+    async def found_topic(self, name: str) -> TopicMetadata | None:
+        """As `topic`, also for one that was made since the last look."""
+        if name not in self.metadata.topics and self.problem is None:
+            await self.refresh_topics()
         return self.metadata.topics.get(name)
 
     def min_in_sync(self, topic: str) -> int:

@@ -78,10 +78,12 @@ async def topic(call: Call) -> Item:
     sampler = call.workspace.sampler
     await sampler.ready()
     name = call.path["topic"]
+    known = sampler.topic(name)
+    if sampler.problem is not None and known is not None:
+        return _last_known(sampler, known)
     try:
         described = (await call.workspace.admin.describe_topics([name]))[name]
     except KafkaError as error:
-        known = sampler.topic(name)
         if known is None or not is_unavailable(error):
             raise
         return _last_known(sampler, known)
@@ -89,9 +91,7 @@ async def topic(call: Call) -> Item:
     admin = call.workspace.admin
     starts = await _offsets(admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.EARLIEST)))
     ends = await _offsets(admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST)))
-    if sampler.topic(name) is None:
-        await sampler.refresh_topics()
-    known = sampler.topic(name)
+    known = await sampler.found_topic(name)
     item = _only_described(described) if known is None else topic_item(sampler, known)
     rows = [
         _partition(sampler, described, number, starts, ends) for number in range(len(described.partitions))
@@ -236,7 +236,7 @@ async def groups_of_topic(call: Call) -> Item:
     await sampler.ready()
     await sampler.groups.ready()
     name = call.path["topic"]
-    if sampler.topic(name) is None:
+    if await sampler.found_topic(name) is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
     items = []
     for id_, state in sampler.groups.states.items():

@@ -20,6 +20,7 @@ FEATURES_SECONDS = 60.0
 
 _FEATURE_APIS = {"users": 50, "quotas": 48, "transactions": 66}
 _DESCRIBE_ACLS = 29
+NO_FEATURES = {"acls": False, "users": False, "quotas": False, "transactions": False}
 
 
 class Workspace:
@@ -56,6 +57,8 @@ class Workspace:
     async def features(self) -> dict[str, bool]:
         """Which of the optional parts the cluster has; asked again now and then."""
         now = time.monotonic()
+        if self.sampler.problem is not None:
+            return NO_FEATURES if self._features is None else self._features[1]
         if self._features is None or now - self._features[0] > FEATURES_SECONDS:
             self._features = now, await self._ask_features()
         return self._features[1]
