@@ -26,7 +26,8 @@ def running(output: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
         try:
             yield process
         finally:
-            process.send_signal(signal.SIGINT)
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
             process.wait(60)
 
 
@@ -50,6 +51,12 @@ def test_the_command_serves_until_it_is_interrupted(broker: Broker, tmp_path: Pa
         eventually(lambda: answers(url))
         with Api(url) as api:
             assert api.begin()["bootstrap"] == broker.bootstrap
+            # A page that listens does not hold the end up, and the end is quiet.
+            events = api.events("/api/events")
+            next(events)
+            process.send_signal(signal.SIGINT)
+            assert all(name in ("sample", "cluster") for name, _ in events)
+            process.wait(60)
     assert process.returncode == 0
     assert output.read_text() == f"The console is at {url} (Ctrl-C stops it).\n"
 

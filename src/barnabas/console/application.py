@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 
 from barnabas.client.errors import ClosedError, KafkaError
 from barnabas.client.schema_registry import Registry
-from barnabas.console.answers import cookie_name, json_response
+from barnabas.console.answers import Streams, cookie_name, json_response
 from barnabas.console.calls import Call
 from barnabas.console.failures import ApiError, api_error, bad_request, error_body
 from barnabas.console.pages import page
@@ -58,6 +58,7 @@ class Console:
     def __init__(self, settings: ConsoleSettings) -> None:
         self.settings = settings
         self.sessions = Sessions()
+        self.streams = Streams()
         self.shared: Workspace | None = None
         self.pipelines = Pipelines(settings.pipelines)
         url = settings.schema_registry
@@ -157,6 +158,7 @@ class Console:
             shared=self.shared,
             registry=self.registry,
             pipelines=self.pipelines,
+            streams=self.streams,
             path=path,
             query=query,
             body=body,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 
 from barnabas.client.schema_registry import Registry
+from barnabas.console.answers import Streams
 from barnabas.console.failures import ApiError
 from barnabas.console.sessions import Session, Sessions
 from barnabas.console.settings import ConsoleSettings
@@ -33,6 +34,7 @@ class Call:
     shared: Workspace | None
     registry: Registry | None
     pipelines: "Pipelines"
+    streams: Streams
     path: dict[str, str]
     query: dict[str, Any]
     body: dict[str, Any]

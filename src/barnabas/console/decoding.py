@@ -5,6 +5,7 @@ filter or a page sees the text."""
 
 import io
 import json
+import re
 import struct
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -13,12 +14,15 @@ from barnabas.client.schema_registry import Registry, RegistryError
 from barnabas.console.failures import bad_request
 from barnabas.console.masks import MASKED, TopicMasks
 
+# As these, bytes that are a text are shown as that text.
+_TEXTS = {"auto", "text", "json"}
 FORMATS = ("auto", "text", "json", "hex", "avro", "number")
 HEADERS_MAX = 100
 HEADER_BYTES_MAX = 4096
 # The JSON of a larger value is not sent as an object too; its text is.
 JSON_BYTES_MAX = 1 << 20
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _FRAME = struct.Struct(">bI")
 _NUMBER_SIZES = (1, 2, 4, 8)
 
@@ -108,6 +112,13 @@ class Decoder:
         self._key_as, self._value_as = key_as, value_as
         self._avro = avro
         self._masks = masks
+
+    def plain_texts(self, key: bytes | None, value: bytes | None) -> tuple[str, str] | None:
+        """The texts of a key and a value, if it is clear without decoding them what they are."""
+        if self._masks.hides_key or self._masks.has_paths or not {self._key_as, self._value_as} <= _TEXTS:
+            return None
+        found = "" if key is None else _text_of(key), "" if value is None else _text_of(value)
+        return None if found[0] is None or found[1] is None else (found[0], found[1])
 
     def key(self, data: bytes | None) -> Decoded:
         if data is None:
@@ -209,9 +220,7 @@ def _text_of(data: bytes) -> str | None:
         text = data.decode()
     except UnicodeDecodeError:
         return None
-    if any(character < " " and character not in "\t\r\n" for character in text):
-        return None
-    return text
+    return None if _CONTROL.search(text) else text
 
 
 def _read(data: bytes, schema: Any) -> Any:

@@ -42,8 +42,10 @@ class Message(NamedTuple):
 
     @property
     def size(self) -> int:
-        sizes = sum(len(name) + len(value or b"") for name, value in self.headers)
-        return sizes + len(self.key or b"") + len(self.value or b"")
+        size = len(self.key or b"") + len(self.value or b"")
+        for name, value in self.headers:
+            size += len(name) + len(value or b"")
+        return size
 
     @property
     def sequence(self) -> int | None:

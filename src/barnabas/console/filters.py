@@ -35,12 +35,18 @@ class Filters:
     def matches(self, key: Decoded, value: Decoded, headers: list[dict[str, Any]]) -> bool:
         texts = (key.text or "", value.text or "")
         return (
-            self._key in texts[0]
-            and self._value in texts[1]
+            self.may_match(texts)
             and (not self._header or self._has_header(headers))
             and (not self._text or self._has_text(texts, headers))
-            and (self._regex is None or any(self._regex.search(each) for each in texts))
             and (self._json is None or any(map(self._json_matches, (value, key))))
+        )
+
+    def may_match(self, texts: tuple[str, str]) -> bool:
+        """What can be said from the texts of key and value alone; most messages are left out by it."""
+        return (
+            self._key in texts[0]
+            and self._value in texts[1]
+            and (self._regex is None or any(self._regex.search(each) for each in texts))
         )
 
     def _has_header(self, headers: list[dict[str, Any]]) -> bool:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from barnabas.client.admin import AdminError, ConsumerGroupDescription, MemberDescription, OffsetSpec
-from barnabas.client.errors import ErrorCode, KafkaError
+from barnabas.client.errors import KafkaError
 from barnabas.client.types import OffsetAndMetadata, TopicPartition
 from barnabas.console.calls import Call
 from barnabas.console.failures import is_unavailable, not_found
@@ -135,7 +135,8 @@ async def lag(call: Call) -> Item:
     await sampler.groups.ready()
     state = sampler.groups.states.get(call.path["group"])
     if state is None:
-        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+        # A group that was not looked at yet, or that is gone.
+        return {"series": [], "total": []}
     series = [
         {"topic": each.topic, "partition": each.partition, "points": list(points)}
         for each, points in sorted(state.by_partition.items())

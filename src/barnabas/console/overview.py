@@ -1,13 +1,12 @@
 """The cluster at a glance: brokers, health, rates, and a stream of what happens."""
 
 from collections import Counter
-from collections.abc import AsyncIterator
 from typing import Any
 
 from starlette.responses import Response
 
 from barnabas.client.types import PartitionInfo
-from barnabas.console.answers import event_stream, queued
+from barnabas.console.answers import Events, queued
 from barnabas.console.calls import Call
 from barnabas.console.failures import api_error
 from barnabas.console.routing import LIST_QUERY, Route
@@ -40,10 +39,10 @@ async def series(call: Call) -> Item:
 
 
 async def events(call: Call) -> Response:
-    return event_stream(_events(call.workspace.sampler))
+    return call.streams.response(_events(call.workspace.sampler))
 
 
-async def _events(sampler: Sampler) -> AsyncIterator[tuple[str, Item] | None]:
+async def _events(sampler: Sampler) -> Events:
     async with sampler.events.listening() as queue:
         while True:
             yield await queued(queue)

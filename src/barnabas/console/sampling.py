@@ -136,6 +136,8 @@ class Sampler:
 
     async def _look(self) -> None:
         await self._look_at_metadata()
+        # Enough for a first page; sizes and rates come later.
+        self._first.set()
         number, self._looks = self._looks, self._looks + 1
         await self._look_at_ends()
         if number % SIZES_EVERY == 0:

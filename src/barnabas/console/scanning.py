@@ -23,6 +23,7 @@ SCANNED_BYTES_MAX = 128 << 20
 SECONDS_MAX = 8.0
 # A backward scan reads this many offsets at first, and more each time.
 WINDOW_MAX = 20_000
+LOOKS_AT_CLOCK = 256
 
 Item = dict[str, Any]
 
@@ -42,6 +43,10 @@ class Selection(NamedTuple):
             return self._control(message) if self.with_control and self.filters.is_empty else None
         if self.committed and message.transaction == "aborted":
             return None
+        if not self.filters.is_empty:
+            texts = self.decoder.plain_texts(message.key, message.value)
+            if texts is not None and not self.filters.may_match(texts):
+                return None
         key, value = self.decoder.key(message.key), self.decoder.value(message.value)
         headers = self.decoder.headers(message.headers)
         if not self.filters.is_empty and not self.filters.matches(key, value, headers):
@@ -104,9 +109,11 @@ class Budget:
         self._bytes = 0
         self._ends = time.monotonic() + SECONDS_MAX
 
-    def spend(self, message: Message) -> None:
+    def spend(self, message: Message) -> bool:
+        """Count a message. Returns whether there may be no more; the clock is looked at now and then."""
         self.scanned += 1
         self._bytes += message.size
+        return self.scanned % LOOKS_AT_CLOCK == 0 and self.is_spent
 
     @property
     def is_spent(self) -> bool:
@@ -141,12 +148,12 @@ def _take_forward(lane: Lane, chunk: Chunk, selection: Selection, bounds: tuple[
     for message in chunk.messages():
         if message.offset >= lane.high:
             break
-        budget.spend(message)
+        is_spent = budget.spend(message)
         item = selection.item(message)
         if item is not None:
             lane.matches.append(item)
         lane.low = message.offset + 1
-        if len(lane.matches) >= limit or budget.is_spent:
+        if len(lane.matches) >= limit or is_spent:
             return
     # Compaction may have removed the last records.
     lane.low = max(lane.low, min(chunk.next_offset, lane.high))

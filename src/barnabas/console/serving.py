@@ -23,8 +23,9 @@ class ConsoleServer:
         self._socket = _bound(settings.host, settings.port)
         self.port: int = self._socket.getsockname()[1]
         self.settings = replace(settings, port=self.port)
+        console = Console(self.settings)
         config = uvicorn.Config(
-            Console(self.settings).starlette(),
+            console.starlette(),
             log_config=None,
             # Addresses of requests have what people search for.
             access_log=False,
@@ -35,7 +36,7 @@ class ConsoleServer:
         )
         # Its own lines about start and stop are for the log of a web server, not for our users.
         logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
-        self._server = uvicorn.Server(config)
+        self._server = _Server(config, console)
 
     @property
     def url(self) -> str:
@@ -51,6 +52,18 @@ class ConsoleServer:
     def stop(self) -> None:
         """May be called by any thread."""
         self._server.should_exit = True
+
+
+class _Server(uvicorn.Server):
+    """Ends the streams of events first: they would never end by themselves."""
+
+    def __init__(self, config: uvicorn.Config, console: Console) -> None:
+        super().__init__(config)
+        self._console = console
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._console.streams.end()
+        await super().shutdown(sockets)
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -6,14 +6,13 @@ neither a busy topic nor a slow page makes the console's memory grow."""
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from typing import Any
 
 from starlette.responses import Response
 
 from barnabas.client.errors import ErrorCode, KafkaError
 from barnabas.client.types import TopicPartition
-from barnabas.console.answers import PING_SECONDS, event_stream
+from barnabas.console.answers import PING_SECONDS, Event, Events
 from barnabas.console.calls import Call
 from barnabas.console.failures import api_error
 from barnabas.console.fetching import Chunk, Fetcher
@@ -29,7 +28,6 @@ BEHIND_MAX = 10_000
 PROBLEM_PAUSE_SECONDS = 2.0
 
 Item = dict[str, Any]
-Event = tuple[str, Item]
 
 
 async def tail(call: Call) -> Response:
@@ -37,10 +35,10 @@ async def tail(call: Call) -> Response:
     fetcher = Fetcher(call.workspace.admin, call.path["topic"])
     partitions = chosen_partitions(call.query["partition"], await fetcher.open())
     positions = await fetcher.ends(TopicPartition(fetcher.topic, number) for number in partitions)
-    return event_stream(_events(Tail(fetcher, selection, positions)))
+    return call.streams.response(_events(Tail(fetcher, selection, positions)))
 
 
-async def _events(following: "Tail") -> AsyncIterator[Event | None]:
+async def _events(following: "Tail") -> Events:
     last = time.monotonic()
     while True:
         pause = TICK_SECONDS

@@ -24,12 +24,18 @@ PARTITIONS_MAX = 100_000
 async def topics(call: Call) -> Item:
     sampler = call.workspace.sampler
     await sampler.ready()
-    items = (topic_item(sampler, topic) for topic in sampler.metadata.topics.values())
-    chosen = (item for item in items if call.query["internal"] or not item["internal"])
-    problem = call.query["problem"]
+    known = sampler.metadata.topics
+    with_internal, problem = call.query["internal"], call.query["problem"]
+    names = [name for name, topic in known.items() if with_internal or not topic.is_internal]
     if problem:
-        chosen = (item for item in chosen if _has_problem(sampler, item["name"], problem))
-    return call.page_of(chosen, stale_since_ms=sampler.stale_since_ms)
+        names = [name for name in names if _has_problem(sampler, name, problem)]
+    stale = sampler.stale_since_ms
+    if call.query["sort"] in ("", "name"):
+        # Only the topics on the page are looked at.
+        page = call.page_of(({"name": name} for name in names), stale_since_ms=stale)
+        page["items"] = [topic_item(sampler, known[item["name"]]) for item in page["items"]]
+        return page
+    return call.page_of((topic_item(sampler, known[name]) for name in names), stale_since_ms=stale)
 
 
 def topic_item(sampler: Sampler, topic: TopicMetadata) -> Item:
