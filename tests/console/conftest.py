@@ -1,7 +1,11 @@
-"""One broker and one console for the tests that do not need their own."""
+"""One broker and one console for the tests that do not need their own.
 
+BARNABAS_TEST_BOOTSTRAP=host:port points these tests at another broker, for example at Apache Kafka."""
+
+import os
 import uuid
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import pytest
 from tests.console.served import Api, console
@@ -13,14 +17,26 @@ from barnabas.testing import Broker
 MakeTopic = Callable[..., str]
 
 
+FOREIGN_BOOTSTRAP = os.environ.get("BARNABAS_TEST_BOOTSTRAP")
+
+
+class Peer(NamedTuple):
+    """The broker that the console shows."""
+
+    bootstrap: str
+
+
 @pytest.fixture(scope="session")
-def broker() -> Iterator[Broker]:
+def broker() -> Iterator[Peer]:
+    if FOREIGN_BOOTSTRAP is not None:
+        yield Peer(FOREIGN_BOOTSTRAP)
+        return
     with Broker() as broker:
-        yield broker
+        yield Peer(broker.bootstrap)
 
 
 @pytest.fixture(scope="session")
-def shared_api(broker: Broker) -> Iterator[Api]:
+def shared_api(broker: Peer) -> Iterator[Api]:
     with console(broker.bootstrap) as api:
         yield api
 
@@ -32,7 +48,7 @@ def api(shared_api: Api) -> Api:
 
 
 @pytest.fixture(scope="session")
-def admin(broker: Broker) -> Iterator[Admin]:
+def admin(broker: Peer) -> Iterator[Admin]:
     with Admin(bootstrap_servers=broker.bootstrap) as admin:
         yield admin
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.console.conftest import Peer
 from tests.console.served import Api, eventually
 
 from barnabas.cli.main import main
-from barnabas.testing import Broker
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def answers(url: str) -> bool:
         return False
 
 
-def test_the_command_serves_until_it_is_interrupted(broker: Broker, tmp_path: Path) -> None:
+def test_the_command_serves_until_it_is_interrupted(broker: Peer, tmp_path: Path) -> None:
     output = tmp_path / "output"
     with running(output, "console", "--bootstrap-server", broker.bootstrap, "--port", "0") as process:
         url = url_in(output)

@@ -8,14 +8,13 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from tests.console.conftest import MakeTopic
+from tests.console.conftest import MakeTopic, Peer
 from tests.console.served import Api, eventually
 
 from barnabas import Consumer, Producer
-from barnabas.testing import Broker
 
 
-def fill(broker: Broker, topic: str, count: int, partitions: int) -> None:
+def fill(broker: Peer, topic: str, count: int, partitions: int) -> None:
     with Producer(bootstrap_servers=broker.bootstrap) as producer:
         for number in range(count):
             producer.send(
@@ -24,7 +23,7 @@ def fill(broker: Broker, topic: str, count: int, partitions: int) -> None:
 
 
 @contextmanager
-def reading(broker: Broker, topic: str, group: str, protocol: str) -> Iterator[None]:
+def reading(broker: Peer, topic: str, group: str, protocol: str) -> Iterator[None]:
     """A member of the group, until the block ends; its offsets are committed at its end."""
     ready, stop = threading.Event(), threading.Event()
 
@@ -52,7 +51,7 @@ def reading(broker: Broker, topic: str, group: str, protocol: str) -> Iterator[N
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_group_its_members_its_lag_and_a_reset(
-    api: Api, broker: Broker, make_topic: MakeTopic, protocol: str
+    api: Api, broker: Peer, make_topic: MakeTopic, protocol: str
 ) -> None:
     topic, group = make_topic(2), f"readers/{uuid.uuid4().hex[:6]}"
     path = f"/api/groups/{quote(group, safe='')}"

@@ -9,19 +9,16 @@ from typing import Any
 
 import fastavro
 import pytest
-from tests.console.conftest import MakeTopic
+from tests.console.conftest import MakeTopic, Peer
 from tests.console.served import Api, console
 
 from barnabas import Admin, Producer
 from barnabas.console.masks import Masks
-from barnabas.testing import Broker
 
 Item = dict[str, Any]
 
 
-def send(
-    broker: Broker, topic: str, records: list[tuple[bytes | None, bytes | None]], **options: Any
-) -> None:
+def send(broker: Peer, topic: str, records: list[tuple[bytes | None, bytes | None]], **options: Any) -> None:
     with Producer(bootstrap_servers=broker.bootstrap) as producer:
         for key, value in records:
             producer.send(topic, value, key, **options)
@@ -44,7 +41,7 @@ def texts(api: Api, topic: str, **query: Any) -> list[str]:
 
 
 def test_pages_in_both_directions_have_every_message_once(
-    api: Api, broker: Broker, make_topic: MakeTopic
+    api: Api, broker: Peer, make_topic: MakeTopic
 ) -> None:
     topic = make_topic(3)
     send(broker, topic, [(str(number).encode(), b"v") for number in range(500)])
@@ -58,7 +55,7 @@ def test_pages_in_both_directions_have_every_message_once(
             assert own == sorted(own, reverse=start == "end")
 
 
-def test_pages_begin_at_an_offset_or_a_time(api: Api, broker: Broker, make_topic: MakeTopic) -> None:
+def test_pages_begin_at_an_offset_or_a_time(api: Api, broker: Peer, make_topic: MakeTopic) -> None:
     topic = make_topic(1)
     with Producer(bootstrap_servers=broker.bootstrap) as producer:
         for number in range(20):
@@ -73,9 +70,7 @@ def test_pages_begin_at_an_offset_or_a_time(api: Api, broker: Broker, make_topic
     assert api.refused("GET", path, cursor="bm90IG9uZQ") == (400, "INVALID_REQUEST")
 
 
-def test_filters_look_at_keys_values_headers_and_json(
-    api: Api, broker: Broker, make_topic: MakeTopic
-) -> None:
+def test_filters_look_at_keys_values_headers_and_json(api: Api, broker: Peer, make_topic: MakeTopic) -> None:
     topic = make_topic(2)
     send(
         broker,
@@ -100,7 +95,7 @@ def test_filters_look_at_keys_values_headers_and_json(
     assert api.refused("GET", path, json_path="n > 3") == (400, "INVALID_REQUEST")
 
 
-def test_values_as_text_json_hex_numbers_and_avro(api: Api, broker: Broker, make_topic: MakeTopic) -> None:
+def test_values_as_text_json_hex_numbers_and_avro(api: Api, broker: Peer, make_topic: MakeTopic) -> None:
     topic = make_topic(1)
     schema = {"type": "record", "name": "Order", "fields": [{"name": "total", "type": "long"}]}
     data = io.BytesIO()
@@ -117,9 +112,7 @@ def test_values_as_text_json_hex_numbers_and_avro(api: Api, broker: Broker, make
     assert api.refused("GET", f"/api/topics/{topic}/messages", **query) == (400, "INVALID_REQUEST")
 
 
-def test_a_long_value_is_cut_in_a_list_and_whole_alone(
-    api: Api, broker: Broker, make_topic: MakeTopic
-) -> None:
+def test_a_long_value_is_cut_in_a_list_and_whole_alone(api: Api, broker: Peer, make_topic: MakeTopic) -> None:
     topic = make_topic(1)
     send(broker, topic, [(None, b'{"a": "%s"}' % (b"x" * 50_000))])
     (cut,) = api.get(f"/api/topics/{topic}/messages")["items"]
@@ -129,7 +122,7 @@ def test_a_long_value_is_cut_in_a_list_and_whole_alone(
 
 
 def test_transactions_and_control_records_are_shown_for_what_they_are(
-    api: Api, broker: Broker, make_topic: MakeTopic
+    api: Api, broker: Peer, make_topic: MakeTopic
 ) -> None:
     topic = make_topic(1)
     with Producer(bootstrap_servers=broker.bootstrap, transactional_id=f"tx-{topic}") as producer:
@@ -195,7 +188,7 @@ def test_a_message_is_written_and_written_again(api: Api, make_topic: MakeTopic)
     assert api.refused("POST", "/api/topics/nowhere/messages", {})[0] == 404
 
 
-def test_a_file_has_all_messages(api: Api, broker: Broker, make_topic: MakeTopic) -> None:
+def test_a_file_has_all_messages(api: Api, broker: Peer, make_topic: MakeTopic) -> None:
     topic = make_topic(2)
     send(broker, topic, [(b"k", b"=HYPERLINK(1)"), *((str(n).encode(), b"v") for n in range(1200))])
     answer = api.call("GET", f"/api/topics/{topic}/download", **{"from": "beginning"})
@@ -212,7 +205,7 @@ def test_a_file_has_all_messages(api: Api, broker: Broker, make_topic: MakeTopic
 
 
 def test_a_tail_shows_new_messages_only_and_those_that_match(
-    api: Api, broker: Broker, make_topic: MakeTopic
+    api: Api, broker: Peer, make_topic: MakeTopic
 ) -> None:
     topic = make_topic(2)
     send(broker, topic, [(None, b"old")])
@@ -237,7 +230,7 @@ def test_a_tail_shows_new_messages_only_and_those_that_match(
         writer.join()
 
 
-def test_a_tail_of_a_fast_topic_is_a_sample(api: Api, broker: Broker, make_topic: MakeTopic) -> None:
+def test_a_tail_of_a_fast_topic_is_a_sample(api: Api, broker: Peer, make_topic: MakeTopic) -> None:
     topic = make_topic(2)
     events = api.events(f"/api/topics/{topic}/tail")
     started = threading.Event()
@@ -265,13 +258,13 @@ def test_a_tail_of_a_fast_topic_is_a_sample(api: Api, broker: Broker, make_topic
 
 
 @pytest.fixture(scope="module")
-def masked_api(broker: Broker) -> Iterator[Api]:
+def masked_api(broker: Peer) -> Iterator[Api]:
     masks = Masks(["masked-*:$.card", "masked-*:$..secret", "masked-*:key", "masked-*:headers.token"])
     with console(broker.bootstrap, masks=masks) as api:
         yield api
 
 
-def test_what_is_masked_leaves_the_console_in_no_way(masked_api: Api, broker: Broker, admin: Admin) -> None:
+def test_what_is_masked_leaves_the_console_in_no_way(masked_api: Api, broker: Peer, admin: Admin) -> None:
     topic = "masked-orders"
     value = b'{"card": "4111", "deep": [{"secret": "4111"}], "name": "Ann"}'
     send(broker, topic, [(b"key-4111", value), (b"key-4111", b"4111 as text")], headers=[("Token", b"4111")])
@@ -303,7 +296,7 @@ def test_what_is_masked_leaves_the_console_in_no_way(masked_api: Api, broker: Br
             break
 
 
-def _tail_while_sending(api: Api, broker: Broker, topic: str, value: bytes) -> Iterator[tuple[str, Any]]:
+def _tail_while_sending(api: Api, broker: Peer, topic: str, value: bytes) -> Iterator[tuple[str, Any]]:
     stop = threading.Event()
 
     def write() -> None:

@@ -7,19 +7,18 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
-from tests.console.conftest import MakeTopic
+from tests.console.conftest import MakeTopic, Peer
 from tests.console.served import Api, console
 
 from barnabas import Admin, Producer
 from barnabas.console.json_paths import JsonPath
 from barnabas.console.masks import Masks
-from barnabas.testing import Broker
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u202e\u0000\ud7ff"
 
 
 @pytest.fixture(scope="module")
-def read_only_api(broker: Broker) -> Iterator[Api]:
+def read_only_api(broker: Peer) -> Iterator[Api]:
     with console(broker.bootstrap, read_only=True) as api:
         yield api
 
@@ -79,7 +78,7 @@ def test_read_only_mode_refuses_every_change(read_only_api: Api, admin: Admin) -
     assert "only-asked" not in admin.list_topics()
 
 
-def test_hostile_messages_and_names_are_only_data(api: Api, broker: Broker, make_topic: MakeTopic) -> None:
+def test_hostile_messages_and_names_are_only_data(api: Api, broker: Peer, make_topic: MakeTopic) -> None:
     topic = make_topic(1)
     deep = b"[" * 100_000
     values = [
@@ -171,7 +170,7 @@ def test_paths_find_what_they_name(path: str, expected: object) -> None:
     assert JsonPath(path).replace({"a": 0, "b": [{"c": 1}, {"c": 2}]}, "*") == expected
 
 
-def test_replicas_of_one_broker(api: Api, broker: Broker, make_topic: MakeTopic) -> None:
+def test_replicas_of_one_broker(api: Api, broker: Peer, make_topic: MakeTopic) -> None:
     topic = make_topic(2)
     with Producer(bootstrap_servers=broker.bootstrap) as producer:
         for _ in range(5):

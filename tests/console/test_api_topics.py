@@ -1,18 +1,17 @@
 """Topics, settings and the overview, as the page gets them."""
 
-from tests.console.conftest import MakeTopic
+from tests.console.conftest import MakeTopic, Peer
 from tests.console.served import Api, eventually
 
 from barnabas import Admin, Producer
 from barnabas.client.types import TopicPartition
-from barnabas.testing import Broker
 
 
 def names(api: Api, **query: object) -> list[str]:
     return [item["name"] for item in api.get("/api/topics", **query)["items"]]
 
 
-def test_a_topic_is_created_grown_emptied_and_deleted(api: Api, broker: Broker, admin: Admin) -> None:
+def test_a_topic_is_created_grown_emptied_and_deleted(api: Api, broker: Peer, admin: Admin) -> None:
     body = {
         "name": "shop",
         "partitions": 2,
@@ -96,7 +95,7 @@ def _policy(api: Api, topic: str) -> str | None:
     return str(api.get(f"/api/topics/{topic}")["cleanup_policy"] or "")
 
 
-def test_the_overview_counts_and_the_rates_move(api: Api, broker: Broker, make_topic: MakeTopic) -> None:
+def test_the_overview_counts_and_the_rates_move(api: Api, broker: Peer, make_topic: MakeTopic) -> None:
     topic = make_topic(2)
     with Producer(bootstrap_servers=broker.bootstrap) as producer:
 
