@@ -14,6 +14,7 @@ from tests.console.served import console
 
 from barnabas import Producer
 from barnabas.console.masks import Masks
+from barnabas.spark.dead_letter_headers import STEP_HEADER, TOPIC_HEADER
 
 PIPELINE = """\
 name: small
@@ -43,15 +44,13 @@ def test_a_pipeline_its_queries_and_its_dead_letters(
         assert [(each["name"], each["batch"]) for each in good["queries"]] == [("orders-to-copies", 0)]
         assert good["dead_letters"] == {"topic": letters, "count": 0} and good["problem"] is None
         assert bad["state"] == "unknown" and bad["problem"].endswith(".")
-        headers = [
-            (f"barnabas.{name}", value.encode()) for name, value in (("topic", topic), ("step", "orders"))
-        ]
+        headers = [(TOPIC_HEADER, topic.encode()), (STEP_HEADER, b"orders")]
         with Producer(bootstrap_servers=broker.bootstrap) as producer:
             producer.send(letters, b"not json", headers=headers).result(30)
         preview = api.post("/api/pipelines/small/replay", preview="true")
         assert preview["command"] == f"barnabas pipeline replay-dlq {file}"
-        assert preview["preview"]["lines"][-1].endswith("dead letters would be sent.")
-        assert api.post("/api/pipelines/small/replay")["lines"][-1].endswith("dead letters sent.")
+        assert preview["preview"]["lines"][-1] == "1 dead letters would be sent."
+        assert api.post("/api/pipelines/small/replay")["lines"][-1] == "1 dead letters sent."
         assert api.refused("POST", "/api/pipelines/other/replay") == (404, "NOT_FOUND")
         assert api.refused("POST", "/api/pipelines/broken/replay") == (409, "REPLAY_FAILED")
 

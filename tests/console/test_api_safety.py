@@ -135,10 +135,10 @@ def test_everything_has_a_bound(api: Api, make_topic: MakeTopic) -> None:
 def test_an_internal_failure_says_nothing_about_the_inside(
     api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise RuntimeError("secret of the inside")
 
-    monkeypatch.setattr("barnabas.console.topics.topic_item", fail)
+    monkeypatch.setattr("barnabas.console.calls.Call.page_of", fail)
     with caplog.at_level(logging.ERROR):
         answer = api.call("GET", "/api/topics", search="who-is-searched-for")
     assert (answer.status_code, answer.json()["error"]["code"]) == (500, "INTERNAL_ERROR")
