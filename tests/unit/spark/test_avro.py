@@ -16,10 +16,10 @@ import pyarrow
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from barnabas.client.schema_registry import Registry, RegistryError, UnknownSchemaError
 from barnabas.spark.decode.avro import AvroDecoder, schema_of
 from barnabas.spark.decode.avro_types import spark_schema
 from barnabas.spark.decode.projection import Payload
-from barnabas.client.schema_registry import Registry, RegistryError, UnknownSchemaError
 from barnabas.spark.options import OptionError
 from barnabas.spark.pipeline.definition import Source
 from barnabas.spark.pipeline.schemas import columns_of
