@@ -55,6 +55,16 @@ def test_pages_in_both_directions_have_every_message_once(
             assert own == sorted(own, reverse=start == "end")
 
 
+def test_a_topic_with_many_partitions(api: Api, broker: Peer, make_topic: MakeTopic) -> None:
+    topic = make_topic(150)
+    with Producer(bootstrap_servers=broker.bootstrap) as producer:
+        for number in range(1500):
+            producer.send(topic, b"v", partition=number % 150)
+    for start in ("beginning", "end"):
+        items = all_pages(api, topic, **{"from": start}, limit=200)
+        assert len({(item["partition"], item["offset"]) for item in items}) == len(items) == 1500
+
+
 def test_pages_begin_at_an_offset_or_a_time(api: Api, broker: Peer, make_topic: MakeTopic) -> None:
     topic = make_topic(1)
     with Producer(bootstrap_servers=broker.bootstrap) as producer:

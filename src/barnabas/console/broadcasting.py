@@ -8,6 +8,9 @@ from typing import Any
 
 QUEUE_MAX = 500
 
+END = "end"
+"""The name of the last event; it is not for pages."""
+
 Item = tuple[str, dict[str, Any]]
 
 
@@ -20,6 +23,10 @@ class Broadcast:
             if queue.full():
                 queue.get_nowait()
             queue.put_nowait((name, data))
+
+    def end(self) -> None:
+        """Nothing more will be published."""
+        self.publish(END, {})
 
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncIterator["asyncio.Queue[Item]"]:

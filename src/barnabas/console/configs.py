@@ -1,5 +1,6 @@
 """Settings of topics and brokers: what they are, where they come from, what they mean; and changes."""
 
+import re
 from typing import Any
 
 from barnabas.client.admin import (
@@ -20,6 +21,7 @@ from barnabas.console.shapes import ListOf, MapOf, Shape, Text
 Item = dict[str, Any]
 
 VALUE_LENGTH_MAX = 100_000
+_SECRET = re.compile(r"password|secret|jaas|\.key$")
 
 
 async def topic_configs(call: Call) -> Item:
@@ -113,6 +115,8 @@ async def _changed(call: Call, resource: ConfigResource, flag: str) -> Item:
     await call.workspace.admin.incremental_alter_configs(
         {resource: operations}, validate_only=call.is_preview
     )
+    # Without secrets: people copy commands into chats and tickets.
+    given = {name: "..." if _SECRET.search(name) else value for name, value in given.items()}
     options = ["--alter", flag, resource.name]
     if given:
         options += ["--add-config", ",".join(f"{name}={_written(value)}" for name, value in given.items())]

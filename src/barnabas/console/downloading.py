@@ -40,7 +40,7 @@ _TYPES = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
 async def download(call: Call) -> Response:
     selection = selection_of(call, TEXT_MAX_ALONE)
     fetcher = Fetcher(call.workspace.admin, call.path["topic"])
-    partitions = chosen_partitions(call.query["partition"], await fetcher.open())
+    partitions = await chosen_partitions(call, fetcher)
     direction, lanes = await lanes_of(call, partitions)
     kind = call.query["format"]
     name = re.sub(r"[^A-Za-z0-9._-]", "_", fetcher.topic)[:100]

@@ -145,10 +145,12 @@ class Fetcher:
         self._admin = admin
         self.topic = topic
         self._metadata = TopicMetadata(topic)
+        self.without_leader: list[int] = []
 
     async def open(self) -> list[int]:
         """Find the leaders. Returns the numbers of all partitions."""
         await self._refresh()
+        self.without_leader = [info.partition for info in self._metadata.partitions if info.leader is None]
         return [info.partition for info in self._metadata.partitions]
 
     async def _refresh(self) -> None:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from barnabas.client.admin import OffsetSpec
+from barnabas.client.errors import ErrorCode, KafkaError
 from barnabas.client.types import TopicPartition
 from barnabas.console.calls import Call
 from barnabas.console.decoding import FORMATS, Avro, Decoder
@@ -48,7 +49,7 @@ async def messages(call: Call) -> Item:
     limit = call.query["limit"]
     selection = selection_of(call, TEXT_MAX_ALONE if limit == 1 else TEXT_MAX_IN_LIST)
     fetcher = Fetcher(call.workspace.admin, call.path["topic"])
-    partitions = chosen_partitions(call.query["partition"], await fetcher.open())
+    partitions = await chosen_partitions(call, fetcher)
     direction, lanes = await lanes_of(call, partitions)
     scan = scan_backward if direction == OLDER else scan_forward
     page = await scan(fetcher, lanes, selection, limit)
@@ -59,6 +60,7 @@ async def messages(call: Call) -> Item:
         "at_end": page.at_end,
         "scanned": page.scanned,
         "stopped_by": page.stopped_by,
+        "unavailable": fetcher.without_leader,
     }
 
 
@@ -72,7 +74,17 @@ def selection_of(call: Call, text_max: int) -> Selection:
     return Selection(decoder, Filters(query), query["isolation"] == "committed", query["control"], text_max)
 
 
-def chosen_partitions(text: str, existing: list[int]) -> list[int]:
+async def chosen_partitions(call: Call, fetcher: Fetcher) -> list[int]:
+    """The partitions that the request names, without those that cannot be read because they have no
+    leader."""
+    chosen = _named_partitions(call.query["partition"], await fetcher.open())
+    readable = [number for number in chosen if number not in fetcher.without_leader]
+    if chosen and not readable:
+        raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, "these partitions have no leader now")
+    return readable
+
+
+def _named_partitions(text: str, existing: list[int]) -> list[int]:
     if text == "all":
         return existing
     numbers = text.split(",")

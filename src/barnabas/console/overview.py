@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from barnabas.client.types import PartitionInfo
 from barnabas.console.answers import Events, queued
+from barnabas.console.broadcasting import END
 from barnabas.console.calls import Call
 from barnabas.console.failures import api_error
 from barnabas.console.routing import LIST_QUERY, Route
@@ -44,8 +45,8 @@ async def events(call: Call) -> Response:
 
 async def _events(sampler: Sampler) -> Events:
     async with sampler.events.listening() as queue:
-        while True:
-            yield await queued(queue)
+        while (event := await queued(queue)) is None or event[0] != END:
+            yield event
 
 
 async def brokers(call: Call) -> Item:

@@ -78,6 +78,7 @@ class Sampler:
         self.groups.start()
 
     async def stop(self) -> None:
+        self.events.end()
         await self.groups.stop()
         if self._task is not None:
             self._task.cancel()

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, NamedTuple
 
 from barnabas.console.decoding import Decoder
@@ -24,6 +25,9 @@ SECONDS_MAX = 8.0
 # A backward scan reads this many offsets at first, and more each time.
 WINDOW_MAX = 20_000
 LOOKS_AT_CLOCK = 256
+# Each of them may answer with a chunk at the same time.
+LANES_AT_ONCE = 64
+MATCHES_MIN = 5
 
 Item = dict[str, Any]
 
@@ -87,6 +91,7 @@ class Lane:
     matches: "deque[Item]" = field(default_factory=deque)
     # A backward scan reads [window, high) forward from `at`, and keeps the matches of that window here.
     window: int = -1
+    window_size: int = 0
     at: int = -1
     in_window: "deque[Item]" = field(default_factory=deque)
 
@@ -124,19 +129,28 @@ class Budget:
 
 async def scan_forward(fetcher: Fetcher, lanes: list[Lane], selection: Selection, limit: int) -> Page:
     """The next `limit` messages from `low` of each lane on."""
-    budget = Budget()
-    while True:
-        active = {lane.partition: lane for lane in lanes if not lane.is_at_end and len(lane.matches) < limit}
-        if not active or budget.is_spent:
-            break
+    budget, room = Budget(), _room(limit, lanes)
+    while (active := _active(lanes, room)) and not budget.is_spent:
         offsets = {number: lane.low for number, lane in active.items()}
         for chunk in await fetcher.read(offsets, committed=selection.committed):
-            await asyncio.to_thread(_take_forward, active[chunk.partition], chunk, selection, (limit, budget))
+            await asyncio.to_thread(_take_forward, active[chunk.partition], chunk, selection, (room, budget))
     merged = heapq.merge(*(lane.matches for lane in lanes), key=_time)
     items = [item for item, _ in zip(merged, range(limit), strict=False)]
     left = _first_left(lanes, items)
     positions = {lane.partition: left.get(lane.partition, lane.low) for lane in lanes}
     return _page(items, positions, lanes, bool(left), budget)
+
+
+def _room(limit: int, lanes: list[Lane]) -> int:
+    """How many matches a lane may have. With very many partitions there are fewer than an exact order by time
+    would need."""
+    return limit if len(lanes) <= LANES_AT_ONCE else max(MATCHES_MIN, limit * LANES_AT_ONCE // len(lanes))
+
+
+def _active(lanes: list[Lane], room: int) -> dict[int, Lane]:
+    """The lanes that are read next: some of those that can have more matches."""
+    open_lanes = (lane for lane in lanes if not lane.is_at_end and len(lane.matches) < room)
+    return {lane.partition: lane for lane in islice(open_lanes, LANES_AT_ONCE)}
 
 
 def _take_forward(lane: Lane, chunk: Chunk, selection: Selection, bounds: tuple[int, Budget]) -> None:
@@ -161,18 +175,13 @@ def _take_forward(lane: Lane, chunk: Chunk, selection: Selection, bounds: tuple[
 
 async def scan_backward(fetcher: Fetcher, lanes: list[Lane], selection: Selection, limit: int) -> Page:
     """The last `limit` messages before `high` of each lane, the newest first."""
-    budget = Budget()
-    while True:
-        active = {lane.partition: lane for lane in lanes if not lane.is_at_end and len(lane.matches) < limit}
-        if not active or budget.is_spent:
-            break
+    budget, room = Budget(), _room(limit, lanes)
+    while (active := _active(lanes, room)) and not budget.is_spent:
         for lane in active.values():
-            _open_window(lane, limit)
+            _open_window(lane, room, WINDOW_MAX // len(active))
         offsets = {number: lane.at for number, lane in active.items()}
         for chunk in await fetcher.read(offsets, committed=selection.committed):
-            await asyncio.to_thread(
-                _take_backward, active[chunk.partition], chunk, selection, (limit, budget)
-            )
+            await asyncio.to_thread(_take_backward, active[chunk.partition], chunk, selection, (room, budget))
     merged = heapq.merge(*(lane.matches for lane in lanes), key=lambda item: -_time(item))
     items = [item for item, _ in zip(merged, range(limit), strict=False)]
     left = {number: offset + 1 for number, offset in _first_left(lanes, items).items()}
@@ -180,11 +189,13 @@ async def scan_backward(fetcher: Fetcher, lanes: list[Lane], selection: Selectio
     return _page(items, positions, lanes, bool(left), budget)
 
 
-def _open_window(lane: Lane, limit: int) -> None:
+def _open_window(lane: Lane, room: int, size_max: int) -> None:
+    """Begin the next window, if the last one is done. Each is larger than the one before: matches are rare here.
+    All windows together are much smaller than what a request may look at, so that each request gets further."""
     if lane.at < 0:
-        size = lane.high - lane.window if lane.window >= 0 else limit
-        lane.window = lane.at = max(lane.low, lane.high - size)
-        lane.in_window = deque(maxlen=limit)
+        lane.window_size = min(lane.window_size * 4 or room, max(size_max, room))
+        lane.window = lane.at = max(lane.low, lane.high - lane.window_size)
+        lane.in_window = deque(maxlen=room)
 
 
 def _take_backward(lane: Lane, chunk: Chunk, selection: Selection, bounds: tuple[int, Budget]) -> None:
@@ -200,7 +211,6 @@ def _take_backward(lane: Lane, chunk: Chunk, selection: Selection, bounds: tuple
     lane.at = max(lane.at, chunk.next_offset)
     if lane.at < lane.high and chunk.data.records:
         return
-    size = lane.high - lane.window
     is_full = len(lane.in_window) == limit
     oldest = lane.in_window[0]["offset"] if is_full else lane.window
     room = limit - len(lane.matches)
@@ -210,8 +220,6 @@ def _take_backward(lane: Lane, chunk: Chunk, selection: Selection, bounds: tuple
         oldest = newest_first[-1]["offset"]
     lane.matches.extend(newest_first)
     lane.high = oldest
-    # The next window is larger: matches are rare here.
-    lane.window = max(lane.low, lane.high - min(WINDOW_MAX, size * 4))
     lane.at = -1
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from barnabas.client.errors import ErrorCode, KafkaError
+from barnabas.client.errors import ClosedError, ErrorCode, KafkaError
 from barnabas.client.types import TopicPartition
 from barnabas.console.answers import PING_SECONDS, Event, Events
 from barnabas.console.calls import Call
@@ -33,7 +33,7 @@ Item = dict[str, Any]
 async def tail(call: Call) -> Response:
     selection = selection_of(call, TEXT_MAX_IN_LIST)
     fetcher = Fetcher(call.workspace.admin, call.path["topic"])
-    partitions = chosen_partitions(call.query["partition"], await fetcher.open())
+    partitions = await chosen_partitions(call, fetcher)
     positions = await fetcher.ends(TopicPartition(fetcher.topic, number) for number in partitions)
     return call.streams.response(_events(Tail(fetcher, selection, positions)))
 
@@ -47,6 +47,9 @@ async def _events(following: "Tail") -> Events:
             items, skipped = await following.tick()
             if items or skipped:
                 event = "messages", {"items": items, "skipped": skipped}
+        except ClosedError:
+            # The session is over.
+            return
         except KafkaError as error:
             event = "problem", {"message": api_error(error).message}
             pause = PROBLEM_PAUSE_SECONDS

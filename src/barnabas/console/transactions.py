@@ -80,6 +80,8 @@ async def _holding(call: Call, written: set[TopicPartition]) -> list[Item]:
         for each in topic.partitions
         if each.leader is not None
     ]
+    # Also of topics that are newer than the last look.
+    led += [each for each in written if each.topic not in sampler.metadata.topics]
     try:
         stable = await _listed(call, led, "read_committed")
         behind = [each for each in led if each in stable and _may_hold(each, stable, sampler.ends, written)]
