@@ -190,8 +190,9 @@ async def scan_backward(fetcher: Fetcher, lanes: list[Lane], selection: Selectio
 
 
 def _open_window(lane: Lane, room: int, size_max: int) -> None:
-    """Begin the next window, if the last one is done. Each is larger than the one before: matches are rare here.
-    All windows together are much smaller than what a request may look at, so that each request gets further."""
+    """Begin the next window, if the last one is done. Each is larger than the one before: matches are rare
+    here. All windows together are much smaller than what a request may look at, so that each request gets
+    further."""
     if lane.at < 0:
         lane.window_size = min(lane.window_size * 4 or room, max(size_max, room))
         lane.window = lane.at = max(lane.low, lane.high - lane.window_size)

@@ -4,7 +4,13 @@ from collections.abc import Collection, Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
-from barnabas.client.admin.base import AdminBase, Call, group_by_topic, outcome_of
+from barnabas.client.admin.base import (
+    UNKNOWN_TOPIC_ATTEMPTS,
+    AdminBase,
+    Call,
+    group_by_topic,
+    outcome_of,
+)
 from barnabas.client.admin.types import OffsetSpec
 from barnabas.client.errors import ErrorCode, KafkaError
 from barnabas.client.types import TopicPartition
@@ -81,11 +87,12 @@ class EpochAdmin(AdminBase):
             walk = _Walk(current)
             while walk.asking:
                 walk.take(await self._by_leader(list(walk.asking), walk.ask))
-            missing = KafkaError(ErrorCode.LEADER_NOT_AVAILABLE)
-            return {each: walk.result(each) if each in current else missing for each in left}
+            return {
+                each: walk.result(each) if each in current else metadata.missing(each) for each in left
+            }
 
         async def work(call: Call) -> dict[TopicPartition, EpochHistory]:
-            return await self._retry_items(call, partitions, attempt)
+            return await self._retry_items(call, partitions, attempt, UNKNOWN_TOPIC_ATTEMPTS)
 
         return self._run(timeout, work)
 
