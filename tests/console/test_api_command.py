@@ -86,6 +86,14 @@ def test_a_secured_broker_with_a_console_asks_for_a_login(tmp_path: Path) -> Non
     eventually(lambda: not answers(url))
 
 
+def test_a_console_for_other_machines_warns(broker: Peer, tmp_path: Path) -> None:
+    output = tmp_path / "output"
+    command = ("console", "--bootstrap-server", broker.bootstrap, "--port", "0", "--host", "0.0.0.0")
+    with running(output, *command):
+        url_in(output)
+    assert output.read_text().startswith("Warning: other machines can reach the console")
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

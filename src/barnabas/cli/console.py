@@ -2,7 +2,9 @@
 
 import argparse
 import contextlib
+import ipaddress
 import os
+import sys
 import threading
 import time
 from importlib.util import find_spec
@@ -27,6 +29,10 @@ EXAMPLES = """\
 """
 DEFAULT_PORT = 8080
 PARENT_SECONDS = 1.0
+OPEN = (
+    "Warning: other machines can reach the console, without encryption. {who}; put a proxy with TLS "
+    "before it, or leave --host out."
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,6 +73,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     server = server_of(options)
+    if not _is_local(options.host):
+        who = "Users log in" if server.settings.login_required else "It needs no login"
+        print(OPEN.format(who=who), file=sys.stderr)
     if options.parent is None:
         print(f"The console is at {server.url} (Ctrl-C stops it).", flush=True)
     else:
@@ -76,6 +85,13 @@ def run(options: argparse.Namespace) -> int:
     with contextlib.suppress(KeyboardInterrupt):
         server.run()
     return 0
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _follow(server: "ConsoleServer", parent: int) -> None:
