@@ -87,9 +87,7 @@ class EpochAdmin(AdminBase):
             walk = _Walk(current)
             while walk.asking:
                 walk.take(await self._by_leader(list(walk.asking), walk.ask))
-            return {
-                each: walk.result(each) if each in current else metadata.missing(each) for each in left
-            }
+            return {each: walk.result(each) if each in current else metadata.missing(each) for each in left}
 
         async def work(call: Call) -> dict[TopicPartition, EpochHistory]:
             return await self._retry_items(call, partitions, attempt, UNKNOWN_TOPIC_ATTEMPTS)
