@@ -17,6 +17,7 @@ from barnabas.client.admin import (
     NewTopic,
     OffsetSpec,
 )
+from barnabas.client.admin.replicas import ReplicaData
 from barnabas.client.types import OffsetAndMetadata, TopicPartition
 from barnabas.errors import ErrorCode
 
@@ -204,3 +205,25 @@ def test_a_producer_is_fenced(own_admin: barnabas.Admin, bootstrap: str, filled:
     with pytest.raises(confluent_kafka.KafkaException) as caught:
         producer.commit_transaction(20)
     assert caught.value.args[0].fatal()
+
+
+def test_replicas_and_epochs_as_they_are(own_admin: barnabas.Admin, filled: TopicPartition) -> None:
+    metadata = own_admin.fetch_metadata([filled.topic])
+    leader = metadata.leader_of(filled)
+    assert leader is not None and metadata.topics[filled.topic].name == filled.topic
+    assert filled.topic in own_admin.fetch_metadata().topics
+    other = TopicPartition(filled.topic, 1)
+    assert own_admin.replica_ends(leader.node_id, [filled, other]) == {filled: 10, other: 0}
+    history = own_admin.leader_epochs([filled])[filled]
+    assert (history.end, [each.epoch for each in history.epochs], history.epochs[-1].start) == (
+        10,
+        [leader.epoch],
+        0,
+    )
+    data = own_admin.read_replicas(leader.node_id, {filled: 4}, isolation_level="read_committed")[filled]
+    assert isinstance(data, ReplicaData)
+    assert (data.high_watermark, data.last_stable_offset, data.log_start_offset) == (10, 10, 0)
+    assert data.records and data.aborted == ()
+    with pytest.raises(AdminError) as caught:
+        own_admin.leader_epochs([TopicPartition(filled.topic, 9)])
+    assert failure(caught) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -15,7 +15,7 @@ from tests.clients.conftest import QUICK
 from tests.java.jvm import JavaMissing, class_path
 from tests.java.kafka_server import running_kafka
 
-SUITES = [each for each in ("tests/clients", "tests/kafka_tools") if Path(each).exists()]
+SUITES = [each for each in ("tests/clients", "tests/kafka_tools", "tests/console") if Path(each).exists()]
 
 
 def main(arguments: list[str]) -> int:

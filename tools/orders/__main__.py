@@ -1,6 +1,6 @@
 """`make run`: a broker, a day of a shop's orders, a pipeline on Spark over them, and the proof of the result.
 
-KEEP=1 leaves the broker serving until Ctrl-C."""
+KEEP=1 leaves the broker serving until Ctrl-C, with the web console on a free port or CONSOLE_PORT."""
 
 import logging
 import os
@@ -16,6 +16,7 @@ from rich.progress import track
 from rich.table import Table
 
 import barnabas
+from barnabas.cli.console_process import ConsoleProcess
 from barnabas.cli.output import columns
 from barnabas.cli.pipeline_screen import screen
 from barnabas.client.admin import NewTopic
@@ -136,9 +137,11 @@ def show(pipeline: Pipeline) -> None:
 
 def keep(bootstrap: str) -> None:
     console.print(f"\nThe broker keeps running at [bold]{bootstrap}[/bold]; Ctrl-C stops it.")
+    port = int(os.environ.get("CONSOLE_PORT", "0"))
     try:
-        while True:
-            time.sleep(3600)
+        with ConsoleProcess(bootstrap, port, pipelines=[FILE]):
+            while True:
+                time.sleep(3600)
     except KeyboardInterrupt:
         console.print("stopping")
 

@@ -102,6 +102,7 @@ COMMANDS: dict[str, Row] = {
     "transactions": Row("transactions", "list, describe and repair transactions", "kafka-transactions"),
     "backup": Row("backup", "copy topics and offsets to a directory or an object store"),
     "restore": Row("backup.restoring", "bring topics and offsets of a backup back, and check it"),
+    "console": Row("console", "serve a web page that shows and changes a cluster"),
     "pipeline": Row("pipeline", "run data pipelines on Spark"),
     "audit": Row("audit", "find gaps, duplicates and damage in topics or log directories, on Spark"),
     "mirror": Row("mirror", "copy topics into another cluster, with the offsets of groups, on Spark"),

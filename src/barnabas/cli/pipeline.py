@@ -223,7 +223,8 @@ def _status(options: argparse.Namespace) -> int:
     pipeline = _load(options.file)
     status = status_of(pipeline, options.file.parent)
     if options.json:
-        print_json([each._asdict() for each in status.queries])
+        letters = {"dead_letters_topic": pipeline.dead_letters, "dead_letters": status.dead_letters}
+        print_json([{**each._asdict(), **letters} for each in status.queries])
     else:
         print(columns(["QUERY", "GROUP", "TOPIC", "LAG", "BATCHES", "LAST-BATCH"], status.queries))
         if status.dead_letters is not None:

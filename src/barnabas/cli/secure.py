@@ -6,6 +6,7 @@ Everything is made once, in the directory `secure` of the data directory, readab
     ca-key.pem         its key
     broker.pem         key and certificate of the brokers
     admin.properties   settings of a client that is the admin, with Java's keys
+    login.properties   the same without user and password: for the console, whose users log in
     users.properties   the admin's password, for the brokers
     brokers.properties the secrets that brokers share: they encrypt settings and make delegation tokens
 
@@ -38,6 +39,7 @@ class SecureFiles:
         self._users = self.directory / "users.properties"
         self.secrets = self.directory / "brokers.properties"
         self.admin = self.directory / "admin.properties"
+        self.login = self.directory / "login.properties"
 
     def make(self) -> None:
         """Make the files that are not there yet."""
@@ -45,6 +47,8 @@ class SecureFiles:
         self.directory.chmod(0o700)
         if not self._broker.exists():
             self._make_certificates()
+        if not self.login.exists():
+            _write_private(self.login, _properties(self._login_settings()).encode())
         if not self.secrets.exists():
             secret = {key: secrets.token_urlsafe(PASSWORD_BYTES) for key in SHARED_SECRETS}
             _write_private(self.secrets, _properties(secret).encode())
@@ -67,9 +71,14 @@ class SecureFiles:
     def _client_settings(self, password: str) -> dict[str, str]:
         module = "org.apache.kafka.common.security.scram.ScramLoginModule"
         return {
+            **self._login_settings(),
+            "sasl.jaas.config": f'{module} required username="{ADMIN}" password="{password}";',
+        }
+
+    def _login_settings(self) -> dict[str, str]:
+        return {
             "security.protocol": "SASL_SSL",
             "sasl.mechanism": MECHANISM,
-            "sasl.jaas.config": f'{module} required username="{ADMIN}" password="{password}";',
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": str(self._authority),
         }

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 from barnabas import __version__
 from barnabas.cli.connecting import key_values
+from barnabas.cli.console import check_installed
+from barnabas.cli.console_process import ConsoleProcess, add_console_port
 from barnabas.cli.failures import ToolError
 from barnabas.cli.secure import SecureFiles, how_to_connect, listeners
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("barnabas")
 
 DEFAULT_PORT = 9092
+LOCALHOST = "127.0.0.1"
 COLLECTOR_THRESHOLDS = (20_000, 20, 100)
 
 DESCRIPTION = """\
@@ -35,6 +38,7 @@ EXAMPLES = """\
                                                      any free port, which is written to ./ready
   barnabas start --config server.properties          Kafka's own file
   barnabas start --override num.partitions=4 --override log.retention.hours=24
+  barnabas start --console-port 8080                 with the web console at http://127.0.0.1:8080
   barnabas start --secure --data-dir ./data          with TLS, an admin user and ACLs; see ./data/secure
 """
 
@@ -70,6 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PORT",
         help="serve /metrics for Prometheus, /health and /ready on 127.0.0.1:PORT; 0 means a free port",
     )
+    add_console_port(parser)
     parser.add_argument("--log-level", default="INFO", choices=["DEBUG", "INFO", "WARNING", "ERROR"])
     parser.add_argument(
         "--log-format",
@@ -89,6 +94,8 @@ def run(options: argparse.Namespace) -> int:
     overrides = key_values(options.override, "--override")
     if options.metrics_port is not None:
         overrides["barnabas.metrics.port"] = str(options.metrics_port)
+    if options.console_port is not None:
+        check_installed()
     secure = _secure_files(options) if options.secure else None
     if secure is not None:
         port = DEFAULT_PORT if options.port is None else options.port
@@ -108,7 +115,7 @@ def run(options: argparse.Namespace) -> int:
     )
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            runner.run(_serve(config, options.ready_file, secure))
+            runner.run(_serve(config, options, secure))
     except (LogDirError, StoreError, OSError) as error:
         # Imported here: few starts fail.
         from barnabas.cli.start_problems import why_not_started
@@ -125,23 +132,43 @@ def _secure_files(options: argparse.Namespace) -> SecureFiles:
     return files
 
 
-async def _serve(config: "BrokerConfig", ready_file: Path | None, secure: SecureFiles | None) -> None:
+async def _serve(config: "BrokerConfig", options: argparse.Namespace, secure: SecureFiles | None) -> None:
     from barnabas.broker.broker import Broker
 
     broker = Broker(config)
+    console: ConsoleProcess | None = None
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     try:
         if await _started(broker, stop):
-            _announce(broker, ready_file)
+            _announce(broker, options.ready_file)
+            console = _console(broker, options.console_port, secure)
             if secure is not None:
                 first = broker.endpoints[0]
                 print(how_to_connect(f"{first.host}:{first.port}", secure), flush=True)
             await stop.wait()
     finally:
+        if console is not None:
+            await asyncio.to_thread(console.stop)
         await broker.stop()
+
+
+def _console(broker: "Broker", port: int | None, secure: SecureFiles | None) -> ConsoleProcess | None:
+    if port is None:
+        return None
+    first = broker.endpoints[0]
+    if secure is None and first.protocol != "PLAINTEXT":
+        logger.warning(
+            "there is no console: the listener %s wants %s; run `barnabas console --command-config FILE` "
+            "with the settings of a client",
+            first.name,
+            first.protocol,
+        )
+        return None
+    login = None if secure is None else secure.login
+    return ConsoleProcess(f"{first.host or LOCALHOST}:{first.port}", port, command_config=login).start()
 
 
 async def _started(broker: "Broker", stop: asyncio.Event) -> bool:

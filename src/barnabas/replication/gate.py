@@ -112,6 +112,12 @@ class Gate:
         partition.check_epoch(leader_epoch)
         return partition
 
+    def to_inspect(self, asker: Asker, topic: str, index: int, leader_epoch: int) -> Partition:
+        """The replica on this broker, as leader or follower, for tools that compare replicas."""
+        partition = self._replicas.replica(topic, index)
+        partition.check_epoch(leader_epoch)
+        return partition
+
     def to_delete_records(self, asker: Asker, topic: str, index: int) -> Partition:
         """The partition whose oldest records a client deletes."""
         if topic in INTERNAL_TOPICS:

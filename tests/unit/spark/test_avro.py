@@ -16,10 +16,10 @@ import pyarrow
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from barnabas.client.schema_registry import Registry, RegistryError, UnknownSchemaError
 from barnabas.spark.decode.avro import AvroDecoder, schema_of
 from barnabas.spark.decode.avro_types import spark_schema
 from barnabas.spark.decode.projection import Payload
-from barnabas.spark.decode.registry import Registry, RegistryError, UnknownSchemaError
 from barnabas.spark.options import OptionError
 from barnabas.spark.pipeline.definition import Source
 from barnabas.spark.pipeline.schemas import columns_of
@@ -197,7 +197,7 @@ def test_what_the_registry_cannot_answer_is_an_error(registry: FakeRegistry) -> 
 
 
 def test_a_registry_that_is_not_there_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("barnabas.spark.decode.registry.PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("barnabas.client.schema_registry.PAUSE_SECONDS", 0.0)
     with pytest.raises(RegistryError, match="cannot be reached"):
         Registry("http://127.0.0.1:9").by_id(1)
 

@@ -7,6 +7,7 @@ one. A replica (replica_id >= 0) gets the end of the log as the end. A partition
 answer, INVALID_REQUEST, as in Kafka.
 A leader whose high watermark has not reached the start of its epoch yet does not know the end (KIP-207):
 OFFSET_NOT_AVAILABLE, before v5 LEADER_NOT_AVAILABLE. For a replica (replica_id >= 0) the end is the log's.
+With replica_id -2 a follower answers too, for its own log: tools compare replicas this way.
 Versions:  v2 isolation level · v4 leader epochs · v7 -3 · v8 -4 · v9 -5 · v10 timeout · v11 -6."""
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from barnabas.wire.messages.list_offsets import (
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = -1, -2, -3, -4, -5, -6
 VERSION_MIN = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
 READ_COMMITTED = 1
+DEBUGGING = -2
 OFFSET_NOT_AVAILABLE_VERSION_MIN = 5
 
 
@@ -74,9 +76,8 @@ def _find(
 ) -> None:
     if call.version < VERSION_MIN.get(requested.timestamp, 0) or requested.timestamp < EARLIEST_PENDING:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-    partition = call.broker.gate.to_describe(
-        call.asker, topic, requested.partition_index, requested.current_leader_epoch
-    )
+    look_up = call.broker.gate.to_inspect if request.replica_id == DEBUGGING else call.broker.gate.to_describe
+    partition = look_up(call.asker, topic, requested.partition_index, requested.current_leader_epoch)
     end = _end(partition, request)
     if requested.timestamp == LATEST:
         _check_end_is_known(partition, request, call.version)
@@ -92,7 +93,7 @@ def _find(
 
 
 def _end(partition: Partition, request: ListOffsetsRequest) -> int:
-    if request.replica_id > NO_REPLICA:
+    if request.replica_id != NO_REPLICA:
         # A follower asks where the leader's log ends, not what is committed.
         return partition.log.log_end_offset
     if request.isolation_level == READ_COMMITTED:
@@ -101,7 +102,7 @@ def _end(partition: Partition, request: ListOffsetsRequest) -> int:
 
 
 def _check_end_is_known(partition: Partition, request: ListOffsetsRequest, version: int) -> None:
-    if request.replica_id <= NO_REPLICA and not partition.knows_high_watermark:
+    if request.replica_id == NO_REPLICA and not partition.knows_high_watermark:
         raise KafkaError(
             ErrorCode.OFFSET_NOT_AVAILABLE
             if version >= OFFSET_NOT_AVAILABLE_VERSION_MIN

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import cast
 
 from barnabas.cli.cluster.connecting import add_cluster_connection
+from barnabas.cli.console_process import add_console_port
 
 DESCRIPTION = """\
 Start a cluster on this machine, make a single broker the first one of a cluster, show what is going on in a
 running cluster, or unregister a broker that will not come back."""
 EXAMPLES = """\
   barnabas cluster start --brokers 3 --data-dir ./cluster      a ZooKeeper and three brokers, until Ctrl-C
+  barnabas cluster start --data-dir ./cluster --console-port 8080
   barnabas cluster status --bootstrap-server localhost:9092 --watch
   barnabas cluster adopt --data-dir ./data --zookeeper localhost:2181/kafka
   barnabas cluster cluster-id --bootstrap-server localhost:9092
@@ -88,6 +90,7 @@ def _add_start(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="TLS, passwords and ACLs; certificates and the settings of an admin go to DIR/secure",
     )
+    add_console_port(parser)
     parser.add_argument(
         "--override",
         action="append",

@@ -15,6 +15,8 @@ from typing import NoReturn
 
 from barnabas.cli.cluster.following import FollowedOutput
 from barnabas.cli.connecting import key_values
+from barnabas.cli.console import check_installed
+from barnabas.cli.console_process import ConsoleProcess
 from barnabas.cli.failures import ToolError
 from barnabas.cli.secure import SecureFiles, how_to_connect, listeners
 from barnabas.testing.broker_process import BrokerProcess
@@ -36,6 +38,8 @@ def start(options: argparse.Namespace) -> int:
     overrides = {"broker.rack": socket.gethostname(), **key_values(options.override, "--override")}
     if options.brokers < 1:
         raise ToolError(f"--brokers {options.brokers}: a cluster needs at least one broker.")
+    if options.console_port is not None:
+        check_installed()
     # A shell starts background jobs with SIGINT ignored.
     signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGTERM, _interrupt)
@@ -51,6 +55,10 @@ def start(options: argparse.Namespace) -> int:
             _announce(cluster, options.ready_file)
             if secure is not None:
                 print(how_to_connect(cluster.bootstrap, secure), flush=True)
+            if options.console_port is not None:
+                login = None if secure is None else secure.login
+                console = ConsoleProcess(cluster.bootstrap, options.console_port, command_config=login)
+                ending.enter_context(console)
             _watch(cluster, options.restart)
         except KeyboardInterrupt:
             output.say("stopping the brokers one after the other (Ctrl-C again kills them)")

@@ -12,6 +12,7 @@ from barnabas.client.admin.acls import AclAdmin
 from barnabas.client.admin.batches import BatchAdmin
 from barnabas.client.admin.cluster import ClusterAdmin
 from barnabas.client.admin.configs import ConfigAdmin
+from barnabas.client.admin.epochs import EpochAdmin
 from barnabas.client.admin.features import FeatureAdmin
 from barnabas.client.admin.group_descriptions import GroupDescriptionAdmin
 from barnabas.client.admin.groups import GroupAdmin
@@ -112,6 +113,7 @@ class Admin(
     BatchAdmin,
     ClusterAdmin,
     FeatureAdmin,
+    EpochAdmin,
     LogDirAdmin,
     GroupDescriptionAdmin,
     GroupAdmin,

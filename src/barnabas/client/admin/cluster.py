@@ -1,8 +1,11 @@
 """The cluster itself: its brokers, its controller, the APIs they support."""
 
+from collections.abc import Collection
+
 from barnabas.client.admin.base import AdminBase, Call
 from barnabas.client.admin.types import ApiVersionsDescription, ClusterDescription
 from barnabas.client.errors import KafkaError, UnsupportedVersionError, raise_for
+from barnabas.client.metadata import ClusterMetadata
 from barnabas.client.types import Node
 from barnabas.wire.messages import describe_cluster, unregister_broker
 
@@ -36,6 +39,16 @@ class ClusterAdmin(AdminBase):
 
         async def work(call: Call) -> ClusterDescription:
             return await self._retry(call, with_fenced if include_fenced_brokers else from_metadata)
+
+        return self._run(timeout, work)
+
+    def fetch_metadata(
+        self, topics: Collection[str] | None = None, *, timeout: float | None = None
+    ) -> ClusterMetadata:
+        """Brokers, topics and partitions as one broker knows them, in one answer; None means all topics."""
+
+        async def work(call: Call) -> ClusterMetadata:
+            return await self._retry(call, lambda: self._topics_metadata(topics))
 
         return self._run(timeout, work)
 

@@ -87,6 +87,7 @@ class AsyncAdmin(Hinted):
     list_config_resources = _awaited(Admin.list_config_resources)
 
     describe_cluster = _awaited(Admin.describe_cluster)
+    fetch_metadata = _awaited(Admin.fetch_metadata)
     api_versions = _awaited(Admin.api_versions)
     unregister_broker = _awaited(Admin.unregister_broker)
     describe_features = _awaited(Admin.describe_features)
@@ -97,6 +98,8 @@ class AsyncAdmin(Hinted):
     elect_leaders = _awaited(Admin.elect_leaders)
     alter_replica_log_dirs = _awaited(Admin.alter_replica_log_dirs)
     read_replicas = _awaited(Admin.read_replicas)
+    leader_epochs = _awaited(Admin.leader_epochs)
+    replica_ends = _awaited(Admin.replica_ends)
 
     list_groups = _awaited(Admin.list_groups)
     list_consumer_groups = _awaited(Admin.list_consumer_groups)

@@ -13,9 +13,9 @@ from typing import Any
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from barnabas.client.schema_registry import RegisteredSchema, Registry, UnknownSchemaError
 from barnabas.spark.decode.avro_types import spark_schema, without_plain
 from barnabas.spark.decode.projection import Payload
-from barnabas.spark.decode.registry import RegisteredSchema, Registry, UnknownSchemaError
 from barnabas.spark.options import OptionError
 from barnabas.spark.settings import Decoding, Topics
 

@@ -200,6 +200,16 @@ def test_a_new_leader_does_not_know_the_end_before_its_watermark_is_there(
     assert latest(stage) == (ErrorCode.NONE, 3)
 
 
+def test_any_replica_tells_tools_where_its_own_log_ends(stage: Stage, partition: Partition) -> None:
+    """With the replica id -2, as in Kafka; others are sent to the leader."""
+    stage.append("topic", 3)
+    assert latest(stage) == (ErrorCode.NONE, 0)
+    assert latest(stage, replica_id=-2) == (ErrorCode.NONE, 3)
+    stage.place(partition, isr=(ME, OTHER), leader=OTHER, leader_epoch=5, partition_epoch=5)
+    assert latest(stage) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+    assert latest(stage, replica_id=-2) == (ErrorCode.NONE, 3)
+
+
 def delete(stage: Stage, offset: int, *meanwhile: Any, timeout_ms: int = 60_000) -> tuple[int, int]:
     async def story() -> Any:
         topic = DeleteRecordsTopic(

@@ -52,7 +52,7 @@ class Registry:
     def _schema(self, answer: Any) -> RegisteredSchema:
         kind = answer.get("schemaType", "AVRO")
         if kind != "AVRO":
-            raise RegistryError(f"The schema at {self._url} has the type {kind}, but decode=avro needs AVRO.")
+            raise RegistryError(f"The schema at {self._url} has the type {kind}; only AVRO can be decoded.")
         references: dict[tuple[str, int], Any] = {}
         self._add_references(answer, references)
         return RegisteredSchema(_parsed(answer["schema"]), tuple(references.values()))
