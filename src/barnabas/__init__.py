@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from barnabas.client.admin import CreatedTopic as CreatedTopic
     from barnabas.client.admin import DelegationToken as DelegationToken
     from barnabas.client.admin import ElectionType as ElectionType
+    from barnabas.client.admin import FeatureDescription as FeatureDescription
+    from barnabas.client.admin import FeatureUpdate as FeatureUpdate
+    from barnabas.client.admin import FeatureUpgrade as FeatureUpgrade
+    from barnabas.client.admin import GroupListing as GroupListing
     from barnabas.client.admin import ListedOffset as ListedOffset
     from barnabas.client.admin import LogDirDescription as LogDirDescription
     from barnabas.client.admin import MemberDescription as MemberDescription
@@ -111,10 +115,11 @@ _HOMES = {
         "AbortTransactionSpec Acl AclFilter Admin AdminError AlterConfigOp ApiVersionsDescription "
         "ClusterDescription ConfigEntry ConfigOperation ConfigResource ConfigResourceType "
         "ConfigSynonym ConsumerGroupDescription ConsumerGroupListing CreatedTopic DelegationToken "
-        "ElectionType ListedOffset LogDirDescription MemberDescription NewPartitions NewTopic "
-        "OffsetSpec Operation PartitionReassignment PatternType Permission ProducerState "
-        "ReplicaInfo ResourceType ScramCredentialInfo ScramDeletion ScramUpsertion TopicListing "
-        "TopicPartitionReplica TransactionDescription TransactionListing"
+        "ElectionType FeatureDescription FeatureUpdate FeatureUpgrade GroupListing ListedOffset "
+        "LogDirDescription MemberDescription NewPartitions NewTopic OffsetSpec Operation "
+        "PartitionReassignment PatternType Permission ProducerState ReplicaInfo ResourceType "
+        "ScramCredentialInfo ScramDeletion ScramUpsertion TopicListing TopicPartitionReplica "
+        "TransactionDescription TransactionListing"
     ),
     "barnabas.client.aio.admin": "AsyncAdmin",
     "barnabas.client.aio.consumer": "AsyncConsumer",
@@ -186,6 +191,10 @@ __all__ = [
     "DisconnectedError",
     "ElectionType",
     "ErrorCode",
+    "FeatureDescription",
+    "FeatureUpdate",
+    "FeatureUpgrade",
+    "GroupListing",
     "KafkaError",
     "KafkaTimeoutError",
     "ListedOffset",
