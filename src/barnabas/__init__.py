@@ -115,11 +115,11 @@ _HOMES = {
         "AbortTransactionSpec Acl AclFilter Admin AdminError AlterConfigOp ApiVersionsDescription "
         "ClusterDescription ConfigEntry ConfigOperation ConfigResource ConfigResourceType "
         "ConfigSynonym ConsumerGroupDescription ConsumerGroupListing CreatedTopic DelegationToken "
-        "ElectionType FeatureDescription FeatureUpdate FeatureUpgrade GroupListing "
-        "ListedOffset LogDirDescription MemberDescription NewPartitions NewTopic "
-        "OffsetSpec Operation PartitionReassignment PatternType Permission ProducerState "
-        "ReplicaInfo ResourceType ScramCredentialInfo ScramDeletion ScramUpsertion TopicListing "
-        "TopicPartitionReplica TransactionDescription TransactionListing"
+        "ElectionType FeatureDescription FeatureUpdate FeatureUpgrade GroupListing ListedOffset "
+        "LogDirDescription MemberDescription NewPartitions NewTopic OffsetSpec Operation "
+        "PartitionReassignment PatternType Permission ProducerState ReplicaInfo ResourceType "
+        "ScramCredentialInfo ScramDeletion ScramUpsertion TopicListing TopicPartitionReplica "
+        "TransactionDescription TransactionListing"
     ),
     "barnabas.client.aio.admin": "AsyncAdmin",
     "barnabas.client.aio.consumer": "AsyncConsumer",

@@ -15,7 +15,6 @@ METHODS: Mapping[str, Mapping[str, str]] = {
         "delete_groups": "use delete_consumer_groups([group])",
         "describe_groups": "use describe_consumer_groups([group])",
         "list_group_offsets": "use list_consumer_group_offsets(group)",
-        "list_groups": "use list_consumer_groups()",
         "poll": "leave it out: every method waits for its results",
         "start": _WITH,
     },
