@@ -75,6 +75,7 @@ class Place(NamedTuple):
 def planned_queries(place: Place, once: bool) -> list[Planned]:
     """All queries of the pipeline. Stores which sinks are written by which query."""
     pipeline, checkpoints = place.pipeline, place.checkpoints
+    checkpoints.set_up()
     written = [sink.source for sink in pipeline.sinks] + [aside.frame for aside in asides(pipeline)]
     roots = roots_of(pipeline, place.frames("plan"), written)
     members = members_of(pipeline, roots)
