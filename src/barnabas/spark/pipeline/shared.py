@@ -20,6 +20,7 @@ from barnabas.spark.pipeline.other_sinks import write_batch
 from barnabas.spark.pipeline.outputs import FORMAT, Output, letters_output, topic_output
 from barnabas.spark.pipeline.recording import Checkpoints
 from barnabas.spark.pipeline.sources import rows_of, undecodable_of
+from barnabas.spark.session import in_fewer_tasks
 from barnabas.spark.tables.target import Mark
 
 # Sinks that are written at the same time. More would only wait for Spark's tasks.
@@ -74,7 +75,7 @@ class SharedWrite:
         if self._query is None:
             checkpoints = Checkpoints(self._pipeline, self._directory, batch.sparkSession)
             self._query = checkpoints.query_id(self._group.name)
-        batch = _in_fewer_tasks(batch)
+        batch = in_fewer_tasks(batch)
         writes = list(self._writes(batch, self._query, number))
         if len(writes) == 1:
             writes[0]()
@@ -117,16 +118,6 @@ class SharedWrite:
         if isinstance(sink, TopicSink):
             return partial(_write_records, topic_output(self._pipeline, sink, frame), mark)
         return partial(write_batch, sink, frame, mark, self._directory)
-
-
-def _in_fewer_tasks(batch: DataFrame) -> DataFrame:
-    """On this machine, a batch has one task for each core and sink, and not one for each partition of the
-    topics: a task costs as much as some ten thousand rows. The cores of a cluster may become more, so its
-    tasks stay as they are."""
-    spark = batch.sparkSession
-    if not hasattr(spark, "_jsparkSession") or not str(spark.sparkContext.master).startswith("local"):
-        return batch
-    return batch.coalesce(spark.sparkContext.defaultParallelism)
 
 
 def _write_in_thread(spark: SparkSession, write: Write) -> None:
