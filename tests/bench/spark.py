@@ -3,8 +3,8 @@ Kafka connector, by turns on local[2].
 
 Sources read one topic of four partitions with values of 100 bytes; the query is sum(length(value)), which
 needs every row. Sinks write as many rows of a range to another topic. spark_json.py has the row of a topic of
-JSON that becomes a table. All settings are the defaults. The jars of the connector come from Maven
-(tests/spark_kafka/pom.xml)."""
+JSON that becomes a table, spark_growth.py those about larger topics. All settings are the defaults. The jars
+of the connector come from Maven (tests/spark_kafka/pom.xml)."""
 
 import argparse
 import contextlib
@@ -31,6 +31,7 @@ from tests.bench.report import print_run, progress
 from tests.bench.results import Run
 from tests.bench.rows import Rounds, Row
 from tests.bench.runner import run_row
+from tests.bench.spark_growth import growth_rows
 from tests.bench.spark_json import json_row
 from tests.bench.spark_pipelines import pipeline_rows
 from tests.bench.stage import Size, Stage, topic_on
@@ -157,7 +158,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.spark", description=__doc__)
     parser.add_argument("--records", type=int, default=5_000_000, help="records read and written per round")
     parser.add_argument("--json-records", type=int, default=3_000_000, help="orders that become a table")
-    parser.add_argument("--rows", nargs="+", help="only these rows, such as spark-json")
+    parser.add_argument(
+        "--rows", nargs="+", help="only these rows, such as spark-json; growth: rows about larger topics"
+    )
+    parser.add_argument(
+        "--growth-records", type=int, default=50_000_000, help="the largest topic of the row spark-rows"
+    )
     parser.add_argument("--rounds", type=int, default=3, help="measured rounds, after the warm-up")
     options = parser.parse_args()
     try:
@@ -170,7 +176,9 @@ def main() -> None:
         spark = open_session(jars)
         every = spark_rows(spark, stage.peer(OURS), options.records, options.json_records)
         every += pipeline_rows(spark, stage.peer(OURS), options.records // PIPELINE_SHARE)
-        rows = [row for row in every if options.rows is None or row.name in options.rows]
+        growing = growth_rows(spark, stage.peer(OURS), options.growth_records)
+        chosen = options.rows or [row.name for row in every]
+        rows = [row for row in every + growing if row.name in chosen or row.group in chosen]
         with progress(console, len(rows)) as (notify, _):
             results = [run_row(row, stage, notify) for row in rows]
         spark.stop()

@@ -58,19 +58,19 @@ def order(number: int, chance: random.Random) -> bytes:
     return json.dumps(event).encode()
 
 
-def fill(bootstrap: str, topic: str, rows: int) -> None:
+def orders_table(numbers: range) -> Any:
+    """Keys and values of orders; the same ones for the same numbers."""
     import pyarrow
 
-    chance = random.Random(7)
+    chance = random.Random(numbers.start)
+    keys = pyarrow.array([b"o-%d" % number for number in numbers])
+    return pyarrow.table({"key": keys, "value": pyarrow.array([order(number, chance) for number in numbers])})
+
+
+def fill(bootstrap: str, topic: str, rows: int) -> None:
     with barnabas.Producer(bootstrap_servers=bootstrap, compression_type="lz4") as producer:
         for first in range(0, rows, PART_ROWS):
-            numbers = range(first, min(first + PART_ROWS, rows))
-            table = pyarrow.table(
-                {
-                    "key": pyarrow.array([b"o-%d" % number for number in numbers]),
-                    "value": pyarrow.array([order(number, chance) for number in numbers]),
-                }
-            )
+            table = orders_table(range(first, min(first + PART_ROWS, rows)))
             producer.send_batch(topic, table).result(60)
 
 

@@ -33,8 +33,9 @@ SESSION = {
     "spark.sql.session.timeZone": "UTC",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "1g",
-    # Spark's Derby, which a test reads, would leave its log in the current directory.
-    "spark.driver.extraJavaOptions": "-Dderby.stream.error.file=/dev/null",
+    # Java compiles quickly instead of well: most of its code runs only a few times. And Spark's Derby, which
+    # a test reads, would leave its log in the current directory.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -Dderby.stream.error.file=/dev/null",
     # Checkpoints of tests need not survive the machine.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"

@@ -18,7 +18,9 @@ PATIENCE_SECONDS = 120.0
 class Daemon:
     """A process of Spark's, which one of its scripts starts; known by its log, in `folder`."""
 
-    def __init__(self, folder: Path, name: str, script: str, *arguments: str) -> None:
+    def __init__(
+        self, folder: Path, name: str, script: str, *arguments: str, python: Path | str = sys.executable
+    ) -> None:
         self._log = folder / f"{name}.log"
         environment = {
             **os.environ,
@@ -26,7 +28,7 @@ class Daemon:
             "SPARK_NO_DAEMONIZE": "1",
             "SPARK_DAEMON_MEMORY": "768m",
             "SPARK_WORKER_DIR": str(folder / f"{name}-work"),
-            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_PYTHON": str(python),
         }
         with self._log.open("wb") as output:
             self._process = subprocess.Popen(

@@ -3,12 +3,15 @@ has no JVM, and the server is a process of its own."""
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pyarrow
 import pytest
 from tests.clients.broker_process import PROGRAM
+from tests.spark.bare_python import ON_WORKERS, bare_python
 from tests.spark.daemons import Daemon
 from tests.spark.topics import Topics
 from tests.spark.writing import committed_records
@@ -51,20 +54,27 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@contextmanager
+def connect_server(folder: Path, python: Path | str = sys.executable) -> Iterator[str]:
+    """Its address."""
     settings = {
         "spark.connect.grpc.binding.port": "0",
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
     }
     arguments = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
-    folder = tmp_path_factory.mktemp("connect")
-    server = Daemon(folder, "server", "spark-submit", "--class", SERVER, "--master", "local[2]", *arguments)
+    arguments += ["--master", "local[2]"]
+    server = Daemon(folder, "server", "spark-submit", "--class", SERVER, *arguments, python=python)
     try:
         yield f"sc://127.0.0.1:{server.logged(r'Spark Connect server started at: .*:([0-9]+)')}"
     finally:
         server.stop()
+
+
+@pytest.fixture(scope="module")
+def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with connect_server(tmp_path_factory.mktemp("connect")) as address:
+        yield address
 
 
 @pytest.fixture
@@ -139,3 +149,21 @@ def test_a_pipeline(command: Command, broker: Broker, topics: Topics, topic: str
     assert sorted(zip(newest["id"].to_pylist(), newest["price"].to_pylist(), strict=True)) == [(1, 6), (3, 8)]
     dead = committed_records(broker.bootstrap, f"{topic}-dead")
     assert sorted(record.value[:8] for record in dead) == [b'{"id":2,', b"{no json"]
+
+
+def test_a_server_without_our_package_is_reported(
+    broker: Broker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(PIPELINE.format(topic=topic, bootstrap=broker.bootstrap))
+    (tmp_path / "pricing.py").write_text(PRICING)
+    with ExitStack() as stack:
+        with monkeypatch.context() as server:
+            server.setenv(ON_WORKERS, "1")
+            server.delenv("PYTHONPATH", raising=False)
+            address = stack.enter_context(connect_server(tmp_path, bare_python(tmp_path)))
+        words = [PROGRAM, "pipeline", "run", file, "--once", "--remote", address]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=600, cwd=tmp_path)
+    assert done.returncode == 1
+    (line,) = done.stderr.strip().splitlines()
+    assert "cannot import barnabas.spark.source: No module named 'barnabas'. Install the libraries" in line

@@ -15,6 +15,7 @@ from barnabas.spark.tables.store import store_of
 from barnabas.spark.tables.target import TableTarget
 from barnabas.testing import Broker
 
+LARGE = 1 << 40
 FORMATS = ("delta", "iceberg", "parquet")
 PIPELINE = """\
 name: {topic}
@@ -43,8 +44,10 @@ def test_a_topic_whose_values_change(
         run(spark, load(path), tmp_path, once=True, watch=quiet)
 
     # 7.5 is no integer, and there is no column for the note yet.
-    process("id long, amount int", {"id": 1, "amount": 5}, {"id": 2, "amount": 7.5}, {"id": 3, "note": "x"})
-    process("id int, amount double, note string", {"id": 4, "amount": 7.5, "note": "y"})
+    first = ({"id": 1, "amount": 5, "count": 1}, {"id": 2, "amount": 7.5}, {"id": 3, "note": "x"})
+    process("id long, amount int, count int", *first)
+    last = {"id": 4, "amount": 7.5, "note": "y", "count": LARGE}
+    process("id int, amount double, count long, note string", last)
 
     assert [json.loads(record.value)["id"] for record in committed_records(broker.bootstrap, letters)] == [2]
     for format_ in FORMATS:
@@ -53,3 +56,9 @@ def test_a_topic_whose_values_change(
         names = ("id", "amount", "amount__double", "note")
         rows = sorted(tuple(row[name] for name in names) for row in table.to_pylist())
         assert rows == [(1, 5, None, None), (3, None, None, None), (4, None, 7.5, "y")], format_
+        # Only Iceberg can widen a column of a table that has rows.
+        widened = "count" if format_ == "iceberg" else "count__int64"
+        assert ("count__int64" in table.column_names) == (format_ != "iceberg")
+        counts = {row["id"]: (row["count"], row[widened]) for row in table.to_pylist()}
+        assert counts[1][0] == 1
+        assert counts[4][1] == LARGE

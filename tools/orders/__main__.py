@@ -33,6 +33,8 @@ ROOT = Path(__file__).parents[2]
 FILE = ROOT / "examples" / "orders" / "pipeline.yaml"
 DIRECTORY = ROOT / "build" / "orders"
 EVENTS = 40_000
+# Java compiles quickly instead of well: most of its code runs only a few times here.
+SHORT_RUN = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 TOPICS = ("orders", "orders-enriched", "orders-dead-letters")
 console = Console()
 
@@ -71,7 +73,7 @@ def run_in_two_parts(pipeline: Pipeline, bootstrap: str) -> Shop:
     shop = Shop(EVENTS)
     day = shop.day()
     try:
-        spark = session_of("orders", "local[2]")
+        spark = session_of("orders", "local[2]", settings=SHORT_RUN)
     except SparkMissing as error:
         raise SystemExit(str(error)) from error
     try:

@@ -98,7 +98,7 @@ def _is_cluster(options: argparse.Namespace) -> bool:
 def _check_workers(options: argparse.Namespace, spark: "SparkSession") -> None:
     from barnabas.spark.shipping import WorkersUnfit, check_workers
 
-    if _is_cluster(options):
+    if _is_cluster(options) or options.remote is not None:
         try:
             check_workers(spark)
         except WorkersUnfit as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 LOCAL = "local[*]"
 SETTINGS = {
@@ -55,6 +55,16 @@ def session_of(
     if remote is None:
         session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def in_fewer_tasks(frame: "DataFrame") -> "DataFrame":
+    """On this machine, rows without state are written by one task for each core, and not by one for each
+    partition of the topics: to begin a task costs as much as some ten thousand rows. The cores of a cluster
+    may become more, so its tasks stay as they are."""
+    spark = frame.sparkSession
+    if not hasattr(spark, "_jsparkSession") or not str(spark.sparkContext.master).startswith("local"):
+        return frame
+    return frame.coalesce(spark.sparkContext.defaultParallelism)
 
 
 def worker_python() -> str:

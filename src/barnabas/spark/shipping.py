@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import barnabas
 
 if TYPE_CHECKING:
+    import pyarrow
     from pyspark.sql import SparkSession
 
 FOLDER = "barnabas_shipped"
@@ -86,14 +87,13 @@ def check_workers(spark: "SparkSession") -> None:
     """Run one small job on the workers; raises WorkersUnfit if they cannot run our tasks."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
+    from pyspark.sql.utils import is_remote
 
     from barnabas.spark.causes import cause_of
 
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    context = spark.sparkContext
-    count = max(2, context.defaultParallelism)
     try:
-        answers: list[str] = context.parallelize(range(count), count).map(_look()).distinct().collect()
+        answers = _answers_of_server(spark) if is_remote() else _answers_of_workers(spark)
     except (Py4JJavaError, PySparkException) as error:
         raise WorkersUnfit(
             f"The workers cannot run Python {version}: {cause_of(error)}. Install it there with pyarrow, and"
@@ -105,6 +105,27 @@ def check_workers(spark: "SparkSession") -> None:
             f"The workers cannot run the tasks: {problems[0]}. Install the libraries there, for example with"
             f" pip install 'barnabas[spark]' for Python {version}."
         )
+
+
+def _answers_of_workers(spark: "SparkSession") -> list[str]:
+    context = spark.sparkContext
+    count = max(2, context.defaultParallelism)
+    answers: list[str] = context.parallelize(range(count), count).map(_look()).distinct().collect()
+    return answers
+
+
+def _answers_of_server(spark: "SparkSession") -> list[str]:
+    """A Connect server gets nothing from us: it finds data sources when it starts, in what is installed."""
+    look = _look()
+
+    def answers(batches: "Iterator[pyarrow.RecordBatch]") -> "Iterator[pyarrow.RecordBatch]":
+        import pyarrow
+
+        for _ in batches:
+            yield pyarrow.RecordBatch.from_arrays([pyarrow.array([look(0)])], ["answer"])
+
+    rows = spark.range(0, 2, 1, 2).mapInArrow(answers, "answer string").distinct().collect()
+    return [str(row[0]) for row in rows]
 
 
 def _look() -> Any:

@@ -52,6 +52,9 @@ def main() -> None:
     kept = without_archives(sys.path)
     left_out = set(sys.path) - set(kept)
     sys.path[:] = kept
+    for entry in left_out:
+        # Spark lets every process forget which files there are, and Python would read the archives again.
+        sys.path_importer_cache.pop(entry, None)
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     os.environ["PYTHONPATH"] = os.pathsep.join(entry for entry in given if entry not in left_out)
     arguments = sys.argv[1:]

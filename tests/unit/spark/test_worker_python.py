@@ -1,5 +1,8 @@
 """The Python for Spark's processes leaves out Spark's archives only if the same PySpark is installed."""
 
+import os
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -43,6 +46,22 @@ def test_the_archives_of_another_installation_must_have_the_same_version(
     assert without_archives(same) == [str(installed)]
     other = [*archives(tmp_path / "spark-4.4.0", "4.4.0"), str(installed)]
     assert without_archives(other) == other
+
+
+def test_a_process_forgets_the_archives(installed: Path, tmp_path: Path) -> None:
+    """Otherwise Python reads them again whenever Spark lets it look for new modules."""
+    (tmp_path / "look.py").write_text("import sys; print([*sys.path, *sys.path_importer_cache])")
+    left_out = archives(tmp_path / "spark-4.3.0", "4.3.0")[0]
+    done = subprocess.run(
+        [sys.executable, "-c", "from barnabas.spark.worker_python import main; main()", "-m", "look"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([left_out, str(installed), *sys.path])},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert str(installed) in done.stdout
+    assert left_out not in done.stdout
 
 
 def test_without_an_installed_pyspark_the_archives_stay(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from barnabas.spark.pipeline.recording import Checkpoints
 from barnabas.spark.pipeline.shared import SharedWrite, has_bad
 from barnabas.spark.pipeline.sources import Streams
 from barnabas.spark.pipeline.table_sources import table_frame
+from barnabas.spark.session import in_fewer_tasks
 from barnabas.spark.tables.direct import write_topic
 from barnabas.spark.tables.writing import EachBatch, write_stream
 
@@ -75,6 +76,7 @@ class Place(NamedTuple):
 def planned_queries(place: Place, once: bool) -> list[Planned]:
     """All queries of the pipeline. Stores which sinks are written by which query."""
     pipeline, checkpoints = place.pipeline, place.checkpoints
+    checkpoints.set_up()
     written = [sink.source for sink in pipeline.sinks] + [aside.frame for aside in asides(pipeline)]
     roots = roots_of(pipeline, place.frames("plan"), written)
     members = members_of(pipeline, roots)
@@ -91,7 +93,7 @@ def planned_queries(place: Place, once: bool) -> list[Planned]:
         elif group.is_shared:
             planned.append(Planned(group.name, partial(_start_shared, place, group, names, trigger)))
         else:
-            planned.append(Planned(group.name, partial(_alone(place, group.name), trigger)))
+            planned.append(Planned(group.name, partial(_alone(place, group), trigger)))
     return planned
 
 
@@ -137,17 +139,20 @@ def _start_direct(place: Place, group: Group, sink: TableSink, trigger: Trigger)
     return write_topic(place.spark, rows, sink.target(place.directory), checkpoint, name, trigger)
 
 
-def _alone(place: Place, name: str) -> Callable[[Trigger], Any]:
+def _alone(place: Place, group: Group) -> Callable[[Trigger], Any]:
     """Starts the query of one sink, or of the dead letters of one frame."""
     for sink in place.pipeline.sinks:
-        if sink.name == name:
-            return partial(_start_sink, place, sink)
-    (aside,) = (each for each in asides(place.pipeline) if each.query == name)
+        if sink.name == group.name:
+            return partial(_start_sink, place, group.root, sink)
+    (aside,) = (each for each in asides(place.pipeline) if each.query == group.name)
     return partial(_start_aside, place, aside)
 
 
-def _start_sink(place: Place, sink: Sink, trigger: Trigger) -> Any:
+def _start_sink(place: Place, root: str, sink: Sink, trigger: Trigger) -> Any:
     frame = place.frames(sink.name)[sink.source]
+    source = place.pipeline.sources.get(root)
+    if source is not None and not source.dedupe:
+        frame = in_fewer_tasks(frame)
     if isinstance(sink, TableSink) and sink.column is None:
         target = sink.target(place.directory)
         return write_stream(frame, target, place.checkpoints.path(sink.name), sink.name, trigger)

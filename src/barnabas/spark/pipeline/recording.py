@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FILE = "queries.json"
+# By default Spark starts a process (`readlink`) for most files of a checkpoint in a local directory, some
+# hundred in a short run. This class renames files in the same way and starts none.
+FILES = "spark.sql.streaming.checkpointFileManagerClass"
+LOCAL_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
 class Checkpoints:
@@ -22,6 +26,15 @@ class Checkpoints:
         self._root = path_in(directory, pipeline.checkpoint)
         self._is_local = "://" not in self._root
         self._spark = spark
+
+    def set_up(self) -> None:
+        """Let Spark write the checkpoints as it is best for their file system, unless somebody has chosen."""
+        from pyspark.sql.utils import is_remote
+
+        assert self._spark is not None, "only a run writes checkpoints"
+        # A Connect server may have another version of Spark, with other classes.
+        if self._is_local and not is_remote() and self._spark.conf.get(FILES, None) is None:
+            self._spark.conf.set(FILES, LOCAL_FILES)
 
     def path(self, query: str) -> str:
         return f"{self._root}/{query}"

@@ -20,6 +20,7 @@ from barnabas.spark.pipeline.other_sinks import write_batch
 from barnabas.spark.pipeline.outputs import FORMAT, Output, letters_output, topic_output
 from barnabas.spark.pipeline.recording import Checkpoints
 from barnabas.spark.pipeline.sources import rows_of, undecodable_of
+from barnabas.spark.session import in_fewer_tasks
 from barnabas.spark.tables.target import Mark
 
 # Sinks that are written at the same time. More would only wait for Spark's tasks.
@@ -74,6 +75,7 @@ class SharedWrite:
         if self._query is None:
             checkpoints = Checkpoints(self._pipeline, self._directory, batch.sparkSession)
             self._query = checkpoints.query_id(self._group.name)
+        batch = in_fewer_tasks(batch)
         writes = list(self._writes(batch, self._query, number))
         if len(writes) == 1:
             writes[0]()

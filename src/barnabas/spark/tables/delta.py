@@ -38,6 +38,10 @@ class DeltaStore:
         table = self._table()
         return None if table is None else pyarrow.schema(table.schema().to_arrow())
 
+    def widens(self, name: str, narrow: pyarrow.DataType, wide: pyarrow.DataType) -> bool:
+        """Delta has a feature for this, with which deltalake cannot write."""
+        return False
+
     def prepare(self, fitting: Fitting) -> None:
         table = self._table()
         if table is None:

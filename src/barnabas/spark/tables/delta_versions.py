@@ -11,7 +11,6 @@ import pyarrow
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
-from pyarrow import dataset
 
 from barnabas.spark.tables.files import DataFile, filesystem_of
 from barnabas.spark.tables.statistics import as_delta, has_bounds, widened
@@ -77,6 +76,9 @@ class DeltaReader:
         self._values = values
 
     def batches(self, path: str, columns: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
+        # This module of Arrow imports pandas, which takes time, and most processes read no files.
+        from pyarrow import dataset
+
         values = self._values[path]
         filesystem, root = filesystem_of(self._root)
         inside = pyarrow.schema([field for field in self._schema if field.name not in values])

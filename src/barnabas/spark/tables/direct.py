@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from barnabas.spark.columns import check_schema
 from barnabas.spark.ranges import ranges_in
+from barnabas.spark.session import in_fewer_tasks
 from barnabas.spark.settings import read_settings
 from barnabas.spark.tables.quarantine import Letters, Quarantine, commit_letters, encode_letters, letters_in
 from barnabas.spark.tables.sink import StreamTableWriter, Written, file_writer, query_of_now
@@ -67,7 +68,8 @@ def write_topic(
 ) -> Any:
     """Start a query that appends the rows of topics to a table."""
     ranges = spark.readStream.format("barnabas").options(**rows.options).option("rangesOnly", "true").load()
-    writer = ranges.writeStream.queryName(name).option("checkpointLocation", checkpoint).trigger(**trigger)
+    writer = in_fewer_tasks(ranges).writeStream.queryName(name).trigger(**trigger)
+    writer = writer.option("checkpointLocation", checkpoint)
     return writer.format(FORMAT).options(**target.as_options(), **rows.as_options()).start()
 
 

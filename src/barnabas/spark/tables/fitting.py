@@ -1,11 +1,13 @@
 """How rows of a query become rows of an existing table: their columns, and the newest row of each key.
 
 A column of the same type is written as it is, a narrower one is widened, and a new one is added to the table.
+If a column has a wider type than the table's, the table's column gets it too, where the format allows that.
 If a column's type does not fit the table's column, it is written to another column, `<name>__<type>`; the old
 rows and the old column do not change. So a query never stops because of a type. Needs pyarrow; touches no
 files."""
 
 import re
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pyarrow
@@ -15,6 +17,8 @@ from barnabas.spark.tables.target import TableError, TableTarget
 
 ROW = "__row"
 _SIGNED = ("int8", "int16", "int32", "int64")
+# Whether a format can give a column of a table a wider type: its name, its type and the wider one.
+Widens = Callable[[str, pyarrow.DataType, pyarrow.DataType], bool]
 
 
 class Column(NamedTuple):
@@ -29,6 +33,8 @@ class Fitting(NamedTuple):
     columns: tuple[Column, ...]
     # Fields that the table needs before rows are written.
     added: tuple[pyarrow.Field, ...]
+    # Fields of the table that need another, wider type before rows are written.
+    widened: tuple[pyarrow.Field, ...] = ()
 
     def fit(self, batch: Any) -> pyarrow.Table:
         """A batch of the query as rows of the table, without the columns that the query does not have."""
@@ -36,11 +42,24 @@ class Fitting(NamedTuple):
         return pyarrow.table(arrays, names=[column.target for column in self.columns])
 
 
-def fitting_of(table: pyarrow.Schema | None, query: pyarrow.Schema, *, evolve: bool) -> Fitting:
+def never(name: str, narrow: pyarrow.DataType, wide: pyarrow.DataType) -> bool:
+    """For formats whose columns keep their types."""
+    return False
+
+
+def fitting_of(
+    table: pyarrow.Schema | None, query: pyarrow.Schema, *, evolve: bool, widens: Widens = never
+) -> Fitting:
     """`table` is None if there is no table yet: it gets the columns of the query."""
     columns: list[Column] = []
     added: list[pyarrow.Field] = []
     known = {} if table is None else {field.name: field.type for field in table}
+    widened = [
+        pyarrow.field(field.name, stored_type(field.type))
+        for field in query
+        if evolve and field.name in known and _is_widened(field, known, widens)
+    ]
+    known |= {field.name: field.type for field in widened}
     for field in query:
         kind = stored_type(field.type)
         target = _target(field.name, kind, known)
@@ -52,7 +71,24 @@ def fitting_of(table: pyarrow.Schema | None, query: pyarrow.Schema, *, evolve: b
         raise TableError(
             f"The table has no column for {names}, and evolve is false: set evolve to true, or drop them."
         )
-    return Fitting(tuple(columns), tuple(added))
+    return Fitting(tuple(columns), tuple(added), tuple(widened))
+
+
+def check_placing(fitting: Fitting, target: TableTarget) -> None:
+    """Keys and partition columns say which rows and files are changed: no other column may replace them."""
+    for column in fitting.columns:
+        if column.target == column.name:
+            continue
+        if column.name in target.key:
+            what = "key"
+        elif column.name in target.partition_by:
+            what = "partition column"
+        else:
+            continue
+        raise TableError(
+            f"The {what} {column.name} of the rows for {target.path} has the type {column.type}, which does"
+            " not fit the table: convert it in a step."
+        )
 
 
 def stored_type(kind: pyarrow.DataType) -> pyarrow.DataType:
@@ -74,10 +110,20 @@ def stored_type(kind: pyarrow.DataType) -> pyarrow.DataType:
 
 
 def _target(name: str, kind: pyarrow.DataType, known: dict[str, pyarrow.DataType]) -> str:
-    if name not in known or holds(known[name], kind):
-        return name
-    beside = f"{name}__{re.sub(r'[^a-z0-9]+', '_', str(kind)).strip('_')}"
-    return beside
+    return name if name not in known or holds(known[name], kind) else _beside(name, kind)
+
+
+def _beside(name: str, kind: pyarrow.DataType) -> str:
+    """The column for values of a type that does not fit the column of this name."""
+    return f"{name}__{re.sub(r'[^a-z0-9]+', '_', str(kind)).strip('_')}"
+
+
+def _is_widened(field: pyarrow.Field, known: dict[str, pyarrow.DataType], widens: Widens) -> bool:
+    """Whether the table's column gets the type of the field. If such values have a column of their own
+    since earlier runs, they stay there."""
+    narrow, wide = known[field.name], stored_type(field.type)
+    fits = holds(narrow, wide) or not holds(wide, narrow) or _beside(field.name, wide) in known
+    return not fits and widens(field.name, narrow, wide)
 
 
 def holds(wide: pyarrow.DataType, narrow: pyarrow.DataType) -> bool:

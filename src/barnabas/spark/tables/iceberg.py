@@ -29,6 +29,8 @@ PROPERTIES = {
     # Without merging, each batch adds a manifest that readers must read.
     "commit.manifest-merge.enabled": "true",
 }
+# The types that Iceberg allows to widen, with their names in Arrow.
+WIDER = (("int32", "int64"), ("float", "double"))
 
 
 class IcebergStore:
@@ -60,6 +62,10 @@ class IcebergStore:
         table = self._table()
         return None if table is None else schema_to_pyarrow(table.schema(), include_field_ids=False)
 
+    def widens(self, name: str, narrow: pyarrow.DataType, wide: pyarrow.DataType) -> bool:
+        """Iceberg reads old files with the new type. The values of partitions are stored elsewhere, too."""
+        return name not in self._target.partition_by and (str(narrow), str(wide)) in WIDER
+
     def prepare(self, fitting: Fitting) -> None:
         table = self._table()
         if table is None:
@@ -71,9 +77,9 @@ class IcebergStore:
                 with table.update_spec() as change:
                     for name in self._target.partition_by:
                         change.add_identity(name)
-        elif fitting.added:
+        elif fitting.added or fitting.widened:
             with table.update_schema() as change:
-                change.union_by_name(pyarrow.schema(fitting.added))
+                change.union_by_name(pyarrow.schema([*fitting.added, *fitting.widened]))
 
     def last_batch(self, query: str) -> int:
         table = self._table()

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow
-from pyarrow import dataset
 
 from barnabas.spark.tables.files import DataFile
 from barnabas.spark.tables.fitting import Fitting
@@ -40,6 +39,10 @@ class ParquetStore:
     def schema(self) -> pyarrow.Schema | None:
         path = self._root / COMMITS / SCHEMA
         return pyarrow.ipc.read_schema(pyarrow.py_buffer(path.read_bytes())) if path.exists() else None
+
+    def widens(self, name: str, narrow: pyarrow.DataType, wide: pyarrow.DataType) -> bool:
+        """Readers that take the schema of one file for that of all would fail."""
+        return False
 
     def prepare(self, fitting: Fitting) -> None:
         (self._root / COMMITS).mkdir(parents=True, exist_ok=True)
@@ -93,6 +96,9 @@ class ParquetStore:
                     staged.replace(place)
 
     def read(self) -> pyarrow.Table:
+        # This module of Arrow imports pandas, which takes time, and tasks that write do not need it.
+        from pyarrow import dataset
+
         self.finish_moves()
         names = self._named()
         schema = self.schema()

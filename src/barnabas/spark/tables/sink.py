@@ -66,11 +66,13 @@ def _fitting(target: TableTarget, schema: "StructType") -> "Fitting":
     """Called when the query is planned: the table exists, with all columns, before a task writes."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    from barnabas.spark.tables.fitting import fitting_of
+    from barnabas.spark.tables.fitting import check_placing, fitting_of
     from barnabas.spark.tables.store import store_of
 
     store = store_of(target)
-    fitting = fitting_of(store.schema(), to_arrow_schema(schema, timezone="UTC"), evolve=target.evolve)
+    rows = to_arrow_schema(schema, timezone="UTC")
+    fitting = fitting_of(store.schema(), rows, evolve=target.evolve, widens=store.widens)
+    check_placing(fitting, target)
     store.prepare(fitting)
     return fitting
 

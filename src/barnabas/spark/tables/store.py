@@ -30,8 +30,11 @@ class Store(Protocol):
     def schema(self) -> pyarrow.Schema | None:
         """The schema of the table; None if there is no table."""
 
+    def widens(self, name: str, narrow: pyarrow.DataType, wide: pyarrow.DataType) -> bool:
+        """Whether a column of the table can get a wider type without a change of its files."""
+
     def prepare(self, fitting: Fitting) -> None:
-        """Create the table, or add missing columns to it."""
+        """Create the table, or add missing columns to it and widen others."""
 
     def last_batch(self, query: str) -> int:
         """The last batch of a query in the table, or -1."""

@@ -13,7 +13,7 @@ import pyarrow
 
 from barnabas.spark.tables.bounds import possible_files
 from barnabas.spark.tables.files import DataFile, FileWriter
-from barnabas.spark.tables.fitting import Fitting, fitting_of, newest_of_each_key
+from barnabas.spark.tables.fitting import Fitting, check_placing, fitting_of, newest_of_each_key
 from barnabas.spark.tables.rewriting import WRITES, changes_of, insert, positions_of, rewrite
 from barnabas.spark.tables.store import Store
 from barnabas.spark.tables.target import DELETED, Mark, TableError, TableTarget
@@ -55,13 +55,8 @@ def upsert_into(store: Store, target: TableTarget, rows: pyarrow.Schema, mark: M
             f"The rows for {target.path} have no column {missing[0]}; they have {', '.join(rows.names)}."
         )
     own = pyarrow.schema([field for field in rows if field.name != DELETED])
-    fitting = fitting_of(store.schema(), own, evolve=target.evolve)
-    for column in fitting.columns:
-        if column.name in target.key and column.target != column.name:
-            raise TableError(
-                f"The key {column.name} of the rows for {target.path} has the type"
-                f" {own.field(column.name).type}, which does not fit the table: convert it in a step."
-            )
+    fitting = fitting_of(store.schema(), own, evolve=target.evolve, widens=store.widens)
+    check_placing(fitting, target)
     store.prepare(fitting)
     return Upsert(store, target, fitting, mark)
 

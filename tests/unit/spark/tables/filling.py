@@ -18,7 +18,7 @@ def orders(*rows: tuple[int, str, float]) -> pyarrow.Table:
 def written(target: TableTarget, rows: pyarrow.Table) -> list[DataFile]:
     """Files as Spark's tasks write them, after the driver has created the table."""
     store = store_of(target)
-    fitting = fitting_of(store.schema(), rows.schema, evolve=target.evolve)
+    fitting = fitting_of(store.schema(), rows.schema, evolve=target.evolve, widens=store.widens)
     store.prepare(fitting)
     writer = FileWriter(
         store.staging, target.partition_by, keep_partition_columns=store.keeps_partition_columns

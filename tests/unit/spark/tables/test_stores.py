@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pyarrow
 import pytest
-from tests.unit.spark.tables.filling import append, orders, rows_of
+from pyspark.sql.types import StructType
+from tests.unit.spark.tables.filling import append, append_files, orders, rows_of, written
 
 from barnabas.spark.tables.fitting import fitting_of
+from barnabas.spark.tables.sink import StreamTableWriter
 from barnabas.spark.tables.store import Store, store_of
 from barnabas.spark.tables.target import Mark, TableError, TableTarget, target_of
 
@@ -84,6 +86,53 @@ def test_a_narrower_type_is_widened(target: TableTarget) -> None:
     narrow = pyarrow.table({"id": pyarrow.array([2], pyarrow.int32()), "category": ["tea"], "amount": [3.0]})
     append(target, narrow, Mark("query", 1))
     assert [row["id"] for row in rows_of(target)] == [1, 2]
+
+
+def counted(number: int, kind: str, price: float, price_kind: str) -> pyarrow.Table:
+    return pyarrow.table(
+        {
+            "id": [number],
+            "count": pyarrow.array([number], kind),
+            "price": pyarrow.array([price], price_kind),
+        }
+    )
+
+
+def test_a_wider_type_widens_the_column_where_the_format_allows_it(target: TableTarget) -> None:
+    append(target, counted(1, "int32", 0.5, "float32"), Mark("query", 0))
+    late = written(target, counted(2, "int32", 1.5, "float32"))
+    append(target, counted(1 << 40, "int64", 0.1, "float64"), Mark("query", 1))
+    # A query that has started before the column was wider goes on.
+    append_files(store_of(target), late, Mark("another", 0))
+    rows = {row["id"]: row for row in rows_of(target)}
+    if target.format == "iceberg":
+        assert [(row["count"], row["price"]) for row in rows.values()] == [(1, 0.5), (1 << 40, 0.1), (2, 1.5)]
+        assert list(rows[2]) == ["id", "count", "price"]
+        return
+    assert [(row["count"], row["count__int64"]) for row in rows.values()] == [
+        (1, None),
+        (None, 1 << 40),
+        (2, None),
+    ]
+    assert [row["price__double"] for row in rows.values()] == [None, 0.1, None]
+
+
+def test_a_column_beside_stays_in_use(tmp_path: Path) -> None:
+    """Tables of earlier versions have such columns."""
+    target = TableTarget(str(tmp_path / "orders"), format="iceberg")
+    narrow, wide = pyarrow.array([1], "int32"), pyarrow.array([2], "int64")
+    append(target, pyarrow.table({"id": [1], "n": narrow, "n__int64": wide}), Mark("query", 0))
+    append(target, pyarrow.table({"id": [2], "n": pyarrow.array([3], "int64")}), Mark("query", 1))
+    assert [(row["n"], row["n__int64"]) for row in rows_of(target)] == [(1, 2), (None, 3)]
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_partition_columns_keep_their_type(tmp_path: Path, format_: str) -> None:
+    target = TableTarget(str(tmp_path / "orders"), format=format_, partition_by=("n",))
+    append(target, pyarrow.table({"id": [1], "n": pyarrow.array([7], "int32")}), Mark("query", 0))
+    schema = StructType().add("id", "long").add("n", "long")
+    with pytest.raises(TableError, match=r"partition column n .* int64, which does not fit"):
+        StreamTableWriter(target, schema)
 
 
 def test_nested_values_stay_in_their_column(target: TableTarget) -> None:

@@ -52,6 +52,17 @@ def test_a_batch_that_comes_twice_is_there_once(target: TableTarget) -> None:
     assert stored(target) == [(1, "tea", 2.5)]
 
 
+def test_a_key_that_gets_a_wider_type(target: TableTarget) -> None:
+    upsert(target, pyarrow.table({"id": pyarrow.array([1, 2], "int32"), "n": [1, 2]}), Mark("query", 0))
+    wide = pyarrow.table({"id": pyarrow.array([2, 1 << 40], "int64"), "n": [3, 4]})
+    if target.format == "delta":
+        with pytest.raises(TableError, match=r"The key id .* convert it in a step"):
+            upsert(target, wide, Mark("query", 1))
+        return
+    upsert(target, wide, Mark("query", 1))
+    assert {row["id"]: row["n"] for row in rows_of(target)} == {1: 1, 2: 3, 1 << 40: 4}
+
+
 def test_a_batch_without_rows_leaves_its_mark(target: TableTarget) -> None:
     upsert(target, orders((1, "tea", 2.5)), Mark("query", 0))
     upsert(target, orders((1, "tea", 2.5)).slice(0, 0), Mark("query", 1))
