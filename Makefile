@@ -74,10 +74,25 @@ bench-spark: setup    ## our Spark source and sink beside Spark's own Kafka conn
 bench-check: setup    ## what moved between the last two runs by more than their spread
 	$(PYTHON) -m tests.bench.check
 
-docs: setup           ## write docs/configuration.md, docs/spark-options.md and client/settings.py from their tables
+docs: setup           ## write the pages that come from tables, and draw the pictures
 	$(PYTHON) -m tools.write_configuration_docs
 	$(PYTHON) -m tools.write_client_settings
 	$(PYTHON) -m tools.write_spark_option_docs
+	$(PYTHON) -m tools.write_client_setting_docs
+	$(PYTHON) -m tools.pictures
+
+# Only the extra `docs`: the site is made from the text of the code, so nothing has to be compiled for it.
+SITE_STAMP := .venv/.ready-for-site
+SITE_NEEDS = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])
+$(SITE_STAMP): pyproject.toml
+	@test -x $(PYTHON) || python3 -m venv .venv
+	$(PYTHON) -m pip install --quiet $$($(PYTHON) -c '$(SITE_NEEDS)')
+	@touch $@
+
+.PHONY: site
+site: $(SITE_STAMP)   ## the documents as a site, with search, in build/site
+	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict --quiet
+	@echo "Open build/site/index.html, or serve it, which the search needs: $(PYTHON) -m http.server --directory build/site"
 
 clean:
 	rm -rf .venv build src/barnabas/kernels/*.so src/*.egg-info

@@ -161,7 +161,14 @@ def exists(path: str) -> bool:
     return (ROOT / path).exists() or (PACKAGE / path).exists()
 
 
-@pytest.mark.parametrize("name", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+ABOUT_THE_CODE = [
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    *map(name_of, (ROOT / "docs" / "how-it-works").glob("*.md")),
+]
+
+
+@pytest.mark.parametrize("name", ABOUT_THE_CODE)
 def test_files_named_in_the_documents_exist(name: str) -> None:
     missing = [path for path in files_named_in((ROOT / name).read_text()) if not exists(path)]
     assert missing == []

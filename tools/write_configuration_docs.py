@@ -16,15 +16,17 @@ INTRODUCTION = """\
 
 Written by `python -m tools.write_configuration_docs` from the tables in `src/barnabas/config`; change those.
 
-The keys are Kafka's, so a `server.properties` of Kafka can be used as it is. A wrong value stops the broker
-with one sentence; an unknown key gives a warning.
+A broker reads its settings from a file and from the command line: `barnabas start --config server.properties
+--override num.partitions=3`. The keys are Kafka's, so a `server.properties` of Kafka can be used as it is. A
+wrong value stops the broker with one sentence; an unknown key gives a warning.
+[Settings](how-it-works/settings.md) says how to change them while brokers run, which value counts if there
+are several, and which of these keys you should know.
 
 - **effect**: *yes* means that this release acts on the key; *accepted* means that the value is checked and
   described, but has no effect yet.
 - **change**: *read-only* keys are read at start; *per-broker* keys can be changed on a running broker, and
   *cluster-wide* keys also for all brokers at once. A changed key that has an effect takes effect at once.
-- Keys that begin with `listener.name.<listener>.` set a key for one listener; they are accepted, but have no
-  effect yet.
+- Keys that begin with `listener.name.<listener>.` set a key for one listener: see [security.md](security.md).
 
 Differences from Kafka: the default of `listeners` is this machine only; `node.id` has a default;
 `process.roles` and `controller.listener.names` may be left out; ZooKeeper's keys are kept, because a cluster
@@ -51,7 +53,7 @@ def _broker_table(keys: Iterable[ConfigKey]) -> str:
         "| key | meaning | type | default | allowed | importance | change | effect |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    lines += [_row(*_common(key), key.importance, key.mode, _effect(key)) for key in keys]
+    lines += [row(*_common(key), key.importance, key.mode, effect_of(key)) for key in keys]
     return "\n".join(lines) + "\n"
 
 
@@ -62,16 +64,16 @@ def _topic_table(keys: Iterable[ConfigKey]) -> str:
     ]
     for key in keys:
         synonyms = ", ".join(f"`{name}`" for name in key.synonyms)
-        lines.append(_row(*_common(key), synonyms, _effect(key)))
+        lines.append(row(*_common(key), synonyms, effect_of(key)))
     return "\n".join(lines) + "\n"
 
 
 def _common(key: ConfigKey) -> tuple[str, ...]:
     allowed = key.check.allowed if key.check is not None else ""
-    return f"`{key.name}`", key.doc, key.type.name.lower(), _default(key), allowed
+    return f"`{key.name}`", key.doc, key.type.name.lower(), default_of(key), allowed
 
 
-def _default(key: ConfigKey) -> str:
+def default_of(key: ConfigKey) -> str:
     if key.default in (INT_MAX, LONG_MAX):
         return "no limit"
     text = render(key.default)
@@ -80,11 +82,11 @@ def _default(key: ConfigKey) -> str:
     return f"`{text}`" if text else "empty"
 
 
-def _effect(key: ConfigKey) -> str:
+def effect_of(key: ConfigKey) -> str:
     return "yes" if key.honoured else "accepted"
 
 
-def _row(*cells: str) -> str:
+def row(*cells: str) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

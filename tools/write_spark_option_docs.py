@@ -101,27 +101,30 @@ WRITING = """
 )
 ```
 
-  - **Columns**: `value` and, if you like, `key` (string or binary; a null value is a tombstone), `headers`
+- **Columns**: `value` and, if you like, `key` (string or binary; a null value is a tombstone), `headers`
   (array of struct of key and value), `topic` (if the option is not set), and `partition` (int). If
   `partition` is null, the murmur2 hash of the key chooses the partition, as in Kafka's own clients; rows
   without a key are spread over the partitions, a batch each. `offset` and `timestampType` are ignored,
-  `timestamp` is used with `includeTimestamp`, and other columns are an error. - **At least once**: tasks
-  write with idempotent producers while the query runs. A task, batch or job that is tried again writes its
-  rows again. - **Exactly once**: tasks only encode their rows. When a batch is complete, the driver fences
-  earlier users of its transactional.id and reads the marker (the committed offset and metadata of the group
-  with that name, for partition 0 of the topic). If the marker shows that the batch was written, it is
-  skipped; otherwise all rows and the new marker are written in one transaction. So the rows of a batch become
-  visible together, and once, to consumers with `read_committed`, whichever process is killed at any time,
-  even if a batch that is tried again has different rows. A job (`df.write`) is one transaction; if it runs
-  twice, it writes twice, unless it has a runId, or in foreachBatch a queryId and a batchId. - **Output
-  modes** of streams are `append` and `complete`: Spark does not allow `update` for sinks written in Python. -
-  **The group of the marker** appears in the list of groups; its lag
-  means nothing. If you delete it or its offset, the marker is lost. - **Permissions** for exactly once, if
-  the cluster checks them: use the transactional.id, read the group with the same name, and write to the
-  topics. - If a driver dies, consumers with `read_committed` wait at the first record of its transaction
-  until the driver is started again or `kafka.transaction.timeout.ms` has passed. - All rows of a batch go
-  through the driver, at about 100 MB/s encoded: compress them (`kafka.compression.type`), and limit batches
-  with `maxOffsetsPerTrigger` or `maxBytesPerTrigger`.
+  `timestamp` is used with `includeTimestamp`, and other columns are an error.
+- **At least once**: tasks write with idempotent producers while the query runs. A task, batch or job that is
+  tried again writes its rows again.
+- **Exactly once**: tasks only encode their rows. When a batch is complete, the driver fences earlier users of
+  its transactional.id and reads the marker (the committed offset and metadata of the group with that name,
+  for partition 0 of the topic). If the marker shows that the batch was written, it is skipped; otherwise all
+  rows and the new marker are written in one transaction. So the rows of a batch become visible together, and
+  once, to consumers with `read_committed`, whichever process is killed at any time, even if a batch that is
+  tried again has different rows. A job (`df.write`) is one transaction; if it runs twice, it writes twice,
+  unless it has a runId, or in foreachBatch a queryId and a batchId.
+- **Output modes** of streams are `append` and `complete`: Spark does not allow `update` for sinks written in
+  Python.
+- **The group of the marker** appears in the list of groups; its lag means nothing. If you delete it or its
+  offset, the marker is lost.
+- **Permissions** for exactly once, if the cluster checks them: use the transactional.id, read the group with
+  the same name, and write to the topics.
+- If a driver dies, consumers with `read_committed` wait at the first record of its transaction until the
+  driver is started again or `kafka.transaction.timeout.ms` has passed.
+- All rows of a batch go through the driver, at about 100 MB/s encoded: compress them
+  (`kafka.compression.type`), and limit batches with `maxOffsetsPerTrigger` or `maxBytesPerTrigger`.
 
 """
 

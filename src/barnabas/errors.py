@@ -8,6 +8,8 @@ from typing import Self
 
 
 class ErrorCode(IntEnum):
+    """Kafka's error codes, by Kafka's names. `retriable`: trying again may help; `text`: what it means."""
+
     retriable: bool
     text: str
 
@@ -263,16 +265,22 @@ class KafkaError(Exception):
 
 
 class KafkaTimeoutError(KafkaError, TimeoutError):
+    """The time limit of the method is over."""
+
     def __init__(self, message: str | None = None) -> None:
         super().__init__(ErrorCode.REQUEST_TIMED_OUT, message)
 
 
 class DisconnectedError(KafkaError):
+    """The connection was closed before the answer came."""
+
     def __init__(self, message: str | None = None) -> None:
         super().__init__(ErrorCode.NETWORK_EXCEPTION, message)
 
 
 class UnsupportedVersionError(KafkaError):
+    """The peer does not serve the request, or no version of it that this side knows."""
+
     def __init__(self, message: str | None = None) -> None:
         super().__init__(ErrorCode.UNSUPPORTED_VERSION, message)
 

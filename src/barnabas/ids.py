@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 # A topic id is its 16 bytes, as on the wire; printed as Kafka prints it, in url-safe base64 without padding.
 Uuid: TypeAlias = bytes
+"""The id of a topic."""
 ZERO_UUID: Uuid = bytes(16)
 METADATA_TOPIC_ID: Uuid = bytes(15) + b"\x01"
 
@@ -21,6 +22,8 @@ TOPIC_NAME_LENGTH_MAX = 249
 
 
 class TopicPartition(NamedTuple):
+    """A partition of a topic; printed as orders-0."""
+
     topic: str
     partition: int
 

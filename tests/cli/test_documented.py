@@ -1,4 +1,4 @@
-"""Runs the commands of docs/command-line.md, one after the other."""
+"""Runs the commands of docs/command-line.md and of pages that go on from there, one after the other."""
 
 import os
 import re
@@ -8,10 +8,12 @@ from pathlib import Path
 from tests.clients.broker_process import PROGRAM, BrokerProcess, running_broker
 
 ROOT = Path(__file__).parents[2]
-(BLOCK,) = re.findall(
-    r"<!-- run -->\n```sh\n(.*?)```", (ROOT / "docs" / "command-line.md").read_text(), re.DOTALL
-)
-LINES = [line for line in BLOCK.splitlines() if line and not line.startswith("#")]
+PAGES = ("command-line.md", "how-it-works/settings.md", "how-it-works/offsets.md")
+BLOCKS = [
+    re.findall(r"<!-- run -->\n```sh\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
+    for page in PAGES
+]
+LINES = [line for (block,) in BLOCKS for line in block.splitlines() if line and not line.startswith("#")]
 
 
 def run_line(line: str, broker: BrokerProcess, directory: Path) -> str:

@@ -1,24 +1,5 @@
-"""The exceptions that the clients raise. All but the last three are a KafkaError.
-
-KafkaError                     any error with a Kafka code; `error.retriable`: trying again may help
-├── KafkaTimeoutError          the time limit of the method is over (also a TimeoutError)
-├── DisconnectedError          the connection was closed before the answer came; retriable
-├── UnsupportedVersionError    the broker does not support the request, or no version that we support
-├── AuthenticationError        broker and client do not accept each other: wrong password, certificate, ...
-├── ConfigError                a wrong setting
-├── SerializationError         a serializer or deserializer failed on a record
-├── CommitFailedError          another member has the partitions; the offsets are not committed
-├── RebalanceInProgressError   the group is rebalancing: call poll() to finish it, then commit again
-├── RetriableCommitFailedError the offsets are not committed; trying again may help
-├── NoOffsetForPartitionError  no committed offset, and auto.offset.reset is none
-├── OffsetOutOfRangeError      the position no longer exists, and auto.offset.reset is none
-├── LogTruncationError         the log was truncated before the position: some records read are gone
-├── ProducerFencedError        a newer producer uses the transactional id; close this one
-├── TransactionAbortableError  the transaction must be aborted; the producer can be used afterwards
-└── OutOfOrderSequenceError    an earlier batch was lost
-WakeupError                    wakeup() was called during a poll; handlers of KafkaError do not catch it
-ConcurrentAccessError          a consumer was used by two threads at the same time
-ClosedError                    the client is closed"""
+"""The exceptions that the clients raise; each class says when. All of them are a KafkaError, except
+WakeupError, ConcurrentAccessError and ClosedError: handlers of KafkaError do not catch these."""
 
 from collections.abc import Callable, Mapping
 
@@ -62,21 +43,29 @@ __all__ = [
 
 
 class SerializationError(KafkaError):
+    """A serializer or deserializer failed on a record."""
+
     def __init__(self, message: str, code: ErrorCode = ErrorCode.INVALID_RECORD) -> None:
         super().__init__(code, message)
 
 
 class CommitFailedError(KafkaError):
+    """Another member has the partitions; the offsets are not committed, and trying again does not help."""
+
     def __init__(self, message: str | None = None, code: ErrorCode = ErrorCode.UNKNOWN_MEMBER_ID) -> None:
         super().__init__(code, message)
 
 
 class RebalanceInProgressError(KafkaError):
+    """The group is rebalancing: call poll() to finish it, then commit again."""
+
     def __init__(self, message: str | None = None) -> None:
         super().__init__(ErrorCode.REBALANCE_IN_PROGRESS, message)
 
 
 class RetriableCommitFailedError(KafkaError):
+    """The offsets are not committed; trying again may help."""
+
     def __init__(
         self, message: str | None = None, code: ErrorCode = ErrorCode.COORDINATOR_NOT_AVAILABLE
     ) -> None:
@@ -88,6 +77,8 @@ class RetriableCommitFailedError(KafkaError):
 
 
 class NoOffsetForPartitionError(KafkaError):
+    """No offset is committed for `partitions`, and auto.offset.reset is none."""
+
     def __init__(self, partitions: tuple[TopicPartition, ...]) -> None:
         self.partitions = partitions
         named = ", ".join(map(str, partitions))
@@ -98,7 +89,7 @@ class NoOffsetForPartitionError(KafkaError):
 
 
 class OffsetOutOfRangeError(KafkaError):
-    """`offsets` contains the positions that do not exist."""
+    """The positions in `offsets` no longer exist, and auto.offset.reset is none."""
 
     def __init__(self, offsets: Mapping[TopicPartition, int]) -> None:
         self.offsets = dict(offsets)
@@ -109,8 +100,10 @@ class OffsetOutOfRangeError(KafkaError):
 
 
 class LogTruncationError(KafkaError):
-    """`offsets`: our positions; `divergent`: the first offsets where the log differs from the records read,
-    if known."""
+    """The log was truncated before the position: some records that were read are gone.
+
+    `offsets`: our positions; `divergent`: the first offsets where the log differs from the records read, if
+    known."""
 
     def __init__(
         self, offsets: Mapping[TopicPartition, int], divergent: Mapping[TopicPartition, int]
@@ -124,16 +117,22 @@ class LogTruncationError(KafkaError):
 
 
 class ProducerFencedError(KafkaError):
+    """A newer producer uses the transactional id: close this one."""
+
     def __init__(self, message: str | None = None, code: ErrorCode = ErrorCode.PRODUCER_FENCED) -> None:
         super().__init__(code, message)
 
 
 class TransactionAbortableError(KafkaError):
+    """The transaction must be aborted; then the producer can be used again."""
+
     def __init__(self, message: str | None = None) -> None:
         super().__init__(ErrorCode.TRANSACTION_ABORTABLE, message)
 
 
 class OutOfOrderSequenceError(KafkaError):
+    """An earlier batch was lost."""
+
     def __init__(self, message: str | None = None) -> None:
         super().__init__(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, message)
 

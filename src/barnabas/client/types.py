@@ -30,6 +30,8 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class OffsetAndTimestamp(NamedTuple):
+    """The first record at or after a time: its offset and its own timestamp, in Unix milliseconds."""
+
     offset: int
     timestamp: int
     leader_epoch: int = -1
@@ -112,6 +114,8 @@ class TopicPartitionInfo(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
+    """A topic with its partitions. `authorized_operations` is None unless the request asked for it."""
+
     name: str
     partitions: tuple[TopicPartitionInfo, ...]
     topic_id: Uuid = ZERO_UUID

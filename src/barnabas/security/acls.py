@@ -47,6 +47,8 @@ class PatternType(IntEnum):
 
 
 class Operation(IntEnum):
+    """What somebody may do with a resource. ALL in an ACL is every operation; ANY is for filters only."""
+
     ANY = 1
     ALL = 2
     READ = 3
@@ -65,6 +67,8 @@ class Operation(IntEnum):
 
 
 class Permission(IntEnum):
+    """Whether an ACL allows or denies. ANY is for filters only."""
+
     ANY = 1
     DENY = 2
     ALLOW = 3
@@ -113,7 +117,7 @@ _ALLOWED_BY = {
 
 
 class Acl(NamedTuple):
-    """`principal` is written type:name, as Principal is as text."""
+    """A rule: who (`principal`, such as User:alice, from `host`, or *) may, or may not, do what."""
 
     resource_type: ResourceType
     resource_name: str
@@ -152,6 +156,7 @@ class AclFilter(NamedTuple):
     permission: Permission = Permission.ANY
 
     def matches(self, acl: Acl) -> bool:
+        """Whether the filter selects this ACL."""
         return (
             self.resource_type in (acl.resource_type, ResourceType.ANY)
             and self._matches_name(acl)

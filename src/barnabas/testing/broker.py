@@ -30,7 +30,8 @@ TEST_DEFAULTS = {"group.initial.rebalance.delay.ms": "0", **KEEP_OLD_RECORDS}
 
 
 class Broker:
-    """`overrides` are Kafka's config keys. `subprocess` starts a process instead of a thread.
+    """A broker for a test, for use in a `with` statement. `overrides` are Kafka's config keys. `subprocess`
+    starts a process instead of a thread.
 
     `data_dir` is where the data stays when the `with` block ends. `clock` is what a broker in this process
     reads the time from, for example a `barnabas.clock.FakeClock`."""
@@ -59,6 +60,7 @@ class Broker:
 
     @property
     def bootstrap(self) -> str:
+        """The address of the broker, for `bootstrap.servers`."""
         return f"127.0.0.1:{self.port}"
 
     @property
@@ -67,6 +69,7 @@ class Broker:
         return os.getpid() if self._process is None else self._process.pid
 
     def start(self) -> Self:
+        """Return when the broker answers requests; the `with` statement calls this."""
         if self._is_subprocess:
             self._start_process()
         else:

@@ -40,9 +40,11 @@ CLUSTER_TEST_DEFAULTS = {
 
 
 class Cluster:
-    """Brokers 1 to `brokers`. `overrides` are Kafka's config keys for all of them, `broker_overrides` those
-    of single brokers; `racks` has a broker.rack for each. Topics have three replicas by default, and two must
-    be in sync (with fewer brokers: fewer). `zookeepers` is the number of ZooKeeper servers.
+    """A cluster for a test, for use in a `with` statement.
+
+    It has the brokers 1 to `brokers`. `overrides` are Kafka's config keys for all of them, `broker_overrides`
+    those of single brokers; `racks` has a broker.rack for each. Topics have three replicas by default, and
+    two must be in sync (with fewer brokers: fewer). `zookeepers` is the number of ZooKeeper servers.
 
     The listeners are PLAINTEXT (for the cluster's own questions; leave it unprotected), CLIENTS and BROKERS.
     For TLS and SASL, give `listener.security.protocol.map` for all three, and what the protocols need.
@@ -90,6 +92,7 @@ class Cluster:
 
     @property
     def zookeeper_connect(self) -> str:
+        """The address of ZooKeeper, for `zookeeper.connect`."""
         return self._ensemble.connect
 
     @property

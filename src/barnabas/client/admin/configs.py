@@ -39,8 +39,8 @@ class ConfigAdmin(AdminBase):
     ) -> dict[ConfigResource, Entries]:
         """Settings by name: all of them, or only `keys`.
 
-        orders = ConfigResource(ConfigResourceType.TOPIC, "orders")
-        admin.describe_configs([orders])[orders]["retention.ms"].value"""
+        For example, `admin.describe_configs([orders])[orders]["retention.ms"].value`, if `orders` is
+        `ConfigResource(ConfigResourceType.TOPIC, "orders")`."""
 
         async def ask(
             connection: BrokerConnection, requested: list[ConfigResource]

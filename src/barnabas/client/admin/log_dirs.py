@@ -21,7 +21,7 @@ class LogDirAdmin(AdminBase):
     ) -> dict[int, Directories]:
         """Log directories by path, for each broker (None: all), with all partitions or the given ones.
 
-        admin.describe_log_dirs()[1]["/data"].replicas[TopicPartition("orders", 0)].size"""
+        For example, `admin.describe_log_dirs()[1]["/data"].replicas[TopicPartition("orders", 0)].size`."""
         topics = None if partitions is None else _topics(partitions)
 
         async def ask(broker: int) -> Directories | KafkaError:

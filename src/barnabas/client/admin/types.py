@@ -64,12 +64,16 @@ class CreatedTopic:
 
 @dataclass(frozen=True, slots=True)
 class TopicListing:
+    """A topic in the list of all topics."""
+
     name: str
     topic_id: Uuid = ZERO_UUID
     is_internal: bool = False
 
 
 class ConfigResourceType(IntEnum):
+    """What has settings. BROKER_LOGGER is the level of a broker's loggers."""
+
     TOPIC = 2
     BROKER = 4
     BROKER_LOGGER = 8
@@ -88,6 +92,8 @@ class ConfigResource(NamedTuple):
 
 
 class ConfigOperation(IntEnum):
+    """What to do with a setting. APPEND and SUBTRACT change the elements of a list."""
+
     SET = 0
     DELETE = 1
     APPEND = 2
@@ -95,12 +101,16 @@ class ConfigOperation(IntEnum):
 
 
 class AlterConfigOp(NamedTuple):
+    """One change of a setting; DELETE needs no value."""
+
     name: str
     value: str | None = None
     operation: ConfigOperation = ConfigOperation.SET
 
 
 class ConfigSynonym(NamedTuple):
+    """Another setting from which a value may come, such as log.retention.ms for retention.ms."""
+
     name: str
     value: str | None
     source: int
@@ -169,6 +179,9 @@ class ElectionType(IntEnum):
 
 
 class ReplicaInfo(NamedTuple):
+    """A replica in a log directory: its bytes, and how many records it is behind. `is_future`: it is a copy
+    for a move to another directory."""
+
     size: int
     offset_lag: int
     is_future: bool
@@ -243,12 +256,16 @@ class FeatureDescription(NamedTuple):
 
 
 class FeatureUpgrade(IntEnum):
+    """Whether a feature may get a lower level, and whether data may be lost by that."""
+
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
     UNSAFE_DOWNGRADE = 3
 
 
 class FeatureUpdate(NamedTuple):
+    """The level that a feature should get; 0 switches it off."""
+
     level: int
     kind: FeatureUpgrade
 
@@ -300,6 +317,8 @@ class ProducerState:
 
 @dataclass(frozen=True, slots=True)
 class TransactionListing:
+    """A transactional id in the list of all of them."""
+
     transactional_id: str
     producer_id: int
     state: str

@@ -31,14 +31,22 @@ Plan = dict[str, list[TopicPartition]]
 
 
 class Assignor(Protocol):
-    """`assign` gets the number of partitions per topic, and the subscriptions by member id."""
+    """How the leader of a classic group assigns partitions to the members."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name by which the members of a group agree on an assignor."""
+
     @property
-    def is_cooperative(self) -> bool: ...
-    def assign(self, partitions: Mapping[str, int], members: Mapping[str, Subscription]) -> Plan: ...
-    def user_data(self, owned: Sequence[TopicPartition], generation: int) -> bytes | None: ...
+    def is_cooperative(self) -> bool:
+        """Whether members keep their partitions during a rebalance."""
+
+    def assign(self, partitions: Mapping[str, int], members: Mapping[str, Subscription]) -> Plan:
+        """Partitions by member id. It gets the number of partitions of each topic, and the subscriptions by
+        member id."""
+
+    def user_data(self, owned: Sequence[TopicPartition], generation: int) -> bytes | None:
+        """What a member sends to the leader with its subscription."""
 
 
 def _in_order(members: Mapping[str, Subscription]) -> list[str]:

@@ -77,6 +77,7 @@ class BatchFuture(Hinted):
         return BatchResult(sum(each.count for each in partitions.values()), partitions)
 
     def done(self) -> bool:
+        """Whether every record was written or has failed."""
         return all(part.is_done for part in self._parts())
 
     def add_callback(self, callback: BatchCallback) -> "BatchFuture":

@@ -62,6 +62,8 @@ class PartitionSummary(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Report:
+    """The result of an audit: all partitions, and examples of what is wrong."""
+
     partitions: list[PartitionSummary]
     findings: list[Finding]
 
@@ -83,7 +85,7 @@ class Checks:
 
 
 class TopicLog:
-    """Topics of a cluster, as they are now."""
+    """Topics of a cluster, as they are now. `client` are settings of a client, such as bootstrap.servers."""
 
     def __init__(self, client: Mapping[str, str], topics: Topics, tasks_min: int | None = None) -> None:
         self._client = dict(client)
@@ -124,6 +126,7 @@ class DirectoryLog:
 
 
 def audit(spark: "SparkSession", log: TopicLog | DirectoryLog, checks: Checks | None = None) -> Report:
+    """Check every batch of a log: its checksum, its records, and whether it follows the batch before it."""
     checks = checks or Checks()
     rows = log.batch_rows(spark).persist()
     try:

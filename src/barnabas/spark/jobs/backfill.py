@@ -47,6 +47,7 @@ def rows_of(spark: "SparkSession", table: "DataFrame", sql: str | None) -> "Data
 
 
 def backfill(rows: "DataFrame", job: Backfill) -> Sent:
+    """Send the rows to the topic in one transaction, unless a run with this id has done it before."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
 

@@ -37,7 +37,9 @@ SAME_NAME = "{topic}"
 
 @dataclass(frozen=True, slots=True)
 class Mirror:
-    """`alias` is the name of the source at the target: in the topic of offsets and in the transactional id.
+    """What is copied: `topics` of the cluster `source` to the cluster `target` (settings of clients).
+
+    `alias` is the name of the source at the target: in the topic of offsets and in the transactional id.
     `rename` is the name of copies, with `{topic}` for the name of the topic. `groups` are the groups whose
     offsets are translated."""
 

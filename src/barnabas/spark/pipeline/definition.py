@@ -82,6 +82,7 @@ class Source:
     cluster: str | None = None
 
     def reads(self, topic: str) -> bool:
+        """Whether the topic is one of this source."""
         return topic in self.topics if self.pattern is None else bool(re.fullmatch(self.pattern, topic))
 
 
@@ -220,7 +221,9 @@ Sink = TopicSink | TableSink | FunctionSink | DatabaseSink
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """`trigger` is the time between batches, or available-now: process what is there, then end."""
+    """A pipeline: the names are those in the file of a pipeline.
+
+    `trigger` is the time between batches, or available-now: process what is there, then end."""
 
     name: str
     bootstrap: str

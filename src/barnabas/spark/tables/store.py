@@ -20,6 +20,8 @@ PAUSE_SECONDS_MAX = 1.0
 
 
 class Store(Protocol):
+    """A table in one of the formats. `read()` and `count()` are for readers; the rest is for the sink."""
+
     # Whether the files of tasks contain the partition columns.
     keeps_partition_columns: bool
 
@@ -46,9 +48,11 @@ class Store(Protocol):
     def version(self) -> Version:
         """The current version of the table, for an upsert."""
 
-    def read(self) -> pyarrow.Table: ...
+    def read(self) -> pyarrow.Table:
+        """All rows."""
 
-    def count(self) -> int: ...
+    def count(self) -> int:
+        """How many rows there are."""
 
     def maintain(self, keep_days: float) -> Maintained:
         """Join small files, remove old versions and remove unused files, as far as the format allows.

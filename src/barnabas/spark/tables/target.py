@@ -43,7 +43,9 @@ def member_query(query: str, member: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TableTarget:
-    """`partition_by` are columns whose values become directories. An upsert replaces rows by `key`; a row
+    """A table: where it is, and how rows are written to it.
+
+    `partition_by` are columns whose values become directories. An upsert replaces rows by `key`; a row
     whose column `_deleted` is true deletes them. If a batch has several rows with one key, the last one by
     `order_by` is used. With settings of a `catalog`, for Iceberg, `path` is the name of the table in it."""
 
