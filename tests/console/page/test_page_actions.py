@@ -102,7 +102,6 @@ def test_a_message_is_produced_and_produced_again(visit: Visit, make_topic: Make
     dialog.get_by_label("Value", exact=True).fill('{"order": 9007199254740993}')
     dialog.get_by_label("Headers").fill("trace: 7f3a")
     assert "console-producer" in visit.finish(dialog, "Produce")
-    visit.page.reload()
     row = visit.table("Messages").locator("tbody tr.linked")
     expect(row).to_have_count(1)
     visit.sees(row, "table 7")

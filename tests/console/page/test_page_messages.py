@@ -1,5 +1,6 @@
 """The messages of a topic: where reading begins, filters, formats, transactions, the live tail, downloads."""
 
+import io
 import json
 import re
 import threading
@@ -7,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import fastavro
 import pytest
 from playwright.sync_api import expect
 from tests.console.page.conftest import MakeTopic, Visit
@@ -100,6 +102,21 @@ def test_bytes_and_nulls_are_shown_for_what_they_are(
     visit.sees(rows.nth(0).locator(".value"), "null")
     visit.sees(rows.nth(0).locator(".key"), "00fffe")
     visit.sees(rows.nth(1).locator(".value"), "empty")
+
+
+def test_avro_with_a_given_schema(visit: Visit, producer: barnabas.Producer, make_topic: MakeTopic) -> None:
+    topic = make_topic("avro")
+    schema = {"type": "record", "name": "Order", "fields": [{"name": "total", "type": "long"}]}
+    data = io.BytesIO()
+    fastavro.schemaless_writer(data, schema, {"total": 4711})
+    producer.send(topic, data.getvalue()).result(30)
+    visit.open(f"/topics/{topic}/messages")
+    visit.page.locator("summary", has_text="Filters").click()
+    visit.page.get_by_label("Value as").select_option("avro")
+    visit.page.get_by_label("Avro schema").fill(json.dumps(schema))
+    visit.button("Read").click()
+    visit.sees(visit.table("Messages").locator("tr.linked .value"), '"total"')
+    visit.sees(visit.table("Messages").locator("tr.linked .value"), "4711")
 
 
 def test_transactions_and_control_records(visit: Visit, bootstrap: str, make_topic: MakeTopic) -> None:

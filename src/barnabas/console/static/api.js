@@ -8,7 +8,7 @@ class ApiError extends Error {
   }
 }
 
-/** Others listen here: "reachable", "unreachable" {text}, "stale" {since_ms}, "login". */
+/** Others listen here: "state" {server: null or a sentence, cluster: null or a sentence, since_ms}, and "login". */
 export const reach = new EventTarget();
 let csrf = "";
 
@@ -16,9 +16,15 @@ export function useToken(token) {
   csrf = token ?? "";
 }
 
-function tell(kind, detail) {
-  reach.dispatchEvent(new CustomEvent(kind, { detail }));
+const state = { server: null, cluster: null, since_ms: null };
+
+function know(changes) {
+  Object.assign(state, changes);
+  reach.dispatchEvent(new CustomEvent("state", { detail: { ...state } }));
 }
+
+/** The server answers these also while no broker answers: they do not show that the cluster is back. */
+const WITHOUT_BROKERS = /^\/api\/(session|series|replication|pipelines)$|\/lag$/;
 
 export function query(params) {
   const entries = Object.entries(params ?? {}).filter(
@@ -34,10 +40,10 @@ export function path(...parts) {
 
 export async function get(url, params, signal) {
   const answer = await request("GET", url + query(params), undefined, signal);
-  if (answer && answer.stale_since_ms) {
-    tell("stale", { since_ms: answer.stale_since_ms });
-  } else {
-    tell("reachable");
+  if (answer?.stale_since_ms) {
+    know({ cluster: "No broker of the cluster answers.", since_ms: answer.stale_since_ms });
+  } else if (!WITHOUT_BROKERS.test(url)) {
+    know({ cluster: null, since_ms: null });
   }
   return answer;
 }
@@ -63,10 +69,11 @@ async function request(method, url, body, signal) {
     });
   } catch (error) {
     if (error.name !== "AbortError") {
-      tell("unreachable", { text: "The console's server does not answer. Is it still running?" });
+      know({ server: "The console's server does not answer. Is it still running?" });
     }
     throw error;
   }
+  know({ server: null });
   return readAnswer(response);
 }
 
@@ -77,9 +84,9 @@ async function readAnswer(response) {
   }
   const { code, message } = answer?.error ?? {};
   if (response.status === 401) {
-    tell("login");
+    reach.dispatchEvent(new CustomEvent("login"));
   } else if (code === "BROKER_UNAVAILABLE") {
-    tell("unreachable", { text: message ?? "No broker of the cluster answers." });
+    know({ cluster: message ?? "No broker of the cluster answers." });
   }
   throw new ApiError(
     response.status,

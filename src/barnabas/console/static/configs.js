@@ -7,7 +7,7 @@ import { badge } from "./page.js";
 import { changeQuery, currentQuery } from "./router.js";
 import { dataTable } from "./table.js";
 
-/** Sources are Kafka's names: dynamic_topic, dynamic_broker, dynamic_default_broker, static_broker, default. */
+/** Sources are topic, dynamic_broker, dynamic_default_broker, static_broker and default. */
 const isDefault = ({ source }) => source === "default";
 
 export function configTable(context, url, label) {
@@ -138,7 +138,7 @@ function changeButtons(config, url, label, context) {
       request: () => ({ method: "PATCH", url, body: { set: {}, reset: [config.name] } }),
       done,
     });
-  const own = ["dynamic_topic", "dynamic_broker", "topic"].includes(config.source);
+  const own = ["topic", "dynamic_broker"].includes(config.source);
   return h(
     "span",
     { class: "row-actions" },

@@ -61,10 +61,17 @@ export function serverList(context, spec) {
     allItems,
   });
 
+  let newest = 0;
+
   async function load() {
+    newest += 1;
+    const number = newest;
     const query = currentQuery();
     const asked = { ...wanted(query), page: query.page ?? 1, size: SIZE };
     const answer = await get(spec.url, asked, context.signal);
+    if (number !== newest) {
+      return; // the answer to an older search, which came late
+    }
     if (answer.items.length === 0 && answer.total > 0) {
       changeQuery({ page: null }, { replace: true });
       return;

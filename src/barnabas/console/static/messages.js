@@ -203,12 +203,19 @@ export function messagesTab(context, name, url, state) {
     }
   }
 
+  let newest = 0;
+
   async function load() {
+    newest += 1;
+    const number = newest;
     const query = currentQuery();
     note.textContent = "Reading…";
     table.element.setAttribute("aria-busy", "true");
     try {
       const answer = await get(`${url}/messages`, askedMessages(query), context.signal);
+      if (number !== newest || tail.running) {
+        return; // something else is asked for by now
+      }
       problem.hidden = true;
       table.show(answer.items, "No messages match.");
       drawAround(answer, query);
@@ -293,6 +300,7 @@ export function messagesTab(context, name, url, state) {
     }
   }
 
+  context.onRefresh(() => (tail.running ? null : load()));
   context.signal.addEventListener("abort", () => tail.running?.stop());
   update();
   return { update };

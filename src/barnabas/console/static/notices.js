@@ -18,23 +18,16 @@ export function toast(text, kind = "ok") {
   setTimeout(() => note.remove(), kind === "error" ? 8000 : 3500);
 }
 
-function show(...content) {
-  banner.hidden = false;
-  replace(banner, ...content);
-}
-
-reach.addEventListener("unreachable", (event) => {
-  show(h("strong", null, event.detail.text), " The page keeps what it knows and tries again.");
-});
-reach.addEventListener("stale", (event) => {
-  const since = event.detail.since_ms;
-  show(
-    h("strong", null, "No broker of the cluster answers."),
-    ` What you see is of ${clock(since)} (${ago(since)}). The page tries again.`,
-  );
-});
-reach.addEventListener("reachable", () => {
-  banner.hidden = true;
+/** What is wrong is said once; while nothing is wrong, there is no banner. */
+reach.addEventListener("state", ({ detail: { server, cluster, since_ms } }) => {
+  const problem = server ?? cluster;
+  banner.hidden = !problem;
+  if (problem) {
+    const age = since_ms
+      ? `What you see is of ${clock(since_ms)} (${ago(since_ms)}).`
+      : "The page keeps what it knows.";
+    replace(banner, h("strong", null, problem), ` ${age} It tries again.`);
+  }
 });
 
 export function copyButton(what, text, label = "Copy") {

@@ -42,6 +42,11 @@ export class Context {
     return poll;
   }
 
+  /** Something else that is to be loaded again with the page. */
+  onRefresh(load) {
+    this.polls.push({ now: load });
+  }
+
   refresh() {
     return Promise.all(this.polls.map((poll) => poll.now()));
   }

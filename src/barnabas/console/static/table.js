@@ -50,7 +50,16 @@ export function dataTable(spec) {
     }
   }
 
+  let headOf = null;
+
+  /** Only when the order changes: a head that was replaced would lose the focus. */
   function drawHead() {
+    const order = `${state.sort} ${state.order}`;
+    if (order === headOf) {
+      return;
+    }
+    const focused = [...headRow.children].indexOf(document.activeElement?.closest?.("th"));
+    headOf = order;
     const cells = columns.map((column) => {
       const active = state.sort === column.name;
       const sort = active ? (state.order === "desc" ? "descending" : "ascending") : null;
@@ -66,6 +75,7 @@ export function dataTable(spec) {
       return h("th", { scope: "col", class: classes, "aria-sort": sort }, content);
     });
     replace(headRow, cells);
+    headRow.children[focused]?.querySelector("button")?.focus();
   }
 
   function makeRow(item) {
