@@ -223,10 +223,15 @@ export function messagesTab(context, name, url, state) {
         table.open(query.open);
       }
     } catch (error) {
-      note.textContent = "";
-      fail(error);
+      if (number === newest) {
+        note.textContent = "";
+        fail(error);
+      }
+    } finally {
+      if (number === newest) {
+        table.element.removeAttribute("aria-busy");
+      }
     }
-    table.element.removeAttribute("aria-busy");
   }
 
   function drawAround(answer, query) {
