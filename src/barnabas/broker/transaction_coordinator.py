@@ -30,6 +30,7 @@ from barnabas.transactions.steps import MarkersToWrite, TransactionStep
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.config.values import BrokerConfig
+    from barnabas.groups.machine import GroupMachine
 
 logger = logging.getLogger(__name__)
 
@@ -118,10 +119,7 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
     def _append_marker(self, place: TopicPartition, markers: MarkersToWrite) -> Partition:
         partition = self._broker.gate.to_write_marker(*place)
         producer = Producer(markers.producer_id, markers.producer_epoch)
-        offsets = self._broker.groups.shard(place.partition) if place.topic == OFFSETS_TOPIC else None
-        if offsets is not None and not offsets.is_active:
-            # The replay of that shard may already have passed the end of the log, and would miss this marker.
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        offsets = self._offsets_shard(place.partition) if place.topic == OFFSETS_TOPIC else None
         entry = partition.log.producers.entries.get(producer.id)
         if entry is not None and markers.transaction_version >= EPOCH_BUMP_VERSION:
             is_open = entry.transaction_first_offset >= 0
@@ -140,6 +138,18 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
         if offsets is not None:
             offsets.marker_written(producer, markers.is_commit)
         return partition
+
+    def _offsets_shard(self, index: int) -> Shard[GroupMachine]:
+        """The shard that learns of a marker. Whoever sends markers knows the errors of partitions only."""
+        try:
+            shard = self._broker.groups.shard(index)
+        except KafkaError as error:
+            # It was closed, or is not open yet, in a change of leaders.
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER) from error
+        if not shard.is_active:
+            # Its replay may already have passed the end of the log, and would miss this marker.
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return shard
 
 
 def _resolve_when_committed(answer: Later, partition: Partition) -> None:

@@ -393,6 +393,18 @@ def test_a_marker_is_refused_by_a_shard_of_offsets_that_is_loading(stage: Any) -
     stage.run(story())
 
 
+def test_a_marker_is_refused_while_there_is_no_shard_of_offsets(stage: Any) -> None:
+    """The partition has its leader before the coordinator has its shard. The sender tries again."""
+
+    async def story() -> None:
+        ending = MarkersToWrite(ID, 5, 0, 0, True, frozenset(), 0)
+        del stage.groups._shards[0]
+        code = await stage.transactions.write_marker(TopicPartition(OFFSETS_TOPIC, 0), ending)
+        assert code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    stage.run(story())
+
+
 # ---- markers of transaction version 2: the epoch rises with each end
 
 
