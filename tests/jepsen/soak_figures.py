@@ -140,7 +140,7 @@ class Figures:
 
     @property
     def process_slopes(self) -> list[float]:
-        """Of each process that lived for long."""
+        """One for each process that lived for long."""
         lives = [life for samples in self.samples.values() for life in long_lives(samples)]
         return [slope for slope in map(steady_slope, lives) if slope is not None]
 
