@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 
@@ -22,12 +23,16 @@ TEST = "t38_soak"
 STOP_SECONDS_MAX = 10.0
 # In the first part of a run, descriptors and memory may grow.
 FIRST_SHARE = 0.25
-# Memory is judged in runs that are long enough. What is more than chance (two standard errors) counts.
+# Memory is judged in runs that are long enough.
 JUDGED_HOURS_MIN = 1.0
+# What a broker has kept on its disk would make each of its processes begin with more memory. Processes are
+# compared at this age. What is more than chance (two standard errors) counts.
+YOUNG_HOURS = (0.02, 0.1)
 BROKER_SLOPE_MB_MAX = 2.0
-# Memory is compared without the first minutes of a process; that of one process if it lives for long.
-WARM_UP_HOURS, LIFE_HOURS_MIN = 0.1, 0.3
-PROCESS_SLOPE_MB_MAX = 4.0
+# A process grows at first, by smaller and smaller steps: it loads libraries when they are first needed, and
+# keeps the memory that its largest tasks have needed. A leak goes on: the last part of a long life shows it.
+LIFE_HOURS_MIN, WARM_UP_SHARE = 0.5, 0.5
+PROCESS_SLOPE_MB_MAX = 3.0
 
 
 class Sample(NamedTuple):
@@ -59,21 +64,45 @@ def slope_of(samples: Sequence[Sample]) -> Slope | None:
     return Slope(line.slope, math.sqrt(rest / (len(samples) - 2) / spread))
 
 
-def warm(samples: Sequence[Sample]) -> list[Sample]:
-    """Without the first minutes of each process, in which it grows. They would be in the way also where
-    several processes are compared: in the first half of each hour they are younger than in the second."""
-    begin: dict[int, float] = {}
+def steady_slope(samples: Sequence[Sample]) -> float | None:
+    """How memory grows per hour: the median of the slopes between any two samples. Unlike the line through
+    all samples, it does not take a single step for growth."""
+    slopes = [
+        (later.resident_mb - earlier.resident_mb) / (later.hours - earlier.hours)
+        for earlier, later in itertools.combinations(samples, 2)
+        if later.hours > earlier.hours
+    ]
+    return statistics.median(slopes) if slopes else None
+
+
+def lives_of(samples: Iterable[Sample]) -> list[list[Sample]]:
+    """The samples of each process."""
+    lives: dict[int, list[Sample]] = {}
     for sample in samples:
-        begin.setdefault(sample.pid, sample.hours)
-    return [sample for sample in samples if sample.hours >= begin[sample.pid] + WARM_UP_HOURS]
+        lives.setdefault(sample.pid, []).append(sample)
+    return list(lives.values())
 
 
-def long_lives(samples: Sequence[Sample]) -> Iterator[list[Sample]]:
-    """The samples of each process that lived for long, when it was warm."""
-    for pid in dict.fromkeys(sample.pid for sample in samples):
-        life = [sample for sample in samples if sample.pid == pid]
-        if life[-1].hours - life[0].hours >= LIFE_HOURS_MIN:
-            yield warm(life)
+def young(samples: Iterable[Sample]) -> list[Sample]:
+    """One sample of each process: the median of its first minutes."""
+    first, last = YOUNG_HOURS
+    found = (
+        [each for each in life if life[0].hours + first <= each.hours <= life[0].hours + last]
+        for life in lives_of(samples)
+    )
+    return [
+        life[0]._replace(resident_mb=statistics.median(each.resident_mb for each in life))
+        for life in found
+        if life
+    ]
+
+
+def long_lives(samples: Iterable[Sample]) -> Iterator[list[Sample]]:
+    """The samples of each process that lived for long, without the first part of its life."""
+    for life in lives_of(samples):
+        begin, hours = life[0].hours, life[-1].hours - life[0].hours
+        if hours >= LIFE_HOURS_MIN:
+            yield [sample for sample in life if sample.hours >= begin + hours * WARM_UP_SHARE]
 
 
 @dataclass
@@ -110,9 +139,10 @@ class Figures:
     # ---- the judgement
 
     @property
-    def process_slopes(self) -> list[Slope]:
+    def process_slopes(self) -> list[float]:
+        """One for each process that lived for long."""
         lives = [life for samples in self.samples.values() for life in long_lives(samples)]
-        return [slope for slope in map(slope_of, lives) if slope is not None]
+        return [slope for slope in map(steady_slope, lives) if slope is not None]
 
     def judge(self) -> None:
         """Add what is wrong with the run as a whole."""
@@ -129,11 +159,14 @@ class Figures:
 
     def _check_memory(self) -> Iterator[str]:
         for broker_id, samples in self.samples.items():
-            slope = slope_of(warm(samples))
+            slope = slope_of(young(samples))
             if slope is not None and slope.least > BROKER_SLOPE_MB_MAX:
-                yield f"the memory of broker {broker_id} grows by {slope.per_hour:.1f} MB per hour"
+                yield (
+                    f"the processes of broker {broker_id} begin with more and more memory: "
+                    f"{slope.per_hour:+.1f} MB per hour"
+                )
         slopes = self.process_slopes
-        if slopes and statistics.median(slope.per_hour for slope in slopes) > PROCESS_SLOPE_MB_MAX:
+        if slopes and statistics.median(slopes) > PROCESS_SLOPE_MB_MAX:
             yield f"the memory of a process grows by {_shown(slopes)}"
 
     def report(self, seed: int) -> Report:
@@ -147,8 +180,8 @@ class Figures:
         for broker_id, seconds in self.stop_seconds.items():
             report.figures[f"seconds of the clean stop of broker {broker_id}"] = seconds
         for broker_id, samples in self.samples.items():
-            if (slope := slope_of(warm(samples))) is not None:
-                report.figures[f"MB per hour of broker {broker_id}"] = slope.per_hour
+            if (slope := slope_of(young(samples))) is not None:
+                report.figures[f"MB per hour of new processes of broker {broker_id}"] = slope.per_hour
         return report
 
     # ---- for people
@@ -170,14 +203,17 @@ class Figures:
             )
         if slopes := self.process_slopes:
             console.print(f"memory of a process that lives for long: {_shown(slopes)}")
+        else:
+            console.print(f"no process lived for {LIFE_HOURS_MIN:g} hours: leaks of memory were not judged")
         for problem in self.problems:
             console.print(f"problem: {problem}", markup=False)
         console.print("NOT GOOD" if self.problems else "good")
 
     def _table(self) -> Table:
-        table = Table("broker", "MB first", "last", "MB per hour", "descriptors first", "last", "clean stop")
+        names = ("broker", "MB first", "last", "new, per hour", "descriptors first", "last", "clean stop")
+        table = Table(*names)
         for broker_id, samples in self.samples.items():
-            slope = slope_of(warm(samples))
+            slope = slope_of(young(samples))
             quiet = [each[broker_id] for each in (*self.quiet[:1], *self.quiet[-1:]) if broker_id in each]
             descriptors = [str(each.sockets + each.files) for each in quiet] or ["-", "-"]
             stop = self.stop_seconds.get(broker_id)
@@ -206,6 +242,5 @@ def _sum(one: Counts, other: Counts) -> Counts:
     return Counts(*(getattr(one, each.name) + getattr(other, each.name) for each in fields(Counts)))
 
 
-def _shown(slopes: Sequence[Slope]) -> str:
-    per_hour = statistics.median(slope.per_hour for slope in slopes)
-    return f"{per_hour:+.1f} MB per hour (the median of {len(slopes)})"
+def _shown(slopes: Sequence[float]) -> str:
+    return f"{statistics.median(slopes):+.1f} MB per hour (the median of {len(slopes)})"

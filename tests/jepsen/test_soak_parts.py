@@ -9,7 +9,14 @@ from tests.jepsen.end_state import Usage
 from tests.jepsen.faults import Killed, Restarted, Stopped, Window
 from tests.jepsen.results import Report
 from tests.jepsen.soak import PORTION_SECONDS, Portion, Windows
-from tests.jepsen.soak_figures import Figures, Sample, long_lives, slope_of, warm
+from tests.jepsen.soak_figures import (
+    Figures,
+    Sample,
+    long_lives,
+    slope_of,
+    steady_slope,
+    young,
+)
 
 
 class NoCluster:
@@ -46,7 +53,7 @@ def test_windows_do_not_depend_on_the_length_of_portions(monkeypatch: pytest.Mon
     assert long[:shared] == short[:shared]
 
 
-def test_no_broker_is_ended_in_the_second_half_of_an_hour() -> None:
+def test_no_broker_is_ended_after_the_first_quarter_of_an_hour() -> None:
     ending = (Killed, Stopped, Restarted)
     windows = Windows(5)
     counts = {True: 0, False: 0}
@@ -87,22 +94,75 @@ def test_only_processes_that_live_for_long_are_compared() -> None:
     assert life[0].hours > long[0].hours
 
 
-def judged(per_hour: float = 0.0, hours: float = 2.0) -> list[str]:
-    figures = Figures(hours=hours, portions=1, samples={1: samples(per_hour)}, stop_seconds={1: 0.5})
+def test_the_steady_slope_is_not_that_of_a_step() -> None:
+    step = [Sample(place / 100, 1, 50.0 if place < 40 else 53.0) for place in range(100)]
+    assert steady_slope(step) == 0
+    assert steady_slope(samples(3.0)) == pytest.approx(3.0, abs=0.1)
+    assert steady_slope(samples(3.0)[:1]) is None
+
+
+# At which age, in hours, a process of a real run had grown by how many MB.
+STEPS = {0.01: 2.3, 0.03: 4.0, 0.06: 6.0, 0.1: 7.0, 0.15: 8.0, 0.2: 9.0, 0.3: 10.0, 0.45: 11.0}
+
+
+def life(
+    begin: float, hours: float, pid: int, leak_per_hour: float = 0.0, first: float = 48.0
+) -> list[Sample]:
+    ages = [place / 200 for place in range(int(hours * 200) + 1)]
+    return [
+        Sample(begin + age, pid, first + grown(age) + leak_per_hour * age + place % 3 / 10)
+        for place, age in enumerate(ages)
+    ]
+
+
+def grown(age: float) -> float:
+    return max((size for at, size in STEPS.items() if at <= age), default=0.0)
+
+
+def judged(hours: float = 1.1, leak_per_hour: float = 0.0, more_per_hour: float = 0.0) -> list[str]:
+    """A run in which each broker is ended several times, and then lives on for long. What is on its disk
+    costs `more_per_hour`."""
+    begins = [0.0, 0.1, 0.2, 0.3, 0.4]
+    lengths = [0.09, 0.09, 0.09, 0.09, hours - begins[-1]]
+    figures = Figures(hours=hours, portions=1, stop_seconds={1: 0.5})
+    for broker_id in (1, 2, 3):
+        figures.samples[broker_id] = [
+            sample
+            for place, (begin, length) in enumerate(zip(begins, lengths, strict=True))
+            for sample in life(
+                begin, length, 10 * broker_id + place, leak_per_hour, 48.0 + more_per_hour * begin
+            )
+        ]
     figures.judge()
     return figures.problems
 
 
-def test_the_first_minutes_of_each_process_are_left_out() -> None:
-    young = [Sample(place / 1000, place // 50, 40.0) for place in range(500)]
-    old = [Sample(0.5 + place / 1000, 100, 40.0 if place < 100 else 55.0) for place in range(500)]
-    assert {sample.resident_mb for sample in warm([*young, *old])} == {55.0}
+def test_the_first_half_of_each_life_is_left_out() -> None:
+    (warm,) = long_lives(life(0.5, 0.7, pid=1))
+    assert warm[0].hours == pytest.approx(0.5 + 0.35)
 
 
-def test_memory_that_grows_is_a_problem_of_a_long_run() -> None:
+def test_processes_are_compared_at_the_same_age() -> None:
+    """Also one that has become older, and larger, than the others."""
+    found = young([*life(0.0, 0.1, pid=1), *life(0.2, 0.7, pid=2), *life(0.9, 0.005, pid=3)])
+    assert [sample.pid for sample in found] == [1, 2]
+    assert found[0].resident_mb == pytest.approx(found[1].resident_mb)
+
+
+def test_steps_that_become_smaller_are_no_leak() -> None:
     assert judged() == []
-    assert "the memory of broker 1 grows by 9.0 MB per hour" in judged(9.0)
-    assert judged(9.0, hours=0.5) == []
+
+
+def test_a_leak_is_a_problem_of_a_long_run() -> None:
+    (problem,) = judged(leak_per_hour=4.0)
+    assert "the memory of a process grows by" in problem
+    assert judged(hours=0.9, leak_per_hour=4.0) == []
+
+
+def test_processes_that_begin_with_more_and_more_memory_are_a_problem() -> None:
+    problems = judged(more_per_hour=4.0)
+    assert len(problems) == 3
+    assert all("begin with more and more memory" in problem for problem in problems)
 
 
 def test_a_slow_stop_leaked_descriptors_and_an_empty_run_are_problems() -> None:

@@ -91,7 +91,7 @@ class Reading:
         self._is_first_pass = False
         if self.is_enough(result):
             return self.respond(result)
-        return self._wait() if self._news is None else wait_for_news(self, self._news)
+        return _Wait(self).later if self._news is None else wait_for_news(self, self._news)
 
     def answer_in_turns(self) -> Work[Any]:
         """The same for many partitions."""
@@ -102,7 +102,7 @@ class Reading:
             return (yield from self.respond_in_turns(result))
         if self._news is not None:
             return wait_for_news(self, self._news)
-        return self._wait_for_many() if len(self.partitions) > MANY_PARTITIONS else self._wait()
+        return self._wait_for_many() if len(self.partitions) > MANY_PARTITIONS else _Wait(self).later
 
     # ---- reading
 
@@ -240,34 +240,6 @@ class Reading:
             or (self._is_full and self._asker.is_replica and self._answers.has_session)
         )
 
-    def _wait(self) -> Later:
-        """Answer when there is enough to read, or when the client's time is over."""
-        later = Later()
-
-        def end() -> None:
-            timer.cancel()
-            self._unpark()
-
-        def timed_out() -> None:
-            self._unpark()
-            later.resolve(self.respond(self.read_all()))
-
-        def woken(_: bool) -> None:
-            self._unpark()
-            result = self.read_all()
-            if self.is_enough(result):
-                # The client first: it is waiting.
-                later.resolve(self.respond(result))
-                timer.cancel()
-            else:
-                self._park(woken, 0, len(self.partitions))
-
-        loop = asyncio.get_running_loop()
-        timer = loop.call_later(self.wait_seconds, timed_out)
-        self._park(woken, 0, len(self.partitions))
-        self.connection.when_abandoned = end
-        return later
-
     def read_all(self) -> ReadResult:
         result = ReadResult()
         self.read(result, 0, len(self.partitions))
@@ -288,17 +260,17 @@ class Reading:
         try:
             while True:
                 woken = asyncio.Event()
-                await run_in_turns(in_slices(partial(self._park, _setter(woken)), count))
+                await run_in_turns(in_slices(partial(self.park, _setter(woken)), count))
                 is_over = not await _is_set_before(woken, end)
-                await run_in_turns(in_slices(lambda *_: self._unpark(SLICE), count))
+                await run_in_turns(in_slices(lambda *_: self.unpark(SLICE), count))
                 result = ReadResult()
                 await run_in_turns(in_slices(partial(self.read, result), count))
                 if is_over or self.is_enough(result):
                     return await run_in_turns(self.respond_in_turns(result))
         finally:
-            self._unpark()
+            self.unpark()
 
-    def _park(self, woken: Callback, start: int, end: int) -> None:
+    def park(self, woken: Callback, start: int, end: int) -> None:
         """Have `woken` called as soon as one of these partitions has more than the last pass has seen."""
         for requested in self.partitions[start:end]:
             permit = requested.permit
@@ -311,7 +283,7 @@ class Reading:
             waiters = partition.appended if self._asker.is_replica else partition.committed
             self._waiters.append(waiters.when(beyond, woken))
 
-    def _unpark(self, count: int | None = None) -> None:
+    def unpark(self, count: int | None = None) -> None:
         """Give up the waits, or this many of them."""
         waiters = self._waiters if count is None else self._waiters[-count:]
         for waiter in waiters:
@@ -365,6 +337,46 @@ class Reading:
                 counts.failed_fetches += 1
             elif read.records is not None:
                 counts.bytes_out += read.records.size
+
+
+class _Wait:
+    """A fetch of a client that is answered when there is enough to read, or when the client's time is over.
+
+    Consumers at the end of a partition wait like this twice per second. So nothing here stays in a circle of
+    references after the answer: the garbage collector, which runs rarely, would have to find it."""
+
+    __slots__ = ("_reading", "_timer", "later")
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self.later = Later()
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(reading.wait_seconds, self._timed_out)
+        reading.connection.when_abandoned = self._end
+        reading.park(self._woken, 0, len(reading.partitions))
+
+    def _woken(self, _: bool) -> None:
+        reading = self._reading
+        reading.unpark()
+        result = reading.read_all()
+        if reading.is_enough(result):
+            # The client first: it is waiting.
+            self.later.resolve(reading.respond(result))
+            self._timer.cancel()
+        else:
+            reading.park(self._woken, 0, len(reading.partitions))
+
+    def _timed_out(self) -> None:
+        reading = self._reading
+        reading.unpark()
+        self.later.resolve(reading.respond(reading.read_all()))
+        # It has run, but it still refers to this object.
+        self._timer.cancel()
+
+    def _end(self) -> None:
+        """The client is gone."""
+        self._timer.cancel()
+        self._reading.unpark()
 
 
 def _divergence(partition: Partition, requested: FetchPartition) -> EpochEntry | None:

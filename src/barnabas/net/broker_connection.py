@@ -186,8 +186,8 @@ class BrokerConnection(FrameReader):
     ) -> Any:
         """Send a request and return its answer. If it takes longer than `within` seconds (request.timeout.ms
         by default), the connection is closed and KafkaTimeoutError raised. Cancelling leaves it open."""
-        future = self.request(api_key, message, version_max=version_max)
-        return await self._answer_to(future, self._request_seconds if within is None else within)
+        seconds = self._request_seconds if within is None else within
+        return await self._answer_to(self.request(api_key, message, version_max=version_max), seconds)
 
     async def _answer_to(self, future: asyncio.Future[Any], seconds: float) -> Any:
         timer = self._loop.call_later(seconds, self._give_up, future, seconds)
@@ -196,6 +196,8 @@ class BrokerConnection(FrameReader):
             return await future
         finally:
             timer.cancel()
+            # An error has this frame in its traceback: the two would keep each other, and the connection.
+            del future
 
     def _give_up(self, future: asyncio.Future[Any], seconds: float) -> None:
         """As in Kafka: a broker that does not answer one request will not answer the following ones
@@ -301,6 +303,7 @@ class BrokerConnection(FrameReader):
             self._authentication.stop()
         if self._transport is not None:
             self._transport.abort()
+        self.release_buffers()
         error_text = f"the connection to {self.host}:{self.port} was closed: {reason}"
         pending = [*self._pending, *(() if self._entering is self._pending else self._entering)]
         self._entering = self._pending = deque()

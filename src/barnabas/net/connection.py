@@ -236,6 +236,9 @@ class Connection:
         # Code that still holds this connection should not hold its memory.
         self._buffer = bytearray()
         self._view = memoryview(self._buffer)
+        # What answered its requests may hold the connection and partitions: the two would be freed only when
+        # the garbage collector looks at old objects, which is rare.
+        self.short_way = None
         abandoned, self.when_abandoned = self.when_abandoned, None
         if abandoned is not None:
             abandoned()

@@ -36,6 +36,14 @@ class FrameReader(asyncio.BufferedProtocol):
     def framing_broken(self, reason: str) -> None:
         """Nothing more can be read."""
 
+    def release_buffers(self) -> None:
+        """Nothing more is read. Code that still holds this reader should not hold its memory."""
+        self._is_broken = True
+        self._inbox = bytearray(FRAME_BYTES_MIN)
+        self._inbox_view = memoryview(self._inbox)
+        self._start = self._end = 0
+        self._frame = None
+
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._frame is not None:
             return memoryview(self._frame)[self._frame_filled :]

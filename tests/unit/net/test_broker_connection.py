@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import struct
+import weakref
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -207,6 +208,30 @@ def test_when_the_broker_closes_the_connection_waiting_requests_fail() -> None:
             await connection.send(METADATA, asking(0))
 
     talk(with_versions(lambda request: CLOSE), story)
+
+
+def test_a_lost_connection_is_freed_without_the_garbage_collector() -> None:
+    async def lost(port: int) -> weakref.ref[BrokerConnection]:
+        connection = await BrokerConnection.open("127.0.0.1", port, ConnectionSettings())
+        try:
+            await connection.send(METADATA, asking(0))
+        except DisconnectedError:
+            return weakref.ref(connection)
+        raise AssertionError("the broker did not close the connection")
+
+    async def story(port: int) -> None:
+        gc.disable()
+        try:
+            connection = await lost(port)
+            # The transport forgets it in one of the next turns of the loop.
+            for _ in range(10):
+                await asyncio.sleep(0)
+            assert connection() is None
+        finally:
+            gc.enable()
+
+    with ScriptedPeer(with_versions(lambda request: CLOSE)) as peer:
+        asyncio.run(story(peer.port))
 
 
 def test_cancelling_one_request_does_not_disturb_the_others() -> None:

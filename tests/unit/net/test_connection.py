@@ -1,8 +1,10 @@
 """What a framed connection promises, over real sockets."""
 
 import asyncio
+import gc
 import socket
 import struct
+import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -438,5 +440,26 @@ def test_replies_held_back_are_sent_although_the_last_frame_waits() -> None:
             owner.connections[0].reply([framed(b"here it is")])
             assert await read_frame(reader) == b"here it is"
             assert await read_frame(reader) == b"and behind it"
+
+    asyncio.run(story())
+
+
+def test_a_closed_connection_is_freed_without_the_garbage_collector() -> None:
+    """Also if what answers its requests holds it, as answers do that wait for other replicas."""
+
+    async def story() -> None:
+        owner = Owner(echo)
+        async with serving(owner) as (_, writer):
+            await until(lambda: bool(owner.connections))
+            connection = owner.connections.pop()
+            connection.short_way = [connection]
+            remembered = weakref.ref(connection)
+            del connection
+            gc.disable()
+            try:
+                writer.close()
+                await until(lambda: remembered() is None)
+            finally:
+                gc.enable()
 
     asyncio.run(story())

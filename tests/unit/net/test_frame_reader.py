@@ -56,3 +56,20 @@ def test_an_invalid_size_is_reported_once(size: int) -> None:
     feed(reader, b"more", 4)
     assert len(reader.broken) == 1
     assert reader.frames == []
+
+
+def test_a_reader_without_its_buffers_reads_nothing_more() -> None:
+    """Also if they are released while one of several frames is handled."""
+
+    class Closing(Collector):
+        def frame_received(self, frame: bytes | bytearray) -> None:
+            super().frame_received(frame)
+            self.release_buffers()
+
+    reader = Closing()
+    feed(reader, (struct.pack(">i", 5) + b"frame") * 3, 1000)
+    assert reader.frames == [b"frame"]
+    assert 0 < len(reader.get_buffer(-1)) < 100
+    feed(reader, b"more", 1)
+    assert reader.frames == [b"frame"]
+    assert reader.broken == []

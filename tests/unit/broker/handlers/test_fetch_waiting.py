@@ -2,7 +2,8 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
 from types import GeneratorType
 from typing import Any
 
@@ -73,11 +74,15 @@ async def _ask(stage: Stage, wait_ms: int, meanwhile: Any, abandon: bool) -> Any
             await asyncio.sleep(0)
     if abandon:
         assert connection.when_abandoned is not None
-        connection.when_abandoned()
+        abandoned, connection.when_abandoned = connection.when_abandoned, None
+        abandoned()
         await asyncio.sleep(0.01)
         task.cancel()
         return None
-    return await task
+    response = await task
+    # A connection forgets it with the reply.
+    connection.when_abandoned = None
+    return response
 
 
 async def _awaited(answer: Any) -> FetchResponse | Encoded:
@@ -129,3 +134,24 @@ def test_another_leader_ends_the_wait(filled: Stage) -> None:
 def test_a_client_that_goes_away_leaves_nothing_behind(filled: Stage) -> None:
     ask(filled, 60_000, abandon=True)
     assert waiting(filled) == 0
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("filled", ["few"], indirect=True)
+@pytest.mark.parametrize("how", ["append", "time", "abandon"])
+def test_what_waited_is_freed_without_the_garbage_collector(
+    filled: Stage, how: str, no_collector: None
+) -> None:
+    """A broker has thousands of such waits between two runs of the collector."""
+    appends = [lambda: filled.append("topic", 9)] if how == "append" else []
+    ask(filled, 200 if how == "time" else 60_000, *appends, abandon=how == "abandon")
+    assert [type(each) for each in gc.get_objects() if isinstance(each, fetch_reading.Reading)] == []
