@@ -100,6 +100,10 @@ BEFORE_TESTS = """\
 the row promises was true. Every round has another seed. Tests with several variants, such as the five kinds
 of cuts of T11, share their rounds among them. The longest recovery is the time until all partitions could be
 written to again. The last column has the day and the commit.
+
+The last run of T38 had 447,932 operations, 213 windows with 316 faults, and not one wrong record. It failed
+because the memory of the brokers grew by 2.6 to 6.8 MB per hour, more than the 2 MB that were allowed. A part
+of that was garbage that waited for Python's collector, which has been corrected since.
 """
 
 BEFORE_KAFKA = """\
