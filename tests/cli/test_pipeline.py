@@ -125,9 +125,9 @@ def test_the_status_of_a_pipeline_that_has_not_run(run: Run, file: Path) -> None
     ran = run("pipeline", "status", str(file))
     assert ran.code == 0
     header, line = ran.lines
-    assert header.split() == ["QUERY", "GROUP", "TOPIC", "LAG", "BATCHES", "LAST-BATCH"]
+    assert header.split() == ["QUERY", "GROUP", "TOPIC", "LAG", "BATCHES", "LAST-BATCH", "ROWS/S"]
     assert line.split()[0] == "orders-to-copies"
-    assert line.split()[2:] == ["-", "-", "0", "-"]
+    assert line.split()[2:] == ["-", "-", "0", "-", "-"]
 
 
 def test_the_status_as_json(run: Run, file: Path) -> None:

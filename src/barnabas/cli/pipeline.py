@@ -226,7 +226,8 @@ def _status(options: argparse.Namespace) -> int:
         letters = {"dead_letters_topic": pipeline.dead_letters, "dead_letters": status.dead_letters}
         print_json([{**each._asdict(), **letters} for each in status.queries])
     else:
-        print(columns(["QUERY", "GROUP", "TOPIC", "LAG", "BATCHES", "LAST-BATCH"], status.queries))
+        headers = ["QUERY", "GROUP", "TOPIC", "LAG", "BATCHES", "LAST-BATCH", "ROWS/S"]
+        print(columns(headers, status.queries))
         if status.dead_letters is not None:
             print(f"{status.dead_letters:,} dead letters were written to {pipeline.dead_letters}.")
     if status.problem is not None:

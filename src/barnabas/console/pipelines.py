@@ -83,7 +83,7 @@ def _query(row: Item) -> Item:
         "topic": row.get("topic"),
         "state": "started" if row.get("batches") else "new",
         "batch": row.get("batches"),
-        "rows_per_second": None,
+        "rows_per_second": row.get("rows_per_second"),
         "lag": row.get("lag"),
         "last_batch_ms": moment,
         "error": None,

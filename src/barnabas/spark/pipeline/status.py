@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from barnabas.client import Admin
 from barnabas.client.errors import KafkaError
+from barnabas.spark.pipeline.batch_rates import rows_per_second
 from barnabas.spark.pipeline.definition import Pipeline, path_in, query_names
 from barnabas.spark.pipeline.letter_counts import letters_written
 from barnabas.spark.pipeline.recording import Checkpoints
@@ -17,12 +18,15 @@ SECONDS_MIN = 0.5
 
 
 class QueryStatus(NamedTuple):
+    """`rows_per_second` is that of the last batch."""
+
     query: str
     group: str
     topic: str | None
     lag: int | None
     batches: int
     last_batch: str | None
+    rows_per_second: int | None = None
 
 
 class Status(NamedTuple):
@@ -57,10 +61,13 @@ def status_of(pipeline: Pipeline, directory: Path) -> Status:
         problem = f"The lag is not known: {error.message}. Check that the broker runs."
     entries: list[QueryStatus] = []
     for query in queries:
-        batches, last = _batches(Path(path_in(directory, pipeline.checkpoint)) / query)
+        checkpoint = Path(path_in(directory, pipeline.checkpoint)) / query
+        batches, last = _batches(checkpoint)
+        rates = rows_per_second(checkpoint, batches - 1)
         group = pipeline.group_of(query)
         for topic, behind in sorted(lags.get(query, {}).items()):
-            entries.append(QueryStatus(query, group, topic, behind, batches, last))
+            rate = rates.get(topic)
+            entries.append(QueryStatus(query, group, topic, behind, batches, last, rate))
         if not lags.get(query):
             entries.append(QueryStatus(query, group, None, None, batches, last))
     return Status(entries, dead_letters, problem)
