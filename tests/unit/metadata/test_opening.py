@@ -93,7 +93,7 @@ def test_a_directory_of_another_cluster_is_refused(tmp_path: Path) -> None:
 def test_the_metrics_show_the_connection_to_zookeeper(tmp_path: Path) -> None:
     settings = {"zookeeper.connect": settings_of(tmp_path).connect, "barnabas.metrics.port": "0"}
     with Broker(settings, data_dir=tmp_path / "d", subprocess=True) as broker:
-        [port] = re.findall(r"http://127\.0\.0\.1:(\d+)", broker.output())
+        [port] = re.findall(r"http://127\.0\.0\.1:(\d+)/metrics", broker.output())
         with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
             lines = answer.read().decode().splitlines()
     assert "barnabas_zookeeper_connected 1.0" in lines or "barnabas_zookeeper_connected 1" in lines
