@@ -130,6 +130,8 @@ def make_topic(system: FaultyCluster, request: pytest.FixtureRequest) -> MakeTop
         readable = re.sub(r"[^a-zA-Z0-9-]+", "-", request.node.name)[:80].strip("-")
         name = f"{readable}-{uuid.uuid4().hex[:6]}"
         with system.admin() as admin:
+            # The test before this one may have taken the sessions of all brokers.
+            system.wait_until(lambda: len(admin.describe_cluster().nodes) >= replicas, "living brokers")
             admin.create_topics([NewTopic(name, partitions, replicas, configs or {})])
         system.wait_until_in_sync(name)
         return name

@@ -121,6 +121,7 @@ def test_a_whole_pipeline_over_two_runs(
     assert list(status) == ["orders", "sums-to-sums"]
     assert status["orders"].lag == 0
     assert status["orders"].batches >= 2
+    assert status["orders"].rows_per_second is not None, "the last batch says how fast it was"
 
     replayed = replay(pipeline, dry_run=True)
     assert replayed.sent == {topic: 3}

@@ -218,7 +218,7 @@ def _validate(options: argparse.Namespace) -> int:
 
 
 def _status(options: argparse.Namespace) -> int:
-    from barnabas.spark.pipeline.status import status_of
+    from barnabas.spark.pipeline.status import HEADERS, status_of
 
     pipeline = _load(options.file)
     status = status_of(pipeline, options.file.parent)
@@ -226,8 +226,7 @@ def _status(options: argparse.Namespace) -> int:
         letters = {"dead_letters_topic": pipeline.dead_letters, "dead_letters": status.dead_letters}
         print_json([{**each._asdict(), **letters} for each in status.queries])
     else:
-        headers = ["QUERY", "GROUP", "TOPIC", "LAG", "BATCHES", "LAST-BATCH", "ROWS/S"]
-        print(columns(headers, status.queries))
+        print(columns(HEADERS, status.queries))
         if status.dead_letters is not None:
             print(f"{status.dead_letters:,} dead letters were written to {pipeline.dead_letters}.")
     if status.problem is not None:

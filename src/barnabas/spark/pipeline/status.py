@@ -29,6 +29,10 @@ class QueryStatus(NamedTuple):
     rows_per_second: int | None = None
 
 
+# For a table of them.
+HEADERS = ("QUERY", "GROUP", "TOPIC", "LAG", "BATCHES", "LAST-BATCH", "ROWS/S")
+
+
 class Status(NamedTuple):
     """`dead_letters` are those of all runs; None if the pipeline writes none. `problem` is one sentence if
     the lag and the dead letters are not known, because no broker answered."""
