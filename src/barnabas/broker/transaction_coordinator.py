@@ -140,7 +140,7 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
         return partition
 
     def _offsets_shard(self, index: int) -> Shard[GroupMachine]:
-        """The shard that learns of a marker. Whoever sends markers knows the errors of partitions only."""
+        """The shard that learns of a marker. Senders of markers know only the errors of partitions."""
         try:
             shard = self._broker.groups.shard(index)
         except KafkaError as error:
