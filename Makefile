@@ -29,15 +29,19 @@ test-matrix:          ## the unit and packaging tests on each Python from 3.11 o
 run: $(RUN_STAMP)     ## a broker, a day of orders, a pipeline on Spark, and the proof; KEEP=1 leaves the broker serving
 	@$(PYTHON) -m tools.orders
 
-# Spark has a process of its own: its gateway to Java uses select(), which cannot see descriptors above 1023, and
-# brokers inside the other process hold thousands. Both run at the same time, since the other tests mostly wait; what
-# the Spark tests print is shown at the end.
-SPARK_LOG := build/test-spark.log
+# Tests run in two rows at the same time, since those with real processes mostly wait. In the row beside them, Spark has a
+# process of its own: its gateway to Java uses select(), which cannot see descriptors above 1023, and brokers inside the
+# other processes hold thousands. What the row beside prints is shown at the end.
+BESIDE := tests/unit tests/wire tests/cli tests/simulation tests/packaging tests/console
+BESIDE_LOG := build/test-beside.log
+NOT_HERE := not java and not spark_kafka and not slow and not faults
 test: setup           ## every test that needs nothing but PyPI, and the linters
 	@mkdir -p build
-	@$(PYTHON) -m pytest -m "not slow" tests/spark > $(SPARK_LOG) 2>&1 & spark=$$!; \
-	$(PYTHON) -m pytest -m "not java and not spark_kafka and not slow and not faults" --ignore=tests/spark; code=$$?; \
-	wait $$spark || code=1; cat $(SPARK_LOG); exit $$code
+	@{ code=0; \
+	$(PYTHON) -m pytest -m "not slow" tests/spark || code=1; \
+	$(PYTHON) -m pytest -m "$(NOT_HERE)" $(BESIDE) || code=1; exit $$code; } > $(BESIDE_LOG) 2>&1 & beside=$$!; \
+	$(PYTHON) -m pytest -m "$(NOT_HERE)" --ignore=tests/spark $(addprefix --ignore=,$(BESIDE)); code=$$?; \
+	wait $$beside || code=1; cat $(BESIDE_LOG); exit $$code
 
 check: setup          ## ruff, mypy --strict, import-linter
 	.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports

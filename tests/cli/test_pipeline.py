@@ -2,7 +2,9 @@
 that has not run, maintenance of tables."""
 
 import json
+import os
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from tests.unit.spark.tables.filling import append, orders
 from barnabas.cli.pipeline import TABLE_HEADERS
 from barnabas.client import Admin
 from barnabas.client.admin import NewTopic
+from barnabas.spark.pipeline.failures import PLANNING, LastFailure
 from barnabas.spark.pipeline.loading import load
 from barnabas.spark.pipeline.topic_checks import topic_warnings
 from barnabas.spark.tables.store import store_of
@@ -128,6 +131,30 @@ def test_the_status_of_a_pipeline_that_has_not_run(run: Run, file: Path) -> None
     assert header.split() == ["QUERY", "GROUP", "TOPIC", "LAG", "BATCHES", "LAST-BATCH", "ROWS/S"]
     assert line.split()[0] == "orders-to-copies"
     assert line.split()[2:] == ["-", "-", "0", "-", "-"]
+
+
+def test_the_status_of_a_pipeline_that_failed(run: Run, file: Path, tmp_path: Path) -> None:
+    last_failure = LastFailure(load(file), tmp_path)
+    last_failure.keep("orders-to-copies", "Check the path.")
+    ran = run("pipeline", "status", str(file))
+    assert (ran.code, ran.lines[-1]) == (0, "orders-to-copies has failed: Check the path.")
+    (entry,) = json.loads(run("pipeline", "status", str(file), "--json").out)
+    assert entry["error"] == "Check the path."
+    commits = tmp_path / "state" / "orders-to-copies" / "commits"
+    commits.mkdir(parents=True)
+    (commits / "0").write_text("v1")
+    later = time.time() + 10
+    os.utime(commits / "0", (later, later))
+    assert "has failed" not in run("pipeline", "status", str(file)).out, "a later batch has ended well"
+    last_failure.keep(PLANNING, "A column does not exist.")
+    os.utime(commits / "0", (0, 0))
+    assert (
+        run("pipeline", "status", str(file))
+        .lines[-1]
+        .endswith("has failed: Planning failed: A column does not exist.")
+    )
+    last_failure.forget()
+    assert "has failed" not in run("pipeline", "status", str(file)).out
 
 
 def test_the_status_as_json(run: Run, file: Path) -> None:

@@ -110,7 +110,8 @@ def ask(port: str, path: str) -> tuple[int, dict[str, object]]:
         with urlopen(f"http://127.0.0.1:{port}{path}", timeout=20) as answer:
             return answer.status, json.load(answer)
     except HTTPError as error:
-        return error.code, json.load(error)
+        with error:
+            return error.code, json.load(error)
 
 
 def port_of_metrics(broker: BrokerProcess) -> str:

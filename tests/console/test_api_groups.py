@@ -9,9 +9,11 @@ from urllib.parse import quote
 
 import pytest
 from tests.console.conftest import MakeTopic, Peer
-from tests.console.served import Api, eventually
+from tests.console.served import Api, console, eventually
 
 from barnabas import Consumer, Producer
+from barnabas.client.admin.types import GroupListing
+from barnabas.client.aio.admin import AsyncAdmin
 
 
 def fill(broker: Peer, topic: str, count: int, partitions: int) -> None:
@@ -122,3 +124,33 @@ def check_resets(api: Api, path: str, topic: str, group: str) -> None:
 def test_a_group_that_does_not_exist(api: Api) -> None:
     assert api.refused("GET", "/api/groups/nobody") == (404, "GROUP_ID_NOT_FOUND")
     assert api.get("/api/groups/nobody/lag") == {"series": [], "total": []}
+
+
+def test_share_and_streams_groups_are_listed_only(
+    broker: Peer, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Apache Kafka lists them; our brokers have no such groups, so their listing is added here."""
+    real = AsyncAdmin.list_groups
+
+    async def listed(admin: AsyncAdmin, **options: Any) -> list[GroupListing]:
+        return [
+            *await real(admin, **options),
+            GroupListing("shared", "share", "share", "Stable"),
+            GroupListing("streaming", "streams", "streams", "NotReady"),
+            GroupListing("connect-copies", "classic", "connect", "Stable"),
+        ]
+
+    monkeypatch.setattr(AsyncAdmin, "list_groups", listed)
+    with console(broker.bootstrap) as api:
+        items = {item["id"]: item for item in api.get("/api/groups", size=500)["items"]}
+        assert (items["shared"]["type"], items["shared"]["state"]) == ("share", "Stable")
+        assert (items["streaming"]["type"], items["streaming"]["state"]) == ("streams", "NotReady")
+        assert items["shared"]["members"] is items["shared"]["lag"] is None
+        assert "connect-copies" not in items
+        detail = api.get("/api/groups/shared")
+        assert detail["members"] == detail["offsets"] == []
+        assert detail["note"].startswith("This is a share group: ")
+        assert api.get("/api/groups/shared/lag") == {"series": [], "total": []}
+        refused = (501, "UNSUPPORTED_GROUP_TYPE")
+        assert api.refused("DELETE", "/api/groups/shared", {"confirm": "shared"}) == refused
+        assert api.refused("POST", "/api/groups/shared/reset", {"to": "earliest"}) == refused

@@ -143,6 +143,13 @@ def test_a_rule_that_must_not_fail_ends_the_pipeline(
     topics.put(topic, [b'{"id": 0}'])
     with pytest.raises(QueryFailed, match="rule 'known'"):
         run(spark, load(path), tmp_path, once=True, watch=quiet)
+    (failed,) = status_of(load(path), tmp_path).queries
+    assert failed.error is not None, "the status says why"
+    assert "rule 'known'" in failed.error
+    assert "\n" not in failed.error
+    path.write_text(path.read_text().replace("action: fail", "action: drop"))
+    run(spark, load(path), tmp_path, once=True, watch=quiet)
+    assert [each.error for each in status_of(load(path), tmp_path).queries] == [None]
 
 
 def test_spark_finds_what_a_file_does_not_show(

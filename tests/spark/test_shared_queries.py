@@ -49,6 +49,12 @@ sinks:
   - {{from: events, topic: {topic}-out, key: id}}
   - {{from: even, table: {{path: ./tables/even, mode: upsert, key: [id]}}}}
 """
+TABLES = """\
+sinks:
+  - {{from: events, table: {{path: ./tables/all}}}}
+  - {{from: even, table: {{path: ./tables/even, format: iceberg}}}}
+  - {{from: even, table: {{path: ./tables/third, format: parquet, partition_by: [at]}}}}
+"""
 LATER = "  - {{from: even, table: {{path: ./tables/later, format: parquet}}}}\n"
 Make = Callable[[str], Path]
 
@@ -90,16 +96,35 @@ def values(broker: Broker, topic: str) -> Counter[bytes]:
     return Counter(record.value for record in committed_records(broker.bootstrap, topic))
 
 
+def run_until_it_dies(path: Path, *where: str) -> None:
+    command = [sys.executable, "-m", "tests.spark.dying_pipeline", path, *where]
+    process = subprocess.Popen(command, start_new_session=True)
+    assert process.wait(200) == -signal.SIGKILL
+    for left in session_of(process.pid):
+        kill(left)
+
+
+def test_a_driver_that_dies_between_two_tables_of_one_job(
+    spark: SparkSession, broker: Broker, topics: Any, topic: str, make: Make, tmp_path: Path
+) -> None:
+    path = make(HEAD + STEPS + TABLES)
+    topics.put(topic, [event(0), event(1), event(0), b"bad", event(2), event(3), event(1), b"bad"])
+    run_until_it_dies(path, "1", "tables")
+    assert ids(tmp_path, "all") == [0, 1, 2, 3], "the first table has the second batch"
+    assert ids(tmp_path, "even", "iceberg") == ids(tmp_path, "third", "parquet") == [0]
+
+    run(spark, load(path), tmp_path, once=True, watch=quiet)
+    assert ids(tmp_path, "all") == [0, 1, 2, 3]
+    assert ids(tmp_path, "even", "iceberg") == ids(tmp_path, "third", "parquet") == [0, 2]
+    assert values(broker, f"{topic}-dead") == {b"bad": 2}
+
+
 def test_a_driver_that_dies_between_two_sinks(
     spark: SparkSession, broker: Broker, topics: Any, topic: str, make: Make, tmp_path: Path
 ) -> None:
     path = make(HEAD + STEPS + SINKS)
     topics.put(topic, [event(0), event(1), event(0), b"bad", event(2), event(3), event(1), b"bad"])
-    command = [sys.executable, "-m", "tests.spark.dying_pipeline", path, "2"]
-    process = subprocess.Popen(command, start_new_session=True)
-    assert process.wait(200) == -signal.SIGKILL
-    for left in session_of(process.pid):
-        kill(left)
+    run_until_it_dies(path, "2")
     assert ids(tmp_path, "all") == [0, 1, 2, 3], "the first sinks have the second batch"
     assert ids(tmp_path, "even") == [0], "the last sinks do not have it"
 

@@ -23,7 +23,7 @@ from barnabas.client.admin import NewTopic
 from barnabas.spark.pipeline.definition import Pipeline
 from barnabas.spark.pipeline.loading import load
 from barnabas.spark.pipeline.running import run
-from barnabas.spark.pipeline.status import HEADERS, status_of
+from barnabas.spark.pipeline.status import HEADERS, status_of, table_rows
 from barnabas.spark.session import SparkMissing, session_of
 from barnabas.testing import Broker
 from tools.orders.events import Shop
@@ -125,7 +125,11 @@ def prove(bootstrap: str, shop: Shop) -> None:
 
 def show(pipeline: Pipeline) -> None:
     console.print("\nWhere the pipeline is (barnabas pipeline status):")
-    console.print(columns(HEADERS, status_of(pipeline, FILE.parent).queries), highlight=False, soft_wrap=True)
+    console.print(
+        columns(HEADERS, table_rows(status_of(pipeline, FILE.parent).queries)),
+        highlight=False,
+        soft_wrap=True,
+    )
     console.print(
         f"\nTables (Delta): {DIRECTORY / 'tables' / 'orders'} and {DIRECTORY / 'tables' / 'revenue'}\n"
         f"Next: edit {FILE.relative_to(ROOT)} and run [bold]make run[/bold] again, or keep the broker with "

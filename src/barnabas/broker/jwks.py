@@ -114,8 +114,12 @@ class KeySource:
     def _document(self) -> bytes:
         request = urllib.request.Request(self.settings.url, headers={"Accept": "application/json"})
         # The address is checked, and an answer that leads elsewhere is an error.
-        with _OPENER.open(request, timeout=FETCH_SECONDS_MAX) as answer:
-            data: bytes = answer.read(DOCUMENT_BYTES_MAX + 1)
+        try:
+            with _OPENER.open(request, timeout=FETCH_SECONDS_MAX) as answer:
+                data: bytes = answer.read(DOCUMENT_BYTES_MAX + 1)
+        except urllib.error.HTTPError as error:
+            error.close()
+            raise
         if len(data) > DOCUMENT_BYTES_MAX:
             raise ValueError(f"the document has more than {DOCUMENT_BYTES_MAX} bytes")
         return data

@@ -18,6 +18,13 @@ EXAMPLES = """\
 
 ACTIONS = ("describe", "upgrade", "downgrade", "disable", "version-mapping", "feature-dependencies")
 LEVEL_MAX = 2**15
+# Kafka's names of the levels of its metadata.version, from level 7 on.
+METADATA_VERSION = "metadata.version"
+METADATA_VERSION_NAMES = (
+    "3.3-IV3 3.4-IV0 3.5-IV0 3.5-IV1 3.5-IV2 3.6-IV0 3.6-IV1 3.6-IV2 3.7-IV0 3.7-IV1 3.7-IV2 3.7-IV3 3.7-IV4"
+    " 3.8-IV0 3.9-IV0 4.0-IV0 4.0-IV1 4.0-IV2 4.0-IV3 4.1-IV0 4.1-IV1 4.2-IV0 4.2-IV1 4.3-IV0 4.4-IV0"
+)
+METADATA_VERSIONS = dict(enumerate(METADATA_VERSION_NAMES.split(), 7))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,12 +67,20 @@ def _describe(options: argparse.Namespace) -> int:
             continue
         epoch = "-" if feature.epoch is None else feature.epoch
         # The widths are those of Kafka's tool.
+        least, most, level = (
+            level_text(name, each) for each in (feature.min_version, feature.max_version, feature.level)
+        )
         print(
-            f"Feature: {name:42}SupportedMinVersion: {feature.min_version:<17}"
-            f"SupportedMaxVersion: {feature.max_version:<17}"
-            f"FinalizedVersionLevel: {feature.level:<17}Epoch: {epoch}"
+            f"Feature: {name:42}SupportedMinVersion: {least:<17}SupportedMaxVersion: {most:<17}"
+            f"FinalizedVersionLevel: {level:<17}Epoch: {epoch}"
         )
     return 0
+
+
+def level_text(feature: str, level: int) -> str:
+    """A level as Kafka's tool prints it."""
+    names = METADATA_VERSIONS if feature == METADATA_VERSION else {}
+    return names.get(level, str(level))
 
 
 def _update(options: argparse.Namespace) -> int:

@@ -218,7 +218,7 @@ def _validate(options: argparse.Namespace) -> int:
 
 
 def _status(options: argparse.Namespace) -> int:
-    from barnabas.spark.pipeline.status import HEADERS, status_of
+    from barnabas.spark.pipeline.status import HEADERS, status_of, table_rows
 
     pipeline = _load(options.file)
     status = status_of(pipeline, options.file.parent)
@@ -226,7 +226,9 @@ def _status(options: argparse.Namespace) -> int:
         letters = {"dead_letters_topic": pipeline.dead_letters, "dead_letters": status.dead_letters}
         print_json([{**each._asdict(), **letters} for each in status.queries])
     else:
-        print(columns(HEADERS, status.queries))
+        print(columns(HEADERS, table_rows(status.queries)))
+        for query, error in {each.query: each.error for each in status.queries if each.error}.items():
+            print(f"{query} has failed: {error}")
         if status.dead_letters is not None:
             print(f"{status.dead_letters:,} dead letters were written to {pipeline.dead_letters}.")
     if status.problem is not None:

@@ -1,4 +1,4 @@
-"""Looks at consumer groups: state, members, committed offsets and lag, and how the lag changed.
+"""Looks at groups: those of consumers with their members, committed offsets, lag, and how it changed.
 
 One round describes at most some hundred groups, those that were not described for the longest time first.
 Groups beyond that are looked at in later rounds."""
@@ -10,7 +10,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from barnabas.client.admin import ConsumerGroupDescription, ConsumerGroupListing
+from barnabas.client.admin import ConsumerGroupDescription
+from barnabas.client.admin.types import GroupListing
 from barnabas.client.aio.admin import AsyncAdmin
 from barnabas.client.errors import ClosedError, KafkaError
 from barnabas.client.types import OffsetAndMetadata, TopicPartition
@@ -27,18 +28,24 @@ GROUPS_OF_ONE_ROUND_MAX = 300
 AT_ONCE = 8
 # The lag of single partitions is kept for groups with at most this many of them.
 PARTITIONS_MAX = 200
+# Apache Kafka has groups of these types. Our client does not describe them: they are only listed.
+ONLY_LISTED = ("share", "streams")
 
 
 @dataclass
 class GroupState:
     """What was seen of one group last, and its lag over time."""
 
-    listing: ConsumerGroupListing
+    listing: GroupListing
     description: ConsumerGroupDescription | None = None
     offsets: dict[TopicPartition, OffsetAndMetadata] = field(default_factory=dict)
     looked_at: float = 0.0
     total: "deque[tuple[int, int]]" = field(default_factory=lambda: deque(maxlen=360))
     by_partition: "dict[TopicPartition, deque[tuple[int, int]]]" = field(default_factory=dict)
+
+    @property
+    def is_only_listed(self) -> bool:
+        return self.listing.type in ONLY_LISTED
 
 
 class GroupSampler:
@@ -87,12 +94,14 @@ class GroupSampler:
         for name, listing in listings.items():
             self.states.setdefault(name, GroupState(listing)).listing = listing
         self._looked_ms, self.stale_since_ms = now_ms(), None
-        due = sorted(self.states, key=lambda name: self.states[name].looked_at)[:GROUPS_OF_ONE_ROUND_MAX]
+        described = [name for name, state in self.states.items() if not state.is_only_listed]
+        due = sorted(described, key=lambda name: self.states[name].looked_at)[:GROUPS_OF_ONE_ROUND_MAX]
         limit = asyncio.Semaphore(AT_ONCE)
         await asyncio.gather(*(self._look_at(name, limit) for name in due))
 
-    async def _listed(self) -> list[ConsumerGroupListing]:
-        return await self._admin.list_consumer_groups(timeout=ANSWER_SECONDS)
+    async def _listed(self) -> list[GroupListing]:
+        listed = await self._admin.list_groups(timeout=ANSWER_SECONDS)
+        return [each for each in listed if each.is_of_consumers or each.type in ONLY_LISTED]
 
     async def _look_at(self, name: str, limit: asyncio.Semaphore) -> None:
         state = self.states[name]

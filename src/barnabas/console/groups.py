@@ -1,4 +1,6 @@
-"""Consumer groups of both protocols: the list, one group, its lag over time, and deletion."""
+"""Consumer groups of both protocols: the list, one group, its lag over time, and deletion.
+
+Share and streams groups, which Apache Kafka has, are only listed."""
 
 from typing import Any
 
@@ -6,7 +8,7 @@ from barnabas.client.admin import AdminError, ConsumerGroupDescription, MemberDe
 from barnabas.client.errors import KafkaError
 from barnabas.client.types import OffsetAndMetadata, TopicPartition
 from barnabas.console.calls import Call
-from barnabas.console.failures import is_unavailable, not_found
+from barnabas.console.failures import ApiError, is_unavailable, not_found
 from barnabas.console.group_sampling import GroupState
 from barnabas.console.routing import LIST_QUERY, Route
 from barnabas.console.sampling import Sampler
@@ -31,7 +33,7 @@ def _item(sampler: Sampler, id_: str, state: GroupState) -> Item:
         "type": state.listing.type or "classic",
         "state": state.listing.state or (described.state if described is not None else None),
         "members": None if described is None else len(described.members),
-        "topics": len({partition.topic for partition in state.offsets}),
+        "topics": None if state.is_only_listed else len({partition.topic for partition in state.offsets}),
         "lag": sampler.groups.lag_of(state),
         "coordinator": None if described is None else described.coordinator.id,
     }
@@ -40,9 +42,12 @@ def _item(sampler: Sampler, id_: str, state: GroupState) -> Item:
 async def group(call: Call) -> Item:
     sampler = call.workspace.sampler
     await sampler.ready()
+    await sampler.groups.ready()
     id_ = call.path["group"]
     admin = call.workspace.admin
     state = sampler.groups.states.get(id_)
+    if state is not None and state.is_only_listed:
+        return _listed_detail(id_, state) | {"stale_since_ms": sampler.groups.stale_since_ms}
     try:
         sampler.check_answering()
         described = (await admin.describe_consumer_groups([id_]))[id_]
@@ -55,6 +60,39 @@ async def group(call: Call) -> Item:
         stale = sampler.stale_since_ms or sampler.groups.stale_since_ms
         return _detail(state.description, state.offsets, sampler.ends) | {"stale_since_ms": stale}
     return _detail(described, committed, ends) | {"stale_since_ms": None}
+
+
+def _listed_detail(id_: str, state: GroupState) -> Item:
+    return {
+        "id": id_,
+        "type": state.listing.type,
+        "state": state.listing.state,
+        "protocol_type": state.listing.protocol,
+        "assignor": None,
+        "coordinator": None,
+        "epoch": None,
+        "target_epoch": None,
+        "topics": None,
+        "lag": None,
+        "members": [],
+        "offsets": [],
+        "note": _only_listed(state),
+    }
+
+
+def _only_listed(state: GroupState) -> str:
+    kind = state.listing.type
+    return (
+        f"This is a {kind} group: the console does not read its members and offsets and cannot change it; "
+        f"Kafka's kafka-{kind}-groups.sh does."
+    )
+
+
+def check_changeable(call: Call, group: str) -> None:
+    """Refuse to change a group that is only listed."""
+    state = call.workspace.sampler.groups.states.get(group)
+    if state is not None and state.is_only_listed:
+        raise ApiError(501, "UNSUPPORTED_GROUP_TYPE", _only_listed(state))
 
 
 async def _ends(call: Call, partitions: set[TopicPartition]) -> dict[TopicPartition, int]:
@@ -92,6 +130,7 @@ def _detail(
         "lag": sum(lags) if lags else None,
         "members": [_member(member) for member in described.members],
         "offsets": rows,
+        "note": None,
     }
 
 
@@ -146,6 +185,7 @@ async def lag(call: Call) -> Item:
 
 async def delete(call: Call) -> Item:
     id_ = call.path["group"]
+    check_changeable(call, id_)
     call.check_confirmed(id_)
     command = call.command("consumer-groups", "--delete", "--group", id_)
     if call.is_preview:

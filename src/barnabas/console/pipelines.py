@@ -62,7 +62,7 @@ class Pipelines:
         item["dead_letters"] = _dead_letters(rows)
         if code == 0:
             # Spark is not asked: what is known comes from checkpoints and committed offsets.
-            item["state"] = "started" if any(row.get("batches") for row in rows) else "new"
+            item["state"] = _state(rows)
         return item | {"problem": problem if code else None}
 
 
@@ -81,13 +81,19 @@ def _query(row: Item) -> Item:
         "name": row.get("query"),
         "group": row.get("group"),
         "topic": row.get("topic"),
-        "state": "started" if row.get("batches") else "new",
+        "state": _state([row]),
         "batch": row.get("batches"),
         "rows_per_second": row.get("rows_per_second"),
         "lag": row.get("lag"),
         "last_batch_ms": moment,
-        "error": None,
+        "error": row.get("error"),
     }
+
+
+def _state(rows: list[Item]) -> str:
+    if any(row.get("error") for row in rows):
+        return "failed"
+    return "started" if any(row.get("batches") for row in rows) else "new"
 
 
 def _dead_letters(rows: list[Item]) -> Item | None:

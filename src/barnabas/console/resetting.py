@@ -10,6 +10,7 @@ from barnabas.client.errors import ErrorCode, KafkaError
 from barnabas.client.types import TopicPartition
 from barnabas.console.calls import Call
 from barnabas.console.failures import ApiError, bad_request
+from barnabas.console.groups import check_changeable
 from barnabas.console.routing import Route
 from barnabas.console.shapes import LONG_MAX, Choice, Fields, ListOf, Nullable, Text, Whole
 
@@ -24,6 +25,7 @@ async def reset(call: Call) -> Item:
     group, to, value = call.path["group"], call.body["to"], call.body["value"]
     if to in NEEDS_VALUE and value is None:
         raise bad_request(f"to={to} needs a value.")
+    check_changeable(call, group)
     await _check_empty(call, group)
     admin = call.workspace.admin
     committed = {each: at.offset for each, at in (await admin.list_consumer_group_offsets(group)).items()}

@@ -111,7 +111,7 @@ class BrokerConnection(FrameReader):
         self.last_active = self._loop.time()
         # Up to then the broker answers nothing: the client has used more than its quota.
         self._throttled_until = NEVER
-        self._corked: list[bytes | bytearray | memoryview] = []
+        self._corked: list[bytes | bytearray | memoryview] | None = None
         self.is_closed = False
         # While the answers that arrived together are handled; `when_read` is called after the last of them.
         self.is_reading = False
@@ -243,16 +243,18 @@ class BrokerConnection(FrameReader):
         self._entering.append(_Pending(correlation_id, api_key, version, None, callback=when_answered))
 
     def cork(self) -> None:
-        """Collect the requests that follow, until `uncork` sends all of them with one system call."""
+        """Collect the requests that follow, until `uncork` sends all of them with one system call. Their
+        buffers must not change before that: they are copied once, all together."""
         if self._entering is self._pending and not self.is_closed:
             self._corked = []
             self._output = self._corked.append
 
     def uncork(self) -> None:
-        frames, self._corked = self._corked, []
-        if frames and self._transport is not None and not self.is_closed:
+        chunks, self._corked = self._corked, None
+        if chunks is not None and self._transport is not None and not self.is_closed:
             self._output = self._transport.write
-            self._output(memoryview(b"".join(frames)) if len(frames) > 1 else frames[0])
+            if chunks:
+                self._output(memoryview(b"".join(chunks)))
 
     def exchange(
         self, api_key: int, write: Callable[[int], bytes | bytearray], when_answered: WhenAnswered
@@ -432,12 +434,15 @@ class BrokerConnection(FrameReader):
         correlation_id = self._next_correlation_id()
         header = RequestHeader(api_key, version, correlation_id, self.client_id)
         try:
-            chunks = encode_request(header, message)
+            chunks = cast(list[bytes], encode_request(header, message))
         except WireError as error:
             raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
         # Join the chunks: two small writes would be two packets, and their buffers are free again. Write a
         # view, because a transport that cannot send everything at once slices off the part that was sent.
-        self._output(memoryview(b"".join(cast(list[bytes], chunks))))
+        if self._corked is None:
+            self._output(memoryview(b"".join(chunks)))
+        else:
+            self._corked.extend(chunks)
         self.last_active = self._loop.time()
         return correlation_id
 

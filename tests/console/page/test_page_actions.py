@@ -10,6 +10,7 @@ from tests.console.page.conftest import MakeTopic, Visit
 
 import barnabas
 from barnabas import TopicPartition
+from barnabas.client.admin import ConfigResource, ConfigResourceType
 from barnabas.client.errors import KafkaError
 from barnabas.client.types import OffsetAndMetadata
 
@@ -55,6 +56,26 @@ def test_settings_are_changed_and_reset(visit: Visit, make_topic: MakeTopic) -> 
     command = visit.finish(visit.page.locator("dialog"), "Reset")
     assert "--delete-config" in command
     expect(row).not_to_contain_text("123456")
+
+
+def test_a_setting_of_a_broker_is_changed_and_reset(visit: Visit, admin: barnabas.Admin) -> None:
+    id_ = admin.describe_cluster().nodes[0].id
+    resource = ConfigResource(ConfigResourceType.BROKER, str(id_))
+    before = admin.describe_configs([resource])[resource]["message.max.bytes"].value
+    visit.open(f"/brokers/{id_}/configs?search=message.max.bytes")
+    row = visit.table("Settings").locator("tbody tr", has_text=re.compile("^message.max.bytes"))
+    row.get_by_role("button", name="Set", exact=True).click()
+    dialog = visit.page.locator("dialog")
+    dialog.get_by_label(f"Value for broker {id_}").fill("1234567")
+    command = visit.finish(dialog, "Set")
+    assert "message.max.bytes=1234567" in command
+    visit.sees(row, "1234567")
+    visit.sees(row, "dynamic broker")
+    assert admin.describe_configs([resource])[resource]["message.max.bytes"].value == "1234567"
+    row.get_by_role("button", name="Reset", exact=True).click()
+    assert "--delete-config" in visit.finish(visit.page.locator("dialog"), "Reset")
+    expect(row).not_to_contain_text("1234567")
+    assert admin.describe_configs([resource])[resource]["message.max.bytes"].value == before
 
 
 def test_partitions_are_added(visit: Visit, admin: barnabas.Admin, make_topic: MakeTopic) -> None:

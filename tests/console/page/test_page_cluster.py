@@ -1,5 +1,6 @@
 """A console that watches three brokers while one is killed, and a console whose only broker is killed."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,13 @@ from tests.clients.broker_process import running_broker
 from tests.console.page.conftest import QUICK, ConsoleProcess, Visit, running_console
 
 import barnabas
-from barnabas.client.admin import NewTopic
+from barnabas.client.admin import (
+    AlterConfigOp,
+    ConfigOperation,
+    ConfigResource,
+    ConfigResourceType,
+    NewTopic,
+)
 from barnabas.testing import Cluster
 
 TOPIC = "orders"
@@ -74,6 +81,37 @@ def test_a_killed_broker_is_seen_where_it_matters(
     )
     for visit in (overview, replication, timeline, messages):
         visit.check()
+
+
+def test_a_move_to_another_broker_is_seen_while_it_happens(
+    context: BrowserContext, cluster: Cluster, watching: ConsoleProcess
+) -> None:
+    moved = barnabas.TopicPartition("moved", 0)
+    slow = {"leader.replication.throttled.replicas": "*"}
+    with barnabas.Admin(bootstrap_servers=cluster.bootstrap) as admin:
+        admin.create_topics([NewTopic(moved.topic, 1, 1, configs=slow)])
+        old = cluster.leader_of((moved.topic, 0))
+        new = next(id_ for id_ in cluster.brokers if id_ != old)
+        resource = ConfigResource(ConfigResourceType.BROKER, str(old))
+        rate = "leader.replication.throttled.rate"
+        admin.incremental_alter_configs({resource: [AlterConfigOp(rate, "20000")]})
+        with barnabas.Producer(bootstrap_servers=cluster.bootstrap) as producer:
+            for _ in range(200):
+                producer.send(moved.topic, os.urandom(20_000))
+        visit = Visit(context, watching.url)
+        visit.open("/replication")
+        visit.sees(visit.table("Reassignments under way"), "No partition is being moved")
+        admin.alter_partition_reassignments({moved: [new]})
+        row = visit.table("Reassignments under way").locator("tbody tr", has_text="moved-0")
+        expect(row.locator("td").nth(2)).to_have_text(str(new))
+        expect(row.locator("td").nth(3)).to_have_text(str(old))
+        visit.sees(visit.table("Events"), f"moved-0 moves: adding [{new}], removing [{old}].")
+        # It may go on at full speed.
+        admin.incremental_alter_configs({resource: [AlterConfigOp(rate, None, ConfigOperation.DELETE)]})
+        visit.sees(visit.table("Reassignments under way"), "No partition is being moved")
+        visit.sees(visit.table("Events"), "moved-0 does not move any more.")
+        visit.sees(visit.table("Events"), f"the leader is broker {new}")
+    visit.check()
 
 
 def test_without_any_broker_the_page_keeps_what_it_knows(context: BrowserContext, tmp_path: Path) -> None:

@@ -66,8 +66,9 @@ def test_the_health_of_a_pipeline(tmp_path: Path) -> None:
         served.progress[:] = [query]
         assert json.loads(scrape(health)) == {"status": "ok", "checks": {"copies": "processing"}}
         query.state = FAILED
-        with pytest.raises(urllib.error.HTTPError, match="503"):
+        with pytest.raises(urllib.error.HTTPError, match="503") as caught:
             scrape(health)
+        caught.value.close()
 
 
 async def written(rows: int, seconds: float) -> Scrape:

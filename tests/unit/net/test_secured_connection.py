@@ -342,7 +342,8 @@ def test_a_connection_authenticates_again_without_losing_requests(mechanism: str
             await asyncio.sleep(0.001)
         answers = await asyncio.gather(*waiting)
         assert len(answers) > 20
-        assert connection.pending == 0
+        # The next authentication, which has one request at a time, may be under way on a busy machine.
+        assert connection.pending <= 1
 
     with SecuredPeer(clusters, tls_of(), sasl) as peer:
         connect(peer, settings, story)

@@ -206,7 +206,7 @@ class Fetcher:
         if records is not None and len(records):
             aborted = data.aborted_transactions
             fetched = Fetched(state.partition, records, offset, aborted, self._reading)
-            self._assignments.put(state, version, fetched)
+            self._assignments.put(state, version, offset, fetched)
 
     def _failed(self, entry: tuple[PartitionState, int, int], data: fetch.PartitionData) -> None:
         state, version, offset = entry

@@ -134,11 +134,14 @@ class Assignments:
             with self.signal:
                 raise self.errors.popleft()
 
-    def put(self, state: PartitionState, version: int, fetched: Fetched) -> None:
-        """Add fetched data, unless the position has changed since the request."""
+    def put(self, state: PartitionState, version: int, offset: int, fetched: Fetched) -> None:
+        """Add what was fetched from `offset` on, unless the position has changed since the request or another
+        fetch was faster: after a change of leader, the old and the new one may both answer."""
         end = fetched.end_offset()
         with self.signal:
-            if state.version == version and self.states.get(state.partition) is state:
+            if state.version != version or state.fetch_offset != offset:
+                return
+            if self.states.get(state.partition) is state:
                 state.buffers.append(fetched)
                 state.fetch_offset = end
                 self.signal.notify_all()

@@ -47,6 +47,15 @@ export function groupPage(context) {
 
 function groupFigures(group) {
   const lag = group.lag ?? group.offsets.reduce((sum, offset) => sum + (offset.lag ?? 0), 0);
+  if (group.note) {
+    return [
+      tiles([
+        ["State", stateBadge(group.state)],
+        ["Protocol", badge(group.type)],
+      ]),
+      h("p", { class: "problem" }, group.note),
+    ];
+  }
   return tiles([
     ["State", stateBadge(group.state)],
     ["Protocol", badge(group.type ?? "–")],

@@ -1,4 +1,4 @@
-// The list of groups, of both protocols.
+// The list of groups: of both protocols, and of types that are only listed.
 
 import { h } from "./dom.js";
 import { count } from "./format.js";

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from barnabas.spark.causes import cause_of
 from barnabas.spark.pipeline.definition import Pipeline
+from barnabas.spark.pipeline.failures import PLANNING, LastFailure
 from barnabas.spark.pipeline.progress import FAILED, STARTING_AGAIN, QueryProgress
 from barnabas.spark.pipeline.queries import Place, Planned, planned_queries
 from barnabas.spark.queries import STARTS_MAX, was_late
@@ -25,7 +26,9 @@ class QueryFailed(Exception):
     """A query ended with an error; the text is its cause."""
 
     def __init__(self, name: str, error: BaseException) -> None:
-        super().__init__(f"{name} failed: {cause_of(error)}")
+        self.query = name
+        self.cause = cause_of(error)
+        super().__init__(f"{name} failed: {self.cause}")
 
 
 class Running:
@@ -78,8 +81,18 @@ def run(
 ) -> list[QueryProgress]:
     """Run until all queries have ended (once) or until KeyboardInterrupt; returns the progress.
 
-    All queries are stopped at the end, whatever happens."""
-    running = [Running(planned) for planned in _planned(Place(spark, pipeline, directory), once)]
+    All queries are stopped at the end, whatever happens. The cause of a failure is kept for `status_of`."""
+    last_failure = LastFailure(pipeline, directory)
+    last_failure.forget()
+    try:
+        return _run(Place(spark, pipeline, directory), once, watch)
+    except QueryFailed as error:
+        last_failure.keep(error.query, error.cause)
+        raise
+
+
+def _run(place: Place, once: bool, watch: Watcher) -> list[QueryProgress]:
+    running = [Running(planned) for planned in _planned(place, once)]
     progress = [each.progress for each in running]
 
     def show() -> None:
@@ -113,7 +126,7 @@ def _planned(place: Place, once: bool) -> list[Planned]:
             return planned_queries(place, once)
         except Exception as error:
             if not was_late(error) or attempt == STARTS_MAX:
-                raise QueryFailed("Planning", error) from error
+                raise QueryFailed(PLANNING, error) from error
     raise AssertionError("the last attempt returns or raises")
 
 

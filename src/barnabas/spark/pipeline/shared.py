@@ -13,14 +13,16 @@ from typing import Any
 from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, SparkSession
 
-from barnabas.spark.pipeline.definition import Pipeline, Sink, TopicSink, asides
+from barnabas.spark.pipeline.definition import Pipeline, Sink, TableSink, TopicSink, asides
 from barnabas.spark.pipeline.frames import Frames
 from barnabas.spark.pipeline.grouping import Group, letters_name
 from barnabas.spark.pipeline.other_sinks import write_batch
 from barnabas.spark.pipeline.outputs import FORMAT, Output, letters_output, topic_output
 from barnabas.spark.pipeline.recording import Checkpoints
 from barnabas.spark.pipeline.sources import rows_of, undecodable_of
+from barnabas.spark.row_wise import row_wise
 from barnabas.spark.session import in_fewer_tasks
+from barnabas.spark.tables.appending import Append, append_together
 from barnabas.spark.tables.target import Mark
 
 # Sinks that are written at the same time. More would only wait for Spark's tasks.
@@ -104,15 +106,30 @@ class SharedWrite:
         frames = Frames(
             batch.sparkSession, pipeline, self._directory, {group.root: lambda: root}, self._names
         )
+        appends, others = [], []
         for sink in pipeline.sinks:
             if sink.name in group.members:
-                mark = Mark(f"{query}/{sink.name}", number)
-                yield self._write(sink, frames[sink.source], mark)
+                frame, mark = frames[sink.source], Mark(f"{query}/{sink.name}", number)
+                append = self._append(sink, frame, mark, batch)
+                if append is None:
+                    others.append(self._write(sink, frame, mark))
+                else:
+                    appends.append(append)
+        if appends:
+            yield partial(append_together, batch, appends)
+        yield from others
         letters = [aside for aside in asides(pipeline) if aside.query in group.members]
         if letters:
             name = letters_name(group.name)
             output = letters_output(pipeline, name, letters, frames, lambda _: undecodable_of(batch))
             yield partial(_write_records, output, Mark(f"{query}/{name}", number))
+
+    def _append(self, sink: Sink, frame: DataFrame, mark: Mark, batch: DataFrame) -> Append | None:
+        """For a sink that is written in one job with others of its kind; None for all others."""
+        if not isinstance(sink, TableSink) or sink.mode != "append" or sink.column is not None:
+            return None
+        rows = row_wise(frame, batch)
+        return None if rows is None else Append(frame, rows, sink.target(self._directory), mark)
 
     def _write(self, sink: Sink, frame: DataFrame, mark: Mark) -> Write:
         if isinstance(sink, TopicSink):

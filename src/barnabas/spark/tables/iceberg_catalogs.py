@@ -3,6 +3,7 @@ name, such as a REST service or another database."""
 
 import os
 import re
+import weakref
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,6 +48,7 @@ def _named(name: str, settings: Settings) -> Registered:
             f"The catalog of {name} cannot be used: {error}. Its settings are those of pyiceberg, such as"
             f" type and uri."
         ) from error
+    _close_when_unused(catalog)
     _create_namespace(catalog, namespace)
     return Registered(catalog, name, None)
 
@@ -60,8 +62,17 @@ def catalog_of(path: Path) -> Catalog:
     """The catalog of the tables in a directory, `catalog.db`. Other tools can open it in the same way."""
     path.mkdir(parents=True, exist_ok=True)
     catalog = SqlCatalog(NAMESPACE, uri=f"sqlite:///{path / CATALOG_FILE}", warehouse=f"{LOCAL}{path}")
+    _close_when_unused(catalog)
     _create_namespace(catalog, NAMESPACE)
     return catalog
+
+
+def _close_when_unused(catalog: Catalog) -> None:
+    """Close the connections of a catalog in a database when nothing uses the catalog any more.
+
+    A table holds its catalog for as long as it is used, so nobody else knows when that is."""
+    if isinstance(catalog, SqlCatalog):
+        weakref.finalize(catalog, catalog.engine.dispose)
 
 
 def _create_namespace(catalog: Catalog, name: str) -> None:

@@ -62,8 +62,8 @@ class TableSource(DataSource):
         return StreamTableWriter(target, schema) if rows is None else TopicTableWriter(target, rows)
 
 
-def _fitting(target: TableTarget, schema: "StructType") -> "Fitting":
-    """Called when the query is planned: the table exists, with all columns, before a task writes."""
+def prepared(target: TableTarget, schema: "StructType") -> "Fitting":
+    """Called before a task writes: now the table exists, with all columns. Says how rows get into it."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from barnabas.spark.tables.fitting import check_placing, fitting_of
@@ -113,7 +113,7 @@ class BatchTableWriter(DataSourceArrowWriter):
 
     def __init__(self, target: TableTarget, schema: "StructType", mark: Mark | None) -> None:
         self._target = target
-        self._fitting = _fitting(target, schema)
+        self._fitting = prepared(target, schema)
         self._mark = mark or Mark(f"job-{uuid.uuid4()}", 0)
 
     def write(self, iterator: "Iterator[RecordBatch]") -> Written:
@@ -128,7 +128,7 @@ class StreamTableWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, target: TableTarget, schema: "StructType") -> None:
         self._target = target
-        self._fitting = _fitting(target, schema)
+        self._fitting = prepared(target, schema)
 
     def write(self, iterator: "Iterator[RecordBatch]") -> Written:
         return _write(self._target, self._fitting, iterator)

@@ -31,7 +31,7 @@ def reader_of(**fetched: list[bytes]) -> BufferReader:
         offset = 0
         for data in fetched.get(state.partition.topic, []):
             answer = Fetched(state.partition, memoryview(data), offset, None, Reading(None, None))
-            assignments.put(state, state.version, answer)
+            assignments.put(state, state.version, offset, answer)
             offset = answer.end_offset()
     return BufferReader(assignments)
 

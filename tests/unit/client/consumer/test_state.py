@@ -31,7 +31,7 @@ def assigned(*partitions: TopicPartition) -> Assignments:
 
 def put(assignments: Assignments, partition: TopicPartition, base: int, count: int) -> None:
     state = assignments.states[partition]
-    assignments.put(state, state.version, fetched(partition, base, count))
+    assignments.put(state, state.version, base, fetched(partition, base, count))
 
 
 def test_a_partition_that_stays_assigned_keeps_its_position() -> None:
@@ -47,17 +47,27 @@ def test_an_answer_to_a_request_from_before_a_seek_is_dropped() -> None:
     state = assignments.states[A]
     version = state.version
     state.move_to(100)
-    assignments.put(state, version, fetched(A, 0, 3))
+    assignments.put(state, version, 0, fetched(A, 0, 3))
     assert not state.buffers
     assert not assignments.set_position(state, version, 7, -1)
     assert (state.offset, state.fetch_offset) == (100, 100)
+
+
+def test_a_second_answer_from_the_same_offset_is_dropped() -> None:
+    """After a change of leader, the old and the new leader may both answer."""
+    assignments = assigned(A)
+    put(assignments, A, 0, 3)
+    put(assignments, A, 0, 3)
+    put(assignments, A, 3, 1)
+    taken = BufferReader(assignments).records(10)
+    assert [record.offset for record in taken[A]] == [0, 1, 2, 3]
 
 
 def test_a_revoked_partition_gets_no_data() -> None:
     assignments = assigned(A)
     state = assignments.states[A]
     assignments.replace([])
-    assignments.put(state, state.version, fetched(A, 0, 3))
+    assignments.put(state, state.version, 0, fetched(A, 0, 3))
     assert not state.buffers
 
 

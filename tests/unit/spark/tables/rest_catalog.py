@@ -115,3 +115,4 @@ def rest_catalog(directory: Path) -> Iterator[str]:
         server.shutdown()
         thread.join()
         server.server_close()
+        server.catalog.engine.dispose()
