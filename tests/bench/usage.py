@@ -46,7 +46,16 @@ def cpu_seconds(pid: int) -> float:
 
 def resident_bytes(pid: int) -> int:
     """Resident memory of the process and its children."""
-    total = sum(_resident(member) for member in process_family(pid))
+    return _memory(pid, "VmRSS:")
+
+
+def own_bytes(pid: int) -> int:
+    """The same without the pages of files, such as libraries: the system drops those when it needs memory."""
+    return _memory(pid, "RssAnon:")
+
+
+def _memory(pid: int, row: str) -> int:
+    total = sum(_status(member, row) for member in process_family(pid))
     if not total:
         raise ProcessLookupError(f"process {pid} has no resident memory: it has ended")
     return total
@@ -57,10 +66,10 @@ def descriptors(pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
-def _resident(pid: int) -> int:
+def _status(pid: int, row: str) -> int:
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a child that has just ended has none
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
+            if line.startswith(row):
                 return int(line.split()[1]) * 1024
     return 0
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.bench.usage import resident_bytes
+from tests.bench.usage import own_bytes, resident_bytes
 from tests.jepsen.watcher import Batch, Watched
 
 from barnabas.ids import INTERNAL_TOPICS, TopicPartition
@@ -210,6 +210,8 @@ class Usage:
     sockets: int
     files: int
     resident_bytes: int
+    # Without libraries and other files, which a process loads when it needs them for the first time.
+    own_bytes: int = 0
 
     def __str__(self) -> str:
         return f"{self.sockets} sockets, {self.files} files, {self.resident_bytes / 1e6:.0f} MB"
@@ -223,7 +225,7 @@ def usage_of(pid: int) -> Usage:
         except FileNotFoundError:  # closed meanwhile
             continue
         sockets, files = sockets + is_socket, files + (not is_socket)
-    return Usage(pid, sockets, files, resident_bytes(pid))
+    return Usage(pid, sockets, files, resident_bytes(pid), own_bytes(pid))
 
 
 @dataclass(frozen=True)

@@ -36,9 +36,11 @@ PROCESS_SLOPE_MB_MAX = 3.0
 
 
 class Sample(NamedTuple):
+    """The memory that a process has for itself. Pages of libraries are not a leak."""
+
     hours: float
     pid: int
-    resident_mb: float
+    own_mb: float
 
 
 class Slope(NamedTuple):
@@ -56,7 +58,7 @@ def slope_of(samples: Sequence[Sample]) -> Slope | None:
     hours = [sample.hours for sample in samples]
     if len(samples) < 3 or hours[0] == hours[-1]:
         return None
-    sizes = [sample.resident_mb for sample in samples]
+    sizes = [sample.own_mb for sample in samples]
     line = statistics.linear_regression(hours, sizes)
     rest = sum((size - line.intercept - line.slope * at) ** 2 for at, size in zip(hours, sizes, strict=True))
     middle = statistics.fmean(hours)
@@ -68,7 +70,7 @@ def steady_slope(samples: Sequence[Sample]) -> float | None:
     """How memory grows per hour: the median of the slopes between any two samples. Unlike the line through
     all samples, it does not take a single step for growth."""
     slopes = [
-        (later.resident_mb - earlier.resident_mb) / (later.hours - earlier.hours)
+        (later.own_mb - earlier.own_mb) / (later.hours - earlier.hours)
         for earlier, later in itertools.combinations(samples, 2)
         if later.hours > earlier.hours
     ]
@@ -91,9 +93,7 @@ def young(samples: Iterable[Sample]) -> list[Sample]:
         for life in lives_of(samples)
     )
     return [
-        life[0]._replace(resident_mb=statistics.median(each.resident_mb for each in life))
-        for life in found
-        if life
+        life[0]._replace(own_mb=statistics.median(each.own_mb for each in life)) for life in found if life
     ]
 
 
@@ -125,7 +125,7 @@ class Figures:
 
     def add_usage(self, hours: float, usage: Mapping[int, Usage]) -> None:
         for broker_id, each in usage.items():
-            sample = Sample(hours, each.pid, each.resident_bytes / 1e6)
+            sample = Sample(hours, each.pid, each.own_bytes / 1e6)
             self.samples.setdefault(broker_id, []).append(sample)
 
     def add_portion(self, report: Report) -> None:
@@ -219,8 +219,8 @@ class Figures:
             stop = self.stop_seconds.get(broker_id)
             table.add_row(
                 str(broker_id),
-                f"{samples[0].resident_mb:.0f}",
-                f"{samples[-1].resident_mb:.0f}",
+                f"{samples[0].own_mb:.0f}",
+                f"{samples[-1].own_mb:.0f}",
                 "-" if slope is None else f"{slope.per_hour:+.1f} ± {2 * slope.error:.1f}",
                 *descriptors,
                 "-" if stop is None else f"{stop:.1f} s",

@@ -146,7 +146,7 @@ def test_processes_are_compared_at_the_same_age() -> None:
     """Also one that has become older, and larger, than the others."""
     found = young([*life(0.0, 0.1, pid=1), *life(0.2, 0.7, pid=2), *life(0.9, 0.005, pid=3)])
     assert [sample.pid for sample in found] == [1, 2]
-    assert found[0].resident_mb == pytest.approx(found[1].resident_mb)
+    assert found[0].own_mb == pytest.approx(found[1].own_mb)
 
 
 def test_steps_that_become_smaller_are_no_leak() -> None:

@@ -10,6 +10,7 @@ from heapq import nsmallest
 from typing import NamedTuple, Protocol
 
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.log.refused_batches import RefusedBatches, SequencedBatch
 from barnabas.records.batch import TRANSACTIONAL_FLAG, last_sequence
 from barnabas.records.builder import ABORT_MARKER, Marker
 
@@ -19,8 +20,6 @@ BATCHES_KEPT = 5
 # the longest time are forgotten first, so 18,000 others must write to one partition before a producer loses
 # its protection against duplicates.
 PRODUCERS_MAX = 20_000
-# Producers with a batch that could not be written; beyond that, the earliest ones are forgotten.
-REFUSED_MAX = 1000
 SEQUENCE_MAX = 2**31 - 1
 NO_EPOCH = -1
 NO_SEQUENCE = -1
@@ -158,17 +157,16 @@ class ProducerTable:
         self.unreplicated: dict[int, int] = {}
         # Producer id -> the checks of its first batch of a transaction that are under way: see Verification.
         self.verifying: dict[int, set[Verification]] = {}
-        # Producer id -> epoch and first sequence of its earliest batch that could not be written.
-        self.refused: dict[int, tuple[int, int]] = {}
+        self.refused = RefusedBatches()
         self._entries_max = PRODUCERS_MAX
 
     def check_batch(self, batch: ProducerFields, from_client: bool) -> BatchMetadata | None:
         """Raise if the batch may not be appended; the earlier batch if this is a repeat of it; None if it
         may. Coordinators send no sequence numbers, so only a batch from a client can be a repeat."""
         entry = self.entries.get(batch.producer_id)
-        if self.refused:
-            self._check_refused(entry, batch)
         if entry is None:
+            if from_client and self.refused:
+                self.refused.check(batch)
             return None
         epoch = batch.producer_epoch
         if from_client:
@@ -178,6 +176,8 @@ class ProducerTable:
                 if known is not None:
                     return known
                 self._check_epoch(entry, epoch)
+                if self.refused:
+                    self.refused.check(batch)
                 self._check_sequence(entry, batch)
         else:
             self._check_epoch(entry, epoch)
@@ -188,27 +188,13 @@ class ProducerTable:
             )
         return None
 
-    def refuse(self, batch: ProducerFields) -> None:
-        """The batch could not be written, perhaps because the disk is full. The producer sends it again. What
-        it has sent behind it must wait for that: it would be a gap, or the batch itself would never fit."""
-        if len(self.refused) >= REFUSED_MAX:
-            del self.refused[next(iter(self.refused))]
-        self.refused.setdefault(batch.producer_id, (batch.producer_epoch, batch.base_sequence))
-
-    def _check_refused(self, entry: ProducerEntry | None, batch: ProducerFields) -> None:
-        epoch, sequence = self.refused.get(batch.producer_id, (batch.producer_epoch, batch.base_sequence))
-        is_behind = batch.producer_epoch == epoch and batch.base_sequence != sequence
-        if is_behind and (entry is None or entry.repeated(batch) is None):
-            raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR,
-                f"an earlier batch of producer {batch.producer_id} could not be written yet",
-            )
+    def refuse(self, batch: SequencedBatch, code: ErrorCode = ErrorCode.KAFKA_STORAGE_ERROR) -> None:
+        """The batch could not be written, for a reason that may go away. The producer sends it again."""
+        self.refused.add(batch, code)
 
     def record_batch(self, batch: ProducerFields, first_offset: int) -> None:
         """A data batch was appended at `first_offset`."""
         producer_id, epoch = batch.producer_id, batch.producer_epoch
-        if self.refused:
-            self.refused.pop(producer_id, None)
         entry = self.entries.get(producer_id)
         if entry is None:
             entry = self._add(ProducerEntry(producer_id, epoch))
@@ -216,6 +202,8 @@ class ProducerTable:
             entry.move_to_epoch(epoch)
         delta, timestamp = batch.last_offset_delta, batch.max_timestamp
         sequence = last_sequence(batch.base_sequence, delta)
+        if self.refused:
+            self.refused.written(producer_id, epoch, (sequence + 1) & SEQUENCE_MAX)
         entry.batches.append(BatchMetadata(sequence, first_offset + delta, delta, timestamp))
         entry.last_timestamp = timestamp
         if batch.attributes & TRANSACTIONAL_FLAG and entry.transaction_first_offset < 0:

@@ -11,7 +11,7 @@ from tests.support.logs import SMALL, LogBench
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.kernels.log_end import AppendResult
-from barnabas.log import producers
+from barnabas.log import producers, refused_batches
 from barnabas.log.errors import CorruptSnapshotError
 from barnabas.log.producer_snapshot import decode_snapshot, encode_snapshot
 from barnabas.log.producers import BatchMetadata, ProducerEntry
@@ -219,7 +219,7 @@ def test_a_snapshot_that_cannot_be_written_does_not_stop_a_roll(tmp_path: Path) 
     assert _send(bench, 0).duplicate
 
 
-# ---- a full disk
+# ---- batches that are refused for now, as on a full disk
 
 
 @pytest.mark.parametrize("is_known", [True, False])
@@ -243,6 +243,63 @@ def test_what_was_sent_behind_a_batch_that_did_not_fit_waits_for_it(tmp_path: Pa
     bench.append(b"other", producer_id=8, producer_epoch=0, base_sequence=5)
     for sequence in range(first, first + 3):
         assert not _send(bench, sequence).duplicate
+
+
+def _refuse(bench: LogBench, sequence: int, epoch: int = 0) -> None:
+    """What the broker does with a batch when too few replicas are in sync."""
+    batch = bench.batch(b"value", producer_id=7, producer_epoch=epoch, base_sequence=sequence)
+    bench.log.producers.refuse(batch, ErrorCode.NOT_ENOUGH_REPLICAS)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize("first", [1, INT_MAX])
+def test_several_refused_batches_come_again_in_order(bench: LogBench, first: int, is_known: bool) -> None:
+    """Sequences after the highest one begin again at 0."""
+    if is_known:
+        _send(bench, first - 1)
+    sequences = [(first + place) & INT_MAX for place in range(4)]
+    for sequence in sequences[:2]:
+        _refuse(bench, sequence)
+    for sequence in sequences[1:]:
+        _refused(bench, ErrorCode.NOT_ENOUGH_REPLICAS, sequence)
+    assert not _send(bench, sequences[0]).duplicate
+    _refused(bench, ErrorCode.NOT_ENOUGH_REPLICAS, sequences[3])
+    for sequence in sequences[1:]:
+        assert not _send(bench, sequence).duplicate
+    assert len(bench.log.producers.refused) == 0
+    _refused(bench, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, (sequences[3] + 2) & INT_MAX)
+
+
+def test_a_producer_that_gives_up_a_refused_batch_is_told_that_it_is_missing(bench: LogBench) -> None:
+    _send(bench, 0)
+    _refuse(bench, 1)
+    for _ in range(refused_batches.WAITING_MAX):
+        _refused(bench, ErrorCode.NOT_ENOUGH_REPLICAS, 2)
+    _refused(bench, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 2)
+    # One that sends it again and again waits for as long as it has to.
+    for _ in range(refused_batches.WAITING_MAX + 1):
+        _refuse(bench, 1)
+        _refused(bench, ErrorCode.NOT_ENOUGH_REPLICAS, 2)
+
+
+def test_a_refused_batch_that_another_leader_has_written_is_not_missing(bench: LogBench) -> None:
+    """What a follower appends counts as well."""
+    _send(bench, 0)
+    _refuse(bench, 1)
+    for sequence in (1, 2):
+        data = bench.batch(b"value", producer_id=7, producer_epoch=0, base_sequence=sequence).data
+        start = struct.pack(">qii", sequence, len(data) - 12, 0)
+        bench.log.append_as_follower(memoryview(bytearray(start + data[16:])))
+    assert len(bench.log.producers.refused) == 0
+    assert not _send(bench, 3).duplicate
+    _refused(bench, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 5)
+
+
+def test_refused_batches_of_invented_producers_do_not_fill_the_memory(bench: LogBench) -> None:
+    for producer_id in range(refused_batches.PRODUCERS_MAX + 10):
+        batch = bench.batch(b"value", producer_id=producer_id, producer_epoch=0, base_sequence=0)
+        bench.log.producers.refuse(batch)
+    assert len(bench.log.producers.refused) == refused_batches.PRODUCERS_MAX
 
 
 @pytest.mark.parametrize("gives_up", [False, True])

@@ -21,10 +21,18 @@ from barnabas.broker.portions import drained
 from barnabas.broker.transaction_verification import ensure_in_transaction
 from barnabas.broker.turns import Work
 from barnabas.coordination.step import Producer
-from barnabas.errors import ErrorCode, KafkaError
+from barnabas.errors import ErrorCode, KafkaError, error_of
 from barnabas.ids import TopicPartition
 from barnabas.kernels.batches import CheckedBatch
-from barnabas.records.batch import ATTRIBUTES_POSITION, COMPRESSION_MASK, HEADER_SIZE, TRANSACTIONAL_FLAG
+from barnabas.records.batch import (
+    ATTRIBUTES_POSITION,
+    COMPRESSION_MASK,
+    HEADER_SIZE,
+    MAGIC,
+    NO_SEQUENCE,
+    TRANSACTIONAL_FLAG,
+    read_header,
+)
 from barnabas.records.validation import ExpandsTooMuch, InvalidRecordError, validate
 from barnabas.replication.gate import ACKS_ALL, ACKS_NONE
 from barnabas.replication.partition import Partition
@@ -50,6 +58,8 @@ NO_COORDINATOR_NOW = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
 )
+# What the gate refuses because of the partition, not of the asker: a producer sends it again.
+REFUSED_FOR_NOW = (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 # The loop decompresses batches of up to this many bytes, and expands them to up to that many. What is beyond,
 # a thread does.
 LOOP_COMPRESSED_BYTES_MAX = 32 * 1024
@@ -124,10 +134,21 @@ def _append_guarded(
             leader, epoch = leader_of(call, topic, data.index)
             response.current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
     partition = pending.partition or call.broker.replicas.get(topic or "", data.index)
+    if partition is not None and response.error_code in REFUSED_FOR_NOW:
+        _remember_refused(partition, data, error_of(response.error_code))
     counts = call.broker.unknown_requests if partition is None else partition.requests
     counts.produces += 1
     counts.failed_produces += response.error_code != 0
     return pending
+
+
+def _remember_refused(partition: Partition, data: PartitionProduceData, code: ErrorCode) -> None:
+    """What the producer has sent behind this batch must not be taken first, nor be called out of order."""
+    if data.records is None or len(data.records) < HEADER_SIZE:
+        return
+    batch = read_header(data.records)
+    if batch.magic == MAGIC and batch.base_sequence > NO_SEQUENCE:
+        partition.log.producers.refuse(batch, code)
 
 
 def _append(

@@ -88,3 +88,37 @@ def test_another_leader_epoch_ends_the_wait(
 
 def test_a_partition_that_is_deleted_ends_the_wait(stage: Stage, partition: Partition) -> None:
     assert ask(stage, 60_000, partition.let_go) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def produced(stage: Stage, sequence: int) -> ErrorCode:
+    batch = a_batch(stage, 1, producer_id=7, producer_epoch=0, base_sequence=sequence)
+    answer: Any = stage.ask(request_of(stage, "topic", batch), 9)
+    return ErrorCode(answer.responses[0].partition_responses[0].error_code)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"replicas": (1, 2)}, ErrorCode.NOT_ENOUGH_REPLICAS),
+        ({"leader": 2, "leader_epoch": 9}, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+    ],
+)
+def test_what_was_sent_behind_a_refused_batch_is_not_called_out_of_order(
+    stage: Stage, change: dict[str, Any], code: ErrorCode, is_known: bool
+) -> None:
+    """Two batches are on their way when too few replicas are in sync, or another broker leads; only the first
+    of them is refused for that. librdkafka sends everything again with a new epoch if the second is called
+    out of order: what another partition has already written would be there twice."""
+    stage.create("topic", min_insync_replicas="2")
+    partition = stage.replicas.leader("topic", 0)
+    first = 0
+    if is_known:
+        assert produced(stage, 0) == ErrorCode.NONE
+        first = 1
+    follow(stage, partition, **change)
+    assert produced(stage, first) == code
+    follow(stage, partition, leader_epoch=10)
+    assert produced(stage, first + 1) == code
+    assert produced(stage, first) == ErrorCode.NONE
+    assert produced(stage, first + 1) == ErrorCode.NONE
