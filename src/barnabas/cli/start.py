@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas import __version__
+from barnabas.cli import garbage
 from barnabas.cli.connecting import key_values
 from barnabas.cli.console import check_installed
 from barnabas.cli.console_process import ConsoleProcess, add_console_port
@@ -27,7 +28,6 @@ logger = logging.getLogger("barnabas")
 
 DEFAULT_PORT = 9092
 LOCALHOST = "127.0.0.1"
-COLLECTOR_THRESHOLDS = (20_000, 20, 100)
 
 DESCRIPTION = """\
 Run one broker. It reads Kafka's server.properties and understands its keys (docs/configuration.md
@@ -137,6 +137,7 @@ async def _serve(config: "BrokerConfig", options: argparse.Namespace, secure: Se
 
     broker = Broker(config)
     console: ConsoleProcess | None = None
+    collecting: asyncio.Task[None] | None = None
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -144,12 +145,15 @@ async def _serve(config: "BrokerConfig", options: argparse.Namespace, secure: Se
     try:
         if await _started(broker, stop):
             _announce(broker, options.ready_file)
+            collecting = asyncio.create_task(garbage.collect_from_time_to_time())
             console = _console(broker, options.console_port, secure)
             if secure is not None:
                 first = broker.endpoints[0]
                 print(how_to_connect(f"{first.host}:{first.port}", secure), flush=True)
             await stop.wait()
     finally:
+        if collecting is not None:
+            collecting.cancel()
         if console is not None:
             await asyncio.to_thread(console.stop)
         await broker.stop()
@@ -196,10 +200,7 @@ async def _start(broker: "Broker") -> None:
         await broker.start()
     finally:
         gc.enable()
-    gc.freeze()
-    # Messages have no cycles, so there is little to find: the collector looks rarely, and hardly ever at
-    # everything. With Python's thresholds a long request made it look several times, for 30 ms and more.
-    gc.set_threshold(*COLLECTOR_THRESHOLDS)
+    garbage.keep_for_good()
 
 
 def _announce(broker: "Broker", ready_file: Path | None) -> None:

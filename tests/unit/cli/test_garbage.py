@@ -1,0 +1,69 @@
+"""A broker's process frees what is garbage in cycles, also what has become old, without waiting for hours."""
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from barnabas.cli import garbage
+
+
+class Cycle:
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture
+def collector() -> Iterator[None]:
+    thresholds = gc.get_threshold()
+    yield
+    gc.enable()
+    gc.unfreeze()
+    gc.set_threshold(*thresholds)
+
+
+def old_garbage() -> "weakref.ref[Cycle]":
+    """What was in use when the collector last looked, and is garbage now."""
+    cycle = Cycle()
+    gc.collect()
+    return weakref.ref(cycle)
+
+
+async def rounds() -> None:
+    collecting = asyncio.create_task(garbage.collect_from_time_to_time())
+    await asyncio.sleep(0.05)
+    collecting.cancel()
+
+
+@pytest.mark.usefixtures("collector")
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_old_garbage_is_collected_unless_the_collector_is_disabled(
+    monkeypatch: pytest.MonkeyPatch, is_enabled: bool
+) -> None:
+    garbage.keep_for_good()
+    monkeypatch.setattr(garbage, "PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(garbage, "SHARE_OF_TIME_MAX", 1.0)
+    found = old_garbage()
+    if not is_enabled:
+        gc.disable()
+    asyncio.run(rounds())
+    assert (found() is None) is is_enabled
+
+
+@pytest.mark.usefixtures("collector")
+def test_a_process_with_many_objects_is_interrupted_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            raise asyncio.CancelledError
+
+    times = iter([10.0, 10.1])
+    monkeypatch.setattr(garbage.asyncio, "sleep", sleep)
+    monkeypatch.setattr(garbage.time, "perf_counter", lambda: next(times))
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(garbage.collect_from_time_to_time())
+    assert pauses == [garbage.PAUSE_SECONDS, pytest.approx(0.1 * 5000)]
