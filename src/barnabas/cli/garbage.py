@@ -3,11 +3,13 @@
 Messages have no cycles, so there is little to find. With Python's thresholds a long request made the
 collector look several times at everything, for 30 ms and more. So it looks rarely by itself. What does have
 cycles, such as tasks that have failed, would stay for hours once it is old: memory grew by some megabytes per
-hour. Therefore the broker asks for a whole collection from time to time, between two requests."""
+hour. Therefore the broker asks for a whole collection from time to time, between two requests. Then the C
+library gives memory back to the system: by itself it keeps what the largest tasks have needed."""
 
 import asyncio
 import gc
 import time
+from collections.abc import Callable
 
 THRESHOLDS = (20_000, 20, 100)
 PAUSE_SECONDS = 60.0
@@ -21,12 +23,22 @@ def keep_for_good() -> None:
     gc.set_threshold(*THRESHOLDS)
 
 
+def memory_returner() -> Callable[[], object]:
+    """What gives unused memory back to the system, if the C library can do that."""
+    import ctypes  # Late: a start need not wait for it.
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    return (lambda: None) if trim is None else lambda: trim(0)
+
+
 async def collect_from_time_to_time() -> None:
     pause = PAUSE_SECONDS
+    return_memory = memory_returner()
     while True:
         await asyncio.sleep(pause)
         # During a long request it is disabled (broker/long_requests.py).
         if gc.isenabled():
             began = time.perf_counter()
             gc.collect()
+            return_memory()
             pause = max(PAUSE_SECONDS, (time.perf_counter() - began) / SHARE_OF_TIME_MAX)

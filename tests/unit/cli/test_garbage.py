@@ -2,10 +2,12 @@
 
 import asyncio
 import gc
+import os
 import weakref
 from collections.abc import Iterator
 
 import pytest
+from tests.bench.usage import own_bytes
 
 from barnabas.cli import garbage
 
@@ -62,8 +64,20 @@ def test_a_process_with_many_objects_is_interrupted_less_often(monkeypatch: pyte
             raise asyncio.CancelledError
 
     times = iter([10.0, 10.1])
-    monkeypatch.setattr(garbage.asyncio, "sleep", sleep)
-    monkeypatch.setattr(garbage.time, "perf_counter", lambda: next(times))
+    monkeypatch.setattr("asyncio.sleep", sleep)
+    monkeypatch.setattr("time.perf_counter", lambda: next(times))
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(garbage.collect_from_time_to_time())
     assert pauses == [garbage.PAUSE_SECONDS, pytest.approx(0.1 * 5000)]
+
+
+def test_memory_that_is_not_used_any_more_goes_back_to_the_system() -> None:
+    """Blocks of a size that the C library does not map separately; the last one stays, so that it does not
+    return the others by itself."""
+    blocks = [bytearray(100_000) for _ in range(400)]
+    last = bytearray(100_000)
+    full = own_bytes(os.getpid())
+    blocks.clear()
+    garbage.memory_returner()()
+    assert own_bytes(os.getpid()) < full - 30_000_000
+    assert len(last) == 100_000
