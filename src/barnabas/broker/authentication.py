@@ -44,7 +44,9 @@ class Authentication:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.secret = _secret(broker.config)
+        # First ones of connections, and those before the end of a session (KIP-368).
         self.successes = 0
+        self.repetitions = 0
         self.failures: Counter[str] = Counter()
         self.expired = 0
         self.slow_exchanges = asyncio.Semaphore(SLOW_EXCHANGES_MAX)
