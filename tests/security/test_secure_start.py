@@ -95,6 +95,10 @@ def test_one_broker(tmp_path: Path) -> None:
         assert f"--command-config {files.admin}" in output_of(data_dir)
         password = files.client_settings()["sasl.jaas.config"].partition('password="')[2].partition('"')[0]
         assert password and password not in output_of(data_dir)
+    # The credentials of users are encrypted where they are stored, also in the file of a single broker.
+    (metadata,) = data_dir.glob("barnabas-metadata/*.log")
+    assert metadata.read_bytes().count(b'"credential":"barnabas-encrypted:') >= 2
+    assert b'"credential":"4096,' not in metadata.read_bytes()
     before = {path.name: path.read_bytes() for path in files.directory.iterdir()}
     with (
         started(data_dir, "start") as bootstrap,

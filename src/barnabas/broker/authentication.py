@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from barnabas.broker.authenticator import Authenticator
-from barnabas.broker.sasl_settings import SaslSettings, exposes_passwords, sasl_settings, uses_sasl
+from barnabas.broker.sasl_settings import SaslSettings, exposed_secrets, sasl_settings, uses_sasl
 from barnabas.broker.scram_credentials import StoredCredentials
 from barnabas.config.definition import ConfigError
 from barnabas.net.connection import Connection, ConnectionOwner
@@ -44,7 +44,9 @@ class Authentication:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.secret = _secret(broker.config)
+        # First ones of connections, and those before the end of a session (KIP-368).
         self.successes = 0
+        self.repetitions = 0
         self.failures: Counter[str] = Counter()
         self.expired = 0
         self.slow_exchanges = asyncio.Semaphore(SLOW_EXCHANGES_MAX)
@@ -60,11 +62,13 @@ class Authentication:
         settings = sasl_settings(self.broker.config, listener)
         if settings.oauth is not None:
             self._open_oauth(settings.oauth, listener)
-        if exposes_passwords(settings, listener):
+        exposed = exposed_secrets(settings, listener)
+        if exposed:
             logger.warning(
-                "THE LISTENER %s TAKES PASSWORDS AS PLAIN TEXT: everybody on the network between it and its "
-                "clients can read them. Use SASL_SSL, or SCRAM-SHA-256 or SCRAM-SHA-512 in place of PLAIN.",
+                "THE LISTENER %s TAKES %s AS PLAIN TEXT: everybody on the network between it and its "
+                "clients can read them. Use SASL_SSL, or SCRAM-SHA-256 or SCRAM-SHA-512 alone.",
                 listener,
+                " AND ".join(exposed),
             )
         self._settings[listener.name] = settings
 

@@ -309,12 +309,15 @@ class Authenticator:
         the session, or 0."""
         self._stop_waiting()
         session = self._session
+        if self._is_again:
+            self._authentication.repetitions += 1
+        else:
+            self._authentication.successes += 1
         session.principal = Principal(USER, exchange.user)
         session.is_token = exchange.is_token
         session.is_authenticated = True
         self._state = State.AUTHENTICATED
         self._exchange = None
-        self._authentication.successes += 1
         lifetime_ms = self._lifetime_ms(exchange)
         session.ends = None
         if lifetime_ms is not None:

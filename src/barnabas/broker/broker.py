@@ -60,7 +60,7 @@ from barnabas.metadata.difference import Difference
 from barnabas.metadata.embedded import DIRECTORY_NAME
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.node import MetadataNode
-from barnabas.metadata.opening import OpenedStore, open_store, zookeeper_settings
+from barnabas.metadata.opening import OpenedStore, encoder_secrets, open_store, zookeeper_settings
 from barnabas.metadata.parts import BROKER_RESOURCE, CLUSTER_DEFAULT
 from barnabas.metadata.records import NO_CONTROLLER
 from barnabas.metadata.records import Listener as RegisteredListener
@@ -242,6 +242,7 @@ class Broker:
             zookeeper_settings(self.config),
             incarnation=incarnation,
             cluster_id=None if meta is None else meta.cluster_id,
+            secrets=encoder_secrets(self.config),
         )
         rules, settings = ConfigRules(lambda: self.config), _controller_settings(self.config)
         try:

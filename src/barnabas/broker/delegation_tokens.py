@@ -64,12 +64,14 @@ class DelegationTokens:
         if (mechanism.name, token_id) in self._credentials or self._valid(token_id) is None:
             return None
         password = scram.base64_text(self.secret(token_id))
+        # The same on all brokers and after a restart, as for tokens that do not exist.
+        salt = scram.salt_of(int.from_bytes(self.secret(f"salt {mechanism.name} {token_id}")))
 
         if len(self._credentials) >= CREDENTIALS_MAX:
             self._credentials.clear()
 
         def prepare() -> None:
-            credential = scram.make_credential(mechanism, password, mechanism.iterations_min)
+            credential = scram.make_credential(mechanism, password, mechanism.iterations_min, salt)
             self._credentials[mechanism.name, token_id] = credential
 
         return prepare

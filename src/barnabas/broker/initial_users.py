@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 from barnabas.config.definition import ConfigError
 from barnabas.config.properties import load_properties
 from barnabas.errors import ErrorCode, KafkaError, error_of
-from barnabas.security.scram import BY_CODE, ScramMechanism, salted_password
+from barnabas.security.scram import BY_CODE, ScramMechanism, new_salt, salted_password
 from barnabas.wire.messages import alter_user_scram_credentials as messages
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CREATE_SECONDS_MAX = 30.0
-SALT_BYTES = 32
 READABLE_BY_OTHERS = stat.S_IRGRP | stat.S_IROTH
 
 
@@ -52,7 +50,7 @@ def _read(path: Path) -> dict[str, str]:
 
 
 async def _create(broker: Broker, user: str, password: str, mechanism: ScramMechanism) -> None:
-    salt = os.urandom(SALT_BYTES)
+    salt = new_salt()
     iterations = mechanism.iterations_min
     salted = await asyncio.to_thread(salted_password, mechanism, password, salt, iterations)
     upsertion = messages.ScramCredentialUpsertion(

@@ -13,6 +13,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from http.client import HTTPException
 from urllib.parse import urlsplit
 
@@ -48,7 +49,7 @@ def check_address(url: str) -> None:
 
 
 class KeySource:
-    """The newest keys of one address. `preparation` and `current` are called by the event loop, `fetch` in a
+    """The newest keys of one address. `preparation` and `current` are called by the event loop, `_fetch` in a
     thread."""
 
     def __init__(self, settings: OAuthSettings) -> None:
@@ -78,10 +79,11 @@ class KeySource:
         is_known = self.current.has(token)
         if not self._is_due(is_known):
             return None
+        fetch = partial(self._fetch, time.monotonic())
         if not is_known:
-            return self.fetch
+            return fetch
         if self.fetching is None or not self.fetching.is_alive():
-            self.fetching = threading.Thread(target=self.fetch, name="fetch of keys", daemon=True)
+            self.fetching = threading.Thread(target=fetch, name="fetch of keys", daemon=True)
             self.fetching.start()
         return None
 
@@ -95,9 +97,9 @@ class KeySource:
             return True
         return not is_known and since_try >= UNKNOWN_KEY_SECONDS
 
-    def fetch(self) -> None:
-        """Blocks. Several callers at once share one fetch."""
-        asked = time.monotonic()
+    def _fetch(self, asked: float) -> None:
+        """Blocks. All who have asked before a fetch ended share it, also those who had to wait for a
+        thread."""
         with self._lock:
             if self._tried >= asked:
                 return

@@ -23,6 +23,16 @@ LEVELS = {
 }
 
 
+def one_line(text: str) -> str:
+    """The text with all characters escaped that could begin a line or hide a part of one. What is logged may
+    have names in it that clients choose, and must not look like several events."""
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text
+    )
+
+
 def logger_levels() -> dict[str, str]:
     """Every logger with the level in force for it, its own or inherited."""
     known = logging.root.manager.loggerDict

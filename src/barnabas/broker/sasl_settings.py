@@ -31,6 +31,8 @@ CALLBACK_HANDLER = "sasl.server.callback.handler.class"
 KAFKAS_OWN = "org.apache.kafka.common.security."
 OAUTH_PREFIX = "sasl.oauthbearer."
 USER_PREFIX = "user_"
+# The mechanisms whose clients send a secret as it is.
+_SHOWN_SECRETS = {PLAIN: "PASSWORDS", OAUTHBEARER: "TOKENS"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +82,18 @@ def check_sasl(config: BrokerConfig) -> None:
         )
 
 
-def exposes_passwords(settings: SaslSettings, listener: Listener) -> bool:
-    """Whether passwords cross a network as plain text."""
-    if listener.protocol != "SASL_PLAINTEXT" or PLAIN not in settings.mechanisms:
-        return False
+def exposed_secrets(settings: SaslSettings, listener: Listener) -> list[str]:
+    """What crosses a network as plain text and lets everybody who reads it log in."""
+    if listener.protocol != "SASL_PLAINTEXT" or _is_local(listener.host):
+        return []
+    return [secret for mechanism, secret in _SHOWN_SECRETS.items() if mechanism in settings.mechanisms]
+
+
+def _is_local(host: str) -> bool:
     try:
-        return not ipaddress.ip_address(listener.host).is_loopback
+        return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return listener.host != "localhost"
+        return host == "localhost"
 
 
 def listener_key(listener: Listener, key: str, mechanism: str | None = None) -> str:

@@ -107,6 +107,7 @@ async def _open(options: argparse.Namespace) -> MetadataStore:
         from barnabas.metadata.zookeeper.store import ZooKeeperStore
 
         return await ZooKeeperStore.open(settings_of(options.zookeeper, options.config))
+    from barnabas.cli.zookeeper_access import secrets_of
     from barnabas.log.checkpoints import read_meta_properties
     from barnabas.log.disk import RealDisk
     from barnabas.metadata.embedded import EmbeddedStore
@@ -118,4 +119,5 @@ async def _open(options: argparse.Namespace) -> MetadataStore:
         raise ToolError(f"{options.data_dir} is of a cluster: use --zookeeper {membership.zookeeper}.")
     options.data_dir.mkdir(parents=True, exist_ok=True)
     meta = read_meta_properties(RealDisk(), options.data_dir)
-    return await EmbeddedStore.open(directory, cluster_id=None if meta is None else meta.cluster_id)
+    cluster_id = None if meta is None else meta.cluster_id
+    return await EmbeddedStore.open(directory, cluster_id=cluster_id, secrets=secrets_of(options.config))

@@ -217,10 +217,17 @@ def _announce(broker: "Broker", ready_file: Path | None) -> None:
 
 
 class TextFormatter(logging.Formatter):
-    """Kafka's format: [time] LEVEL message (logger)."""
+    """Kafka's format: [time] LEVEL message (logger). A message is one line; a traceback has lines of its
+    own."""
 
     def __init__(self) -> None:
         super().__init__("[%(asctime)s] %(levelname)s %(message)s (%(name)s)")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        from barnabas.broker.loggers import one_line
+
+        record.message = one_line(record.message)
+        return super().formatMessage(record)
 
 
 class JsonFormatter(logging.Formatter):

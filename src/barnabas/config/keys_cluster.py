@@ -67,8 +67,8 @@ KEYS_CLUSTER = table(
     honoured(INT, "zookeeper.connection.timeout.ms", None, at_least(1), HIGH),
     "Time to reach ZooKeeper at start; zookeeper.session.timeout.ms is used when this is not set.",
     honoured(PASSWORD, "password.encoder.secret", None),
-    "Encrypts secret settings, such as passwords of key stores, before they are stored in ZooKeeper. It must "
-    "be the same on all brokers. Without it such settings cannot be changed in a cluster.",
+    "Encrypts secret settings, such as passwords of key stores, and SCRAM credentials, before they are "
+    "stored. It must be the same on all brokers. Without it such settings cannot be changed in a cluster.",
     honoured(PASSWORD, "password.encoder.old.secret", None),
     "The earlier password.encoder.secret, after it was changed: values encrypted with it can still be read.",
     accepted(INT, "broker.heartbeat.interval.ms", 2000),

@@ -1,11 +1,12 @@
 """The embedded metadata store: one broker, one file, no other process. store.py says what it guarantees.
 
 The log is a file (frames.py, logfile.py). It is written in a worker thread, so that fsync never blocks the
-event loop. Sessions and leadership exist in this process only (local.py). Used by one event loop."""
+event loop. Secrets are encrypted in it if there is a key (secret_values.py). Sessions and leadership exist in
+this process only (local.py). Used by one event loop."""
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.local import LocalElection, LocalLeadership, LocalSession, LocalSessions
 from barnabas.metadata.logfile import LogFile
 from barnabas.metadata.records import MetadataRecord
+from barnabas.metadata.secret_values import SecretValues
 from barnabas.metadata.store import (
     BrokerRegistration,
     Cancel,
@@ -40,15 +42,23 @@ class EmbeddedStore:
     """Create it with `open`. A snapshot is due when the appends since the last one are larger than that
     snapshot and than the minimum."""
 
-    def __init__(self, log_file: LogFile, contents: Contents, snapshot_bytes_min: int) -> None:
+    def __init__(
+        self, log_file: LogFile, contents: Contents, secrets: SecretValues, snapshot_bytes_min: int
+    ) -> None:
+        self._secrets = secrets
         self.cluster_id = contents.header.cluster_id
         self.sessions = LocalSessions()
         self.election = LocalElection(contents.epoch)
         self._file = log_file
-        self._base: Snapshot | MetadataImage | None = contents.snapshot
+        self._base: Snapshot | MetadataImage | None = None
+        if contents.snapshot is not None:
+            self._base = Snapshot(contents.snapshot.end_offset, secrets.opened(contents.snapshot.records))
         self._base_size = contents.base_size
         self._start_offset = contents.header.start_offset
-        self._batches = contents.batches
+        self._batches = [
+            (position, RecordBatch(batch.offset, secrets.opened(batch.records)))
+            for position, batch in contents.batches
+        ]
         self._end_offset = contents.end_offset
         self._snapshot_bytes_min = snapshot_bytes_min
         self._watchers: list[Watcher] = []
@@ -62,12 +72,15 @@ class EmbeddedStore:
         *,
         cluster_id: str | None = None,
         files: Files | None = None,
+        secrets: Sequence[str | None] = (),
         snapshot_bytes_min: int = SNAPSHOT_BYTES_MIN,
     ) -> "EmbeddedStore":
-        """Load the store in `directory`, or create one with `cluster_id` or a new random id."""
+        """Load the store in `directory`, or create one with `cluster_id` or a new random id. `secrets` are
+        password.encoder.secret and its predecessor."""
         log_file = LogFile(files or RealFiles(), directory)
         contents = await asyncio.to_thread(log_file.open, cluster_id)
-        return cls(log_file, contents, snapshot_bytes_min)
+        values = await asyncio.to_thread(SecretValues.of, secrets, contents.header.cluster_id)
+        return cls(log_file, contents, values, snapshot_bytes_min)
 
     @property
     def end_offset(self) -> int:
@@ -94,7 +107,10 @@ class EmbeddedStore:
             return self._end_offset
 
     def _write(self, batch: RecordBatch, epoch: int) -> int:
-        return self._file.append(batch_frame(batch, epoch))
+        return self._file.append(batch_frame(RecordBatch(batch.offset, self._stored(batch.records)), epoch))
+
+    def _stored(self, records: Iterable[MetadataRecord]) -> tuple[MetadataRecord, ...]:
+        return tuple(self._secrets.sealed(records) if self._secrets.keys else records)
 
     async def read(self, from_offset: int) -> Sequence[Update]:
         return self._updates(from_offset)
@@ -127,7 +143,8 @@ class EmbeddedStore:
             self._base, self._base_size, self._start_offset = image, base_size, image.offset
 
     def _replace(self, header: Header, image: MetadataImage, keep_from: int) -> int:
-        base = header_frame(header) + snapshot_frame(Snapshot(image.offset, tuple(image.records())))
+        snapshot = Snapshot(image.offset, self._stored(image.records()))
+        base = header_frame(header) + snapshot_frame(snapshot)
         self._file.replace(base, keep_from)
         return len(base)
 

@@ -49,9 +49,14 @@ def zookeeper_settings(config: BrokerConfig) -> ZooKeeperSettings | None:
         config["zookeeper.session.timeout.ms"],
         config["zookeeper.connection.timeout.ms"],
         config["metadata.log.max.record.bytes.between.snapshots"],
-        (config["password.encoder.secret"], config["password.encoder.old.secret"]),
+        encoder_secrets(config),
         _zookeeper_security(config),
     )
+
+
+def encoder_secrets(config: BrokerConfig) -> tuple[str | None, ...]:
+    """What secrets are encrypted with, and what they were encrypted with before."""
+    return config["password.encoder.secret"], config["password.encoder.old.secret"]
 
 
 def _zookeeper_security(config: BrokerConfig) -> "ZooKeeperSecurity | None":
@@ -67,12 +72,13 @@ async def open_store(
     *,
     incarnation: Uuid,
     cluster_id: str | None = None,
+    secrets: tuple[str | None, ...] = (),
     files: Files | None = None,
 ) -> OpenedStore:
     """Open the store of a broker whose metadata directory is `directory`.
 
-    `cluster_id` is the id in the meta.properties of the data directory; `incarnation` is that of this
-    start."""
+    `cluster_id` is the id in the meta.properties of the data directory; `incarnation` is that of this start.
+    `secrets` are for the embedded store; the settings of ZooKeeper have them too."""
     files = files or RealFiles()
     membership = await asyncio.to_thread(read_membership, files, directory)
     if zookeeper is None:
@@ -81,7 +87,9 @@ async def open_store(
                 f"the broker of {directory} belongs to the cluster in ZooKeeper at {membership.zookeeper}; "
                 "set zookeeper.connect, because only the cluster knows its topics"
             )
-        return OpenedStore(await EmbeddedStore.open(directory, cluster_id=cluster_id, files=files))
+        return OpenedStore(
+            await EmbeddedStore.open(directory, cluster_id=cluster_id, files=files, secrets=secrets)
+        )
     lock = await asyncio.to_thread(_lock, files, directory)
     try:
         store = await _open_zookeeper(zookeeper, cluster_id)

@@ -77,11 +77,12 @@ class Authentication:
             self._timer.cancel()
 
     def _start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._repeat())
+        # At once, not when the task begins: what is sent meanwhile might arrive after the end of the session.
+        held = self._connection.hold()
+        self._task = asyncio.get_running_loop().create_task(self._repeat(held))
 
-    async def _repeat(self) -> None:
+    async def _repeat(self, held: list[bytes]) -> None:
         connection = self._connection
-        held = connection.hold()
         try:
             # A request in flight may take minutes (JoinGroup); the time limit of ours must begin after it.
             pause = QUIET_SECONDS_MIN
@@ -109,9 +110,12 @@ async def authenticate(ask: Ask, login: Login, place: str) -> float | None:
     exchange = await asyncio.to_thread(login.exchange, obtain_token)
     reply: bytes | None = exchange.first()
     answer = sasl_authenticate.SaslAuthenticateResponse()
+    now = asyncio.get_running_loop().time
+    asked = now()
     for _ in range(MESSAGES_MAX):
         if reply is None:
             break
+        asked = now()
         answer = await ask(
             sasl_authenticate.API_KEY, sasl_authenticate.SaslAuthenticateRequest(auth_bytes=reply)
         )
@@ -123,7 +127,9 @@ async def authenticate(ask: Ask, login: Login, place: str) -> float | None:
     if answer.session_lifetime_ms <= 0:
         return None
     share = random.uniform(REPEAT_SHARE_MIN, REPEAT_SHARE_MAX)
-    return max(answer.session_lifetime_ms / 1000 * share, REPEAT_SECONDS_MIN)
+    # The session began when the broker answered, which may be long ago, but not before it was asked.
+    age = now() - asked
+    return max(answer.session_lifetime_ms / 1000 * share - age, REPEAT_SECONDS_MIN)
 
 
 async def _shake_hands(ask: Ask, mechanism: str, place: str) -> None:

@@ -382,20 +382,31 @@ def test_mechanisms_between_brokers_must_be_enabled(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "mechanisms", "warns"),
-    [("127.0.0.1", "PLAIN", False), ("", "PLAIN", True), ("", "SCRAM-SHA-256", False)],
+    ("host", "mechanisms", "exposed"),
+    [
+        ("127.0.0.1", "PLAIN,OAUTHBEARER", None),
+        ("", "PLAIN,SCRAM-SHA-256", "PASSWORDS"),
+        ("", "SCRAM-SHA-256", None),
+        ("", "OAUTHBEARER", "TOKENS"),
+        ("", "PLAIN,OAUTHBEARER", "PASSWORDS AND TOKENS"),
+    ],
 )
-def test_passwords_in_plain_text_beyond_this_machine_warn(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, host: str, mechanisms: str, warns: bool
+def test_secrets_in_plain_text_beyond_this_machine_warn(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, host: str, mechanisms: str, exposed: str | None
 ) -> None:
     overrides = {
         **SASL,
         "listeners": f"SASL_PLAINTEXT://{host}:0",
         "advertised.listeners": "SASL_PLAINTEXT://127.0.0.1:0",
         "sasl.enabled.mechanisms": mechanisms,
+        "sasl.oauthbearer.jwks.endpoint.url": "https://id.example.com/keys",
+        "sasl.oauthbearer.expected.audience": "events",
     }
     with visible_broker(tmp_path, overrides):
-        assert ("TAKES PASSWORDS AS PLAIN TEXT" in caplog.text) is warns
+        if exposed is None:
+            assert "PLAIN TEXT" not in caplog.text
+        else:
+            assert f" TAKES {exposed} AS PLAIN TEXT" in caplog.text
     assert "secret" not in caplog.text
 
 

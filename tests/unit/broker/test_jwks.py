@@ -104,6 +104,20 @@ def test_keys_are_fetched_when_they_are_needed(provider: Provider, monkeypatch: 
     assert provider.requests == 2
 
 
+@pytest.mark.parametrize("status", [200, 500])
+def test_tokens_that_come_together_cause_one_fetch(provider: Provider, status: int) -> None:
+    """Few threads fetch: of many tokens with unknown keys, most wait for one while the first fetches."""
+    provider.status = status
+    source = KeySource(OAuthSettings(provider.url, TokenRules()))
+    provider.keys["unknown"] = ec.generate_private_key(ec.SECP256R1())
+    waiting = [source.preparation(provider.token("unknown")) for _ in range(20)]
+    del provider.keys["unknown"]
+    for preparation in waiting:
+        assert preparation is not None
+        preparation()
+    assert provider.requests == 1
+
+
 def test_old_keys_are_fetched_again(provider: Provider) -> None:
     source = KeySource(OAuthSettings(provider.url, TokenRules(), refresh_seconds=0.0))
     first = provider.token("first")

@@ -13,7 +13,10 @@ from barnabas.ids import uuid_from_string
 from barnabas.metadata.embedded import DIRECTORY_NAME, EmbeddedStore
 from barnabas.metadata.files import RealFiles
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.records import FeatureRecord
+from barnabas.metadata.parts import BROKER_RESOURCE
+from barnabas.metadata.records import ConfigRecord, FeatureRecord, ScramCredentialRecord
+from barnabas.metadata.replaying import image_of
+from barnabas.metadata.secret_values import PREFIX
 from barnabas.metadata.store import RecordBatch, StoreError, StoreUnavailable
 
 
@@ -337,3 +340,58 @@ def test_a_snapshot_whose_name_is_not_durable_closes_the_log(tmp_path):
         assert [update.end_offset for update in await reopened(tmp_path / "m")] == [1]
 
     asyncio.run(story())
+
+
+SECRETS = [
+    ConfigRecord(BROKER_RESOURCE, "1", "listener.name.internal.ssl.keystore.password", "open-sesame"),
+    ScramCredentialRecord("alice", 1, "4096,c2FsdA==,c3RvcmVk,c2VydmVy"),
+]
+
+
+async def stored_records(directory: Path, secrets=()):
+    store = await EmbeddedStore.open(directory, secrets=secrets)
+    try:
+        return [record for update in await store.read(0) for record in update.records]
+    finally:
+        await store.close()
+
+
+@pytest.mark.parametrize("with_snapshot", [False, True])
+def test_secrets_are_encrypted_in_the_file_if_there_is_a_key(tmp_path, with_snapshot):
+    async def run():
+        store = await EmbeddedStore.open(tmp_path / "m", secrets=("key", None))
+        epoch = (await store.campaign(1)).epoch
+        end = await store.append(SECRETS, 0, epoch)
+        if with_snapshot:
+            image = image_of(store.cluster_id, await store.read(0))
+            assert image.offset == end
+            await store.snapshot(image, epoch)
+        await store.close()
+        (log,) = (tmp_path / "m").glob("*.log")
+        text = log.read_text("latin-1")
+        assert text.count(PREFIX) == 2
+        assert "open-sesame" not in text and "c2VydmVy" not in text
+        # With the key, also after it has changed; without it they stay as they are.
+        assert await stored_records(tmp_path / "m", ("key",)) == SECRETS
+        assert await stored_records(tmp_path / "m", ("new", "key")) == SECRETS
+        for given in ((), ("new",)):
+            hidden = await stored_records(tmp_path / "m", given)
+            assert hidden[0].value.startswith(PREFIX) and hidden[1].credential.startswith(PREFIX)
+
+    asyncio.run(run())
+
+
+def test_secrets_that_were_stored_without_a_key_are_encrypted_by_the_next_snapshot(tmp_path):
+    async def run():
+        store = await EmbeddedStore.open(tmp_path / "m")
+        await store.append(SECRETS, 0, (await store.campaign(1)).epoch)
+        await store.close()
+        store = await EmbeddedStore.open(tmp_path / "m", secrets=("key",))
+        image = image_of(store.cluster_id, await store.read(0))
+        await store.snapshot(image, (await store.campaign(1)).epoch)
+        await store.close()
+        (log,) = (tmp_path / "m").glob("*.log")
+        assert "open-sesame" not in log.read_text("latin-1")
+        assert await stored_records(tmp_path / "m", ("key",)) == SECRETS
+
+    asyncio.run(run())

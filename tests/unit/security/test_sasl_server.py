@@ -101,6 +101,18 @@ def test_a_delegation_token_is_its_owner() -> None:
         run(exchange(), "token-id", "hmac", tokenauth="false")
 
 
+def test_an_unknown_token_looks_like_a_known_one() -> None:
+    def iterations(prepares: bool) -> int:
+        server = exchange()
+        first = bytes(ClientFirst.make("token-id", "abc", {"tokenauth": "true"}))
+        prepare = server.preparation(first)
+        if prepare is not None and prepares:
+            prepare()
+        return ServerFirst.parse(server.answer(first)).iterations
+
+    assert iterations(True) == iterations(False)
+
+
 def test_replayed_messages_are_refused() -> None:
     """The server's part of the nonce is new each time."""
     first = ClientFirst.make("alice", "always the same".replace(" ", "-"))

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from barnabas.broker.loggers import LEVELS
+from barnabas.broker.loggers import LEVELS, one_line
 from barnabas.config.definition import ConfigError
 from barnabas.errors import ErrorCode
 from barnabas.ids import Uuid
@@ -118,7 +118,7 @@ class Authorizer:
         else:
             level = logging.INFO if audit.logs_denied else TRACE
         if audit_log.isEnabledFor(level):
-            audit_log.log(level, "%s", _audit_line(who, action, audit, verdict))
+            audit_log.log(level, "%s", one_line(_audit_line(who, action, audit, verdict)))
         return verdict.is_allowed
 
     def allows_any(self, session: Session, operation: Operation, resource_type: ResourceType) -> bool:
@@ -219,9 +219,8 @@ def super_users(config: BrokerConfig) -> list[str]:
 
 
 def log_no_more(who: Who, request: str) -> None:
-    audit_log.info(
-        "Principal = %s: further denials of this request = %s are not written", who.principal, request
-    )
+    principal = one_line(str(who.principal))
+    audit_log.info("Principal = %s: further denials of this request = %s are not written", principal, request)
 
 
 def _audit_line(who: Who, action: Action, audit: Audit, verdict: tuple[bool, str]) -> str:

@@ -83,6 +83,11 @@ def _connections(broker: Broker) -> Collected:
     authentication = broker.authentication
     for name, text, value in (
         ("successful_authentication", "Authentications with SASL", authentication.successes),
+        (
+            "successful_reauthentication",
+            "Authentications with SASL of clients that were authenticated already (KIP-368)",
+            authentication.repetitions,
+        ),
         ("failed_authentication", "Failed authentications with SASL", authentication.failures.total()),
         (
             "expired_connections_killed_count",

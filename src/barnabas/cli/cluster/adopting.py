@@ -53,7 +53,7 @@ async def adopt_directory(data_dir: Path, settings: ZooKeeperSettings) -> Metada
         raise StoreError(
             f"the broker of {data_dir} belongs to the cluster in ZooKeeper at {membership.zookeeper} already"
         )
-    store = await EmbeddedStore.open(directory)
+    store = await EmbeddedStore.open(directory, secrets=settings.secrets)
     try:
         _check_cluster_id(data_dir, store.cluster_id)
         image = image_of(store.cluster_id, await store.read(0))

@@ -7,6 +7,7 @@ cluster. If the adoption is interrupted, it can be done again."""
 from dataclasses import replace
 
 from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.secret_values import SecretValues
 from barnabas.metadata.store import StoreError
 from barnabas.metadata.zookeeper.connection import Connection
 from barnabas.metadata.zookeeper.documents import encode_snapshot
@@ -19,7 +20,6 @@ from barnabas.metadata.zookeeper.layout import (
     read_cluster,
 )
 from barnabas.metadata.zookeeper.reader import LogReader
-from barnabas.metadata.zookeeper.secret_values import SecretValues
 from barnabas.metadata.zookeeper.settings import ZooKeeperSettings
 from barnabas.metadata.zookeeper.writer import LogWriter
 

@@ -1,10 +1,10 @@
 """Reads the metadata of a cluster without being part of it; changes nothing in ZooKeeper."""
 
+from barnabas.metadata.secret_values import SecretValues
 from barnabas.metadata.store import StoreError, Update
 from barnabas.metadata.zookeeper.connection import Connection
 from barnabas.metadata.zookeeper.layout import paths_of, read_cluster
 from barnabas.metadata.zookeeper.reader import LogReader
-from barnabas.metadata.zookeeper.secret_values import SecretValues
 from barnabas.metadata.zookeeper.settings import ZooKeeperSettings
 
 

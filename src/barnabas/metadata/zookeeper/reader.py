@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from barnabas.metadata.secret_values import SecretValues
 from barnabas.metadata.store import RecordBatch, Snapshot, StoreError, Update
 from barnabas.metadata.zookeeper.connection import Connection, NoNodeError
 from barnabas.metadata.zookeeper.documents import DamagedDocument, Entry, decode_append, decode_snapshot
 from barnabas.metadata.zookeeper.layout import Head, Paths, Staged
-from barnabas.metadata.zookeeper.secret_values import SecretValues
 
 Decoded = TypeVar("Decoded")
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from barnabas.ids import random_uuid, uuid_to_string
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.records import MetadataRecord
+from barnabas.metadata.secret_values import SecretValues
 from barnabas.metadata.store import (
     BrokerRegistration,
     Cancel,
@@ -27,7 +28,6 @@ from barnabas.metadata.zookeeper.election import Election, ZooKeeperLeadership
 from barnabas.metadata.zookeeper.feed import Feed
 from barnabas.metadata.zookeeper.layout import ClusterNode, Paths, create_cluster, paths_of, read_cluster
 from barnabas.metadata.zookeeper.reader import LogReader
-from barnabas.metadata.zookeeper.secret_values import SecretValues
 from barnabas.metadata.zookeeper.sessions import Sessions, ZooKeeperSession
 from barnabas.metadata.zookeeper.settings import ZooKeeperSettings
 from barnabas.metadata.zookeeper.tasks import Tasks

@@ -13,6 +13,7 @@ from secrets import token_hex
 from typing import Any
 
 from barnabas.metadata.records import MetadataRecord
+from barnabas.metadata.secret_values import SecretValues
 from barnabas.metadata.store import (
     ControllerFenced,
     OffsetConflict,
@@ -31,7 +32,6 @@ from barnabas.metadata.zookeeper.connection import (
 from barnabas.metadata.zookeeper.documents import PART_BYTES_MAX, encode_append, encode_pointer, split
 from barnabas.metadata.zookeeper.layout import Head, Paths, Staged
 from barnabas.metadata.zookeeper.reader import LogReader, StoredBatch
-from barnabas.metadata.zookeeper.secret_values import SecretValues
 
 logger = logging.getLogger(__name__)
 

@@ -164,7 +164,7 @@ class ScramServerExchange:
             raise SaslRefused(OTHER_AUTHORIZATION_ID, OTHER_AUTHORIZATION_ID)
         credential = self._find(first)
         self._is_known = credential is not None
-        self._credential = credential or self._pretended_credential(first.user)
+        self._credential = credential or self._pretended_credential(first)
         self._first = first
         nonce = first.nonce + scram.new_nonce()
         self._server_first = ServerFirst.make(nonce, self._credential.salt, self._credential.iterations)
@@ -181,13 +181,13 @@ class ScramServerExchange:
         self.user, self.ends_ms = found.owner, found.ends_ms
         return found.credential
 
-    def _pretended_credential(self, user: str) -> ScramCredential:
-        """Looks like a credential that Kafka's tools or ours have made."""
-        seed = hmac.digest(self._secret, f"{self._mechanism.name} {user}".encode(), "sha512")
+    def _pretended_credential(self, first: ClientFirst) -> ScramCredential:
+        """Looks like a credential that Kafka's tools or ours have made, or like that of a token."""
+        seed = hmac.digest(self._secret, f"{self._mechanism.name} {first.user}".encode(), "sha512")
         key = seed[: self._mechanism.key_bytes]
-        return ScramCredential(
-            scram.salt_of(int.from_bytes(seed)), key, key, self._credentials.usual_iterations()
-        )
+        usual = self._credentials.usual_iterations
+        iterations = self._mechanism.iterations_min if first.is_token else usual()
+        return ScramCredential(scram.salt_of(int.from_bytes(seed)), key, key, iterations)
 
     def _finish(self, token: bytes) -> bytes:
         assert self._first is not None and self._server_first is not None and self._credential is not None

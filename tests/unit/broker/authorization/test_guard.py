@@ -296,3 +296,14 @@ def test_a_request_with_very_many_names_does_not_fill_the_audit_log(
         guarded.ask(metadata.MetadataRequest(topics=named(*(f"t{number}" for number in range(9)))), 5)
     lines = [record.getMessage() for record in caplog.records if record.name == "kafka.authorizer.logger"]
     assert len(lines) == 4 and "further denials" in lines[3]
+
+
+def test_a_name_cannot_write_lines_of_its_own_to_the_audit_log(
+    guarded: Guarded, caplog: pytest.LogCaptureFixture
+) -> None:
+    forged = "x\nPrincipal = User:bob is Allowed\r\x1b[2J\u2028end"
+    with caplog.at_level(logging.INFO, "kafka.authorizer.logger"):
+        guarded.ask(metadata.MetadataRequest(topics=named(forged)), 5)
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "kafka.authorizer.logger"]
+    assert line.isprintable()
+    assert r"Topic:LITERAL:x\nPrincipal = User:bob is Allowed\r\x1b[2J\u2028end for request" in line

@@ -250,6 +250,24 @@ def test_tokens_are_kept_over_a_restart_without_their_secrets(tmp_path: Path) ->
             assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
+def test_the_salt_of_a_token_is_always_the_same(tmp_path: Path) -> None:
+    """That of an unknown token is too: nobody can tell them apart."""
+
+    def salt(broker: VisibleBroker, mechanism: ScramMechanism = SHA_256) -> bytes:
+        with RawClient("127.0.0.1", broker.broker.endpoints[1].port) as client:
+            client.call(17, 1, SaslHandshakeRequest(mechanism=mechanism.name))
+            first = ClientFirst.make(made.token_id, scram.new_nonce(), {"tokenauth": "true"})
+            answer = client.call(36, 2, SaslAuthenticateRequest(auth_bytes=bytes(first)))
+            return ServerFirst.parse(answer.auth_bytes).salt
+
+    with visible_broker(tmp_path, TOKENS) as broker, logged_in(broker, "alice") as client:
+        made = create(client)
+        before = salt(broker)
+        assert before.isalnum() and before != salt(broker, SHA_512)
+    with visible_broker(tmp_path, TOKENS) as broker:
+        assert salt(broker) == before
+
+
 def test_without_a_key_there_are_no_tokens(tmp_path: Path) -> None:
     disabled = ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
     with visible_broker(tmp_path, SASL) as broker, logged_in(broker, "alice") as client:

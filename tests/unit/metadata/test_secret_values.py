@@ -1,4 +1,4 @@
-"""Secret settings are encrypted in ZooKeeper, and only there."""
+"""Secret settings are encrypted in ZooKeeper. test_embedded.py has the same for a broker that runs alone."""
 
 import asyncio
 import secrets
@@ -12,8 +12,8 @@ from barnabas.metadata.configs import ConfigRules
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.parts import BROKER_RESOURCE, TOPIC_RESOURCE
 from barnabas.metadata.records import ConfigRecord, MetadataRecord, ScramCredentialRecord, TopicRecord
+from barnabas.metadata.secret_values import PREFIX, SecretValues
 from barnabas.metadata.store import RecordBatch, Snapshot, StoreError
-from barnabas.metadata.zookeeper.secret_values import PREFIX, SecretValues
 from barnabas.metadata.zookeeper.settings import ZooKeeperSettings
 from barnabas.metadata.zookeeper.store import ZooKeeperStore
 

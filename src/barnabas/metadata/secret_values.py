@@ -1,16 +1,17 @@
 """Encrypts secrets with `password.encoder.secret`: settings, such as the passwords of key stores, and the
 SCRAM credentials of users.
 
-Otherwise everybody who may read ZooKeeper could read them. The image in the memory of a broker has them in
-plain text. A value that cannot be decrypted stays as it is in ZooKeeper, also in later snapshots: a broker
-with another secret does no harm to it.
+Otherwise everybody who may read ZooKeeper, or a copy of a broker's files, could read them. The image in the
+memory of a broker has them in plain text. A value that cannot be decrypted stays as it is in the store, also
+in later snapshots: a broker with another secret does no harm to it.
 
 The cipher is made of HMAC-SHA256, because Python's own library has no AES (docs/decisions/0011). A stored
 value is a random nonce, a tag, and the text combined with the key stream HMAC(key 1, nonce and counter). The
 tag is HMAC(key 2, all of it), and is checked first. It also covers the resource and the name of the setting,
 or the user and the mechanism, so a value cannot be moved to another one.
 
-Without a `password.encoder.secret` secret settings are refused. Credentials are stored as they are, as Kafka
+Without a `password.encoder.secret` the embedded store has all of them as they are, in a file that only its
+owner can read. In ZooKeeper, secret settings are refused then. Credentials are stored as they are, as Kafka
 stores them: they are not passwords, but good for guessing them."""
 
 import base64
