@@ -221,7 +221,9 @@ def test_no_broker_at_the_address_is_an_error(run: Run, monkeypatch: pytest.Monk
     monkeypatch.setattr("barnabas.cli.connecting.PATIENCE_SECONDS", 0.05)
     ran = run("topics", "--bootstrap-server", "127.0.0.1:1", "--list")
     assert ran.code == 1
-    assert ran.err.startswith("Error: No broker answers at 127.0.0.1:1 (")
+    assert ran.err.startswith(
+        "Error: No broker answers at 127.0.0.1:1: connection refused by 127.0.0.1:1. Start"
+    )
     assert "barnabas start" in ran.err and "--bootstrap-server" in ran.err
 
 

@@ -199,7 +199,7 @@ def test_a_partition_that_does_not_exist_is_a_timeout(bootstrap: str, make_topic
     topic = make_topic(partitions=2)
     with Producer(bootstrap_servers=bootstrap, max_block_ms=2000) as producer:
         producer.send(topic, b"", partition=1).result(20)
-        with pytest.raises(KafkaTimeoutError, match=r"has 2 partitions; there is no partition 2 within max"):
+        with pytest.raises(KafkaTimeoutError, match=r"has 2 partitions; there is no partition 2$"):
             producer.send(topic, b"", partition=2)
         with pytest.raises(KafkaError, match="no partition -1"):
             producer.send(topic, b"", partition=-1)

@@ -8,14 +8,19 @@ from tests.clients.broker_process import running_broker
 from tests.java.kafka_server import running_kafka
 
 import barnabas
+from barnabas.cli.backup import appending
+from barnabas.cli.backup.appending import PartitionRestore
 from barnabas.cli.main import main
 from barnabas.client.admin import NewTopic
+from barnabas.client.errors import ErrorCode, KafkaError
 
 pytestmark = pytest.mark.java
 
 
 def produce(bootstrap: str) -> None:
-    with barnabas.Producer(bootstrap_servers=bootstrap, compression_type="zstd", linger_ms=20) as producer:
+    with barnabas.Producer(
+        bootstrap_servers=bootstrap, compression_type="zstd", linger_ms=20, batch_size=1000
+    ) as producer:
         for number in range(500):
             headers = [("number", b"%d" % number)]
             producer.send("orders", b"value", b"key %d" % number, timestamp=1000 + number, headers=headers)
@@ -46,7 +51,24 @@ def rows(bootstrap: str, topic: str) -> list[tuple[Any, ...]]:
         return found
 
 
-def test_there_and_back(tmp_path: Path) -> None:
+def interrupted(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Restore some batches, which are sent one by one, and fail."""
+    append = PartitionRestore._append
+    sent: list[int] = []
+
+    def fail_later(job: PartitionRestore, window: list[appending.Sendable]) -> None:
+        if len(sent) == 2:
+            raise KafkaError(ErrorCode.NETWORK_EXCEPTION)
+        sent.append(len(window))
+        append(job, window)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(appending, "WINDOW_BYTES", 1)
+        patch.setattr(PartitionRestore, "_append", fail_later)
+        assert main(command) == 1
+
+
+def test_there_and_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = str(tmp_path / "backup")
     with running_kafka(tmp_path / "kafka", {}) as kafka, running_broker(tmp_path / "ours") as ours:
         with barnabas.Admin(bootstrap_servers=kafka.bootstrap) as admin:
@@ -60,9 +82,10 @@ def test_there_and_back(tmp_path: Path) -> None:
             main(["backup", "--bootstrap-server", kafka.bootstrap, "--to", place, "--topic", "orders"]) == 0
         )
         for bootstrap, prefix in ((ours.bootstrap, ""), (kafka.bootstrap, "again.")):
-            assert (
-                main(["restore", "--bootstrap-server", bootstrap, "--from", place, "--prefix", prefix]) == 0
-            )
+            command = ["restore", "--bootstrap-server", bootstrap, "--from", place, "--prefix", prefix]
+            interrupted(command, monkeypatch)
+            # The first one goes on after what is there, the second one finds everything.
+            assert [main(command), main(command)] == [0, 0]
             assert rows(bootstrap, f"{prefix}orders") == before
             with barnabas.Admin(bootstrap_servers=bootstrap) as admin:
                 committed = admin.list_consumer_group_offsets("billing")

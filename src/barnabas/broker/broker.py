@@ -6,6 +6,7 @@ answers requests before it is unfenced, so that clients of the partitions that i
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import resource
 from collections.abc import Awaitable, Callable, Mapping
@@ -53,6 +54,7 @@ from barnabas.log.checkpoints import clean_shutdown_epoch, read_meta_properties
 from barnabas.log.compaction.cleaner import Cleaner, CleanerSettings
 from barnabas.log.disk import Disk, RealDisk
 from barnabas.log.errors import LogDirError
+from barnabas.log.load_progress import Loading
 from barnabas.log.manager import LogManager, LogSettings
 from barnabas.metadata.configs import ConfigRules
 from barnabas.metadata.controller import Controller, ControllerSettings
@@ -135,6 +137,8 @@ class Broker:
         self._metrics = MetricsServer(Scraper(self).scrape, lambda: page_of(self), probes)
         self._housekeeping: Housekeeping | None = None
         self.cleaning: CleanerDriver | None = None
+        # While the logs are loaded.
+        self.loading: Loading | None = None
         # From the end of the start to the beginning of the stop.
         self.is_ready = False
         self._is_stopped = False
@@ -167,7 +171,7 @@ class Broker:
         await self._bind()
         await self._serve_metrics()
         await self._open_metadata()
-        self._load_logs()
+        await self._load_logs()
         await self._join()
         self._open_partitions()
         self._start_upkeep()
@@ -272,11 +276,26 @@ class Broker:
         epochs = {clean_shutdown_epoch(self._disk, Path(directory)) for directory in self.config.log_dirs}
         return epochs.pop() if len(epochs) == 1 else -1
 
-    def _load_logs(self) -> None:
+    async def _load_logs(self) -> None:
+        """In a thread: a recovery may take long, and meanwhile the loop answers probes and keeps the session
+        with the store. Nothing else uses the logs yet."""
         settings = LogSettings(self.metadata.cluster_id, self.id, self.config["producer.id.expiration.ms"])
         directories = [Path(directory) for directory in self.config.log_dirs]
         logs = LogManager(directories, settings, clock=self.clock, disk=self._disk)
-        logs.load(lambda topic: self.topic_config(topic, self.image))
+        self.loading = logs.loading
+        loading = asyncio.ensure_future(
+            asyncio.to_thread(logs.load, lambda topic: self.topic_config(topic, self.image))
+        )
+        try:
+            await asyncio.shield(loading)
+        except asyncio.CancelledError:
+            logs.loading.give_up()
+            await asyncio.wait([loading])
+            if loading.exception() is None:
+                self.logs = logs
+            raise
+        finally:
+            self.loading = None
         # Only now: a stop closes them, but not those that could not be opened.
         self.logs = logs
 

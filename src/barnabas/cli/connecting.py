@@ -69,6 +69,7 @@ def await_broker(servers: Sequence[tuple[str, int]]) -> None:
     """Return when one of the servers accepts a connection. The clients themselves try for much longer, which
     is right for services but confuses a user who has mistyped a port."""
     from barnabas.cli.failures import ToolError
+    from barnabas.net.refusals import why_not_connected
 
     give_up = time.monotonic() + PATIENCE_SECONDS
     while True:
@@ -77,14 +78,14 @@ def await_broker(servers: Sequence[tuple[str, int]]) -> None:
                 socket.create_connection((host, port), timeout=PATIENCE_SECONDS).close()
                 return
             except (OSError, UnicodeError) as error:
-                failure = error
+                failure = why_not_connected(host, port, error)
         if time.monotonic() >= give_up:
             break
         time.sleep(PAUSE_SECONDS)
     named = ", ".join(f"{host}:{port}" for host, port in servers)
     raise ToolError(
-        f"No broker answers at {named} ({failure}). Start one with `barnabas start`, "
-        "or give the address of a running one with --bootstrap-server."
+        f"No broker answers at {named}: {failure}. Start one with `barnabas start`, or give "
+        "the address of a running one with --bootstrap-server."
     )
 
 

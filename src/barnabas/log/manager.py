@@ -20,6 +20,7 @@ from barnabas.log.directories import LogDirectory
 from barnabas.log.disk import Disk
 from barnabas.log.errors import LogDirError
 from barnabas.log.flushing import FlushTask, run_together
+from barnabas.log.load_progress import Loading, LoadingGivenUp
 from barnabas.log.loading import Marks, open_log
 from barnabas.log.log import Log
 from barnabas.log.state import Identity, LogState, Services
@@ -72,14 +73,19 @@ class LogManager:
         # The numbers of the last checkpoint task that was planned, and of the last one that was installed.
         self._planned_task = 0
         self._installed_task = 0
+        # While logs are loaded. Any thread may read how far that is.
+        self.loading = Loading()
 
     # -- starting and stopping
 
     def load(self, topic_configs: Callable[[str], TopicConfig]) -> None:
-        """Claim the directories and open every log in them. A directory that cannot be read goes offline."""
+        """Claim the directories and open every log in them. A directory that cannot be read goes offline.
+
+        May run in any thread, as long as nobody else uses the logs. Another thread may end it early with
+        `loading.give_up`: then LoadingGivenUp is raised, and nothing stays locked or open."""
         try:
             self._load(topic_configs)
-        except LogDirError:
+        except (LogDirError, LoadingGivenUp):
             self._let_go()
             raise
 
@@ -99,7 +105,10 @@ class LogManager:
         recovery_points = directory.read(names.RECOVERY_POINTS)
         log_starts = directory.read(names.LOG_STARTS)
         high_watermarks = directory.read(names.HIGH_WATERMARKS)
-        for partition in directory.partitions():
+        partitions = directory.partitions()
+        self.loading.begin(len(partitions), directory.was_clean)
+        for partition in partitions:
+            self.loading.go_on(partition)
             if partition in self._logs:
                 other = self._home[partition].path
                 raise LogDirError(f"{partition} is in {directory.path} and in {other}; remove one of them")
@@ -111,6 +120,7 @@ class LogManager:
                 self.producer_id_expiration_ms,
             )
             self._open(directory, partition, None, topic_configs(partition.topic), marks)
+            self.loading.done += 1
         self._still_marked |= {*recovery_points, *log_starts, *high_watermarks} - self._logs.keys()
 
     def _open(

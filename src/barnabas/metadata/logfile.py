@@ -20,6 +20,14 @@ NEW_LOG_NAME = "metadata.log.new"
 LOCK_NAME = "metadata.lock"
 
 
+def in_use(directory: Path) -> str:
+    """Why the metadata cannot be opened: a broker has locked them."""
+    return (
+        f"another broker is using the metadata in {directory}: stop it with "
+        f"`barnabas server-stop --data-dir {directory.parent}`, or choose another data directory"
+    )
+
+
 class LogFile:
     def __init__(self, files: Files, directory: Path) -> None:
         self._files = files
@@ -44,7 +52,7 @@ class LogFile:
             self._files.sync_directory(self._directory.parent)
         self._lock = self._files.lock(self._directory / LOCK_NAME)
         if self._lock is None:
-            raise StoreError(f"another broker is using the metadata in {self._directory}")
+            raise StoreError(in_use(self._directory))
         try:
             return self._load(cluster_id)
         except BaseException:

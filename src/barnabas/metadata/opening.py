@@ -14,7 +14,7 @@ from barnabas.config.values import BrokerConfig
 from barnabas.ids import Uuid, uuid_from_string, uuid_to_string
 from barnabas.metadata.embedded import EmbeddedStore
 from barnabas.metadata.files import Files, RealFiles
-from barnabas.metadata.logfile import LOCK_NAME
+from barnabas.metadata.logfile import LOCK_NAME, in_use
 from barnabas.metadata.store import MetadataStore, StoreError
 from barnabas.metadata.zookeeper.settings import ZooKeeperSettings
 
@@ -115,7 +115,7 @@ def _lock(files: Files, directory: Path) -> int:
     except OSError as error:
         raise StoreError(f"cannot open the metadata in {directory}: {error}") from error
     if lock is None:
-        raise StoreError(f"another broker is using the metadata in {directory}")
+        raise StoreError(in_use(directory))
     return lock
 
 

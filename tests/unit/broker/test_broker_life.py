@@ -1,5 +1,7 @@
 """A broker in a cluster: registered fenced, unfenced, registered again after a lost session, shut down."""
 
+from collections.abc import Callable
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,21 @@ from barnabas.metadata.store import BrokerIdTaken
 def end_session(cluster: SmallCluster, broker_id: int) -> None:
     session: Any = cluster.brokers[broker_id].metadata._session
     cluster.store.sessions.end(session)
+
+
+def after_step(monkeypatch: pytest.MonkeyPatch, step: str, then: Callable[[Broker], None]) -> None:
+    """Call `then` when this step of a start has ended."""
+    original = getattr(Broker, step)
+
+    def take(broker: Broker) -> None:
+        original(broker)
+        then(broker)
+
+    async def take_and_wait(broker: Broker) -> None:
+        await original(broker)
+        then(broker)
+
+    monkeypatch.setattr(Broker, step, take_and_wait if iscoroutinefunction(original) else take)
 
 
 def test_brokers_know_each_other_and_one_controller(tmp_path: Path) -> None:
@@ -48,15 +65,13 @@ def test_a_broker_that_loses_its_session_while_it_starts_registers_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """Before the controller has registered it, and before it is unfenced."""
-    take_step = getattr(Broker, step)
 
-    def without_session(broker: Broker) -> None:
-        take_step(broker)
+    def lose_session(broker: Broker) -> None:
         session: Any = broker.metadata._session
         if broker.id == 2 and broker.life.sessions_lost == 0:
             session._sessions.end(session)
 
-    monkeypatch.setattr(Broker, step, without_session)
+    after_step(monkeypatch, step, lose_session)
 
     async def story(cluster: SmallCluster) -> None:
         await cluster.start(1, 2)
@@ -70,16 +85,14 @@ def test_a_broker_that_loses_its_session_while_it_starts_registers_again(
 def test_a_session_that_is_lost_during_the_start_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    original = getattr(Broker, step)
+    stores: list[Any] = []
 
     def lose_session(broker: Broker) -> None:
-        original(broker)
         if broker.id == 2:
             session: Any = broker.metadata._session
             stores[0].sessions.end(session)
 
-    stores: list[Any] = []
-    monkeypatch.setattr(Broker, step, lose_session)
+    after_step(monkeypatch, step, lose_session)
 
     async def story(cluster: SmallCluster) -> None:
         stores.append(cluster.store)

@@ -21,9 +21,17 @@ def health(broker: Broker) -> Iterator[Check]:
 
 
 def readiness(broker: Broker) -> Iterator[Check]:
-    yield Check("started", None if broker.is_ready else "the broker is starting or stopping")
+    yield _started(broker)
     yield _unfenced(broker)
     yield _log_directories(broker)
+
+
+def _started(broker: Broker) -> Check:
+    if broker.is_ready:
+        return Check("started", None)
+    if broker.loading is not None:
+        return Check("started", f"the broker is starting: {broker.loading}")
+    return Check("started", "the broker is starting or stopping")
 
 
 def _unfenced(broker: Broker) -> Check:

@@ -5,8 +5,6 @@ import argparse
 import datetime
 import re
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 from barnabas import __version__
 from barnabas.cli.backup.contents import (
@@ -21,6 +19,7 @@ from barnabas.cli.backup.contents import (
     write_manifest,
 )
 from barnabas.cli.backup.copying import PartitionBackup
+from barnabas.cli.backup.parallel import in_parallel
 from barnabas.cli.backup.places import place_of
 from barnabas.cli.connecting import add_connection, admin_of
 from barnabas.cli.failures import ToolError
@@ -169,9 +168,8 @@ def _copy(admin: Admin, place: Place, contents: Contents, parallel: int, is_resu
         for job in jobs:
             job.resume()
     total = sum(copy.end - copy.start for _, copy in contents.partitions())
-    with progress("copying offsets", total) as advance, ThreadPoolExecutor(max(1, parallel)) as pool:
-        for done in [pool.submit(partial(job.run, advance)) for job in jobs]:
-            done.result()
+    with progress("copying offsets", total) as advance:
+        in_parallel([job.run for job in jobs], parallel, advance)
 
 
 def _report(contents: Contents, place: Place, as_json: bool) -> None:

@@ -1,13 +1,16 @@
-"""Appends the batches of a backup to an empty partition, and finds the new offsets of groups.
+"""Appends the batches of a backup to a partition that has none of them yet, or the first ones from an
+interrupted restore, and finds the new offsets of groups.
 
 A batch is sent as it was, with another header: producer, sequence, no transaction. Only a batch with gaps,
 which compaction or a deletion of records has left, is made again: brokers accept no gaps. So offsets move
 when something was left out before them; those of groups are looked up while their batch passes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
-from barnabas.cli.backup.contents import PartitionCopy, Place
+from barnabas.cli.backup.comparing import SEQUENCE_MASK, StoredRecords
+from barnabas.cli.backup.contents import READ_BYTES, PartitionCopy, Place
+from barnabas.cli.backup.parallel import Advance
 from barnabas.cli.failures import ToolError
 from barnabas.client import Admin
 from barnabas.client.admin.batches import ProducerIdentity
@@ -24,7 +27,8 @@ from barnabas.records.batch import (
 )
 from barnabas.records.builder import build_batch, read_records, seal
 
-SEQUENCE_MASK = 0x7FFFFFFF
+# For batches that are only compared.
+NOBODY = ProducerIdentity(-1, -1)
 # About so many bytes of a partition are in memory.
 WINDOW_BYTES = 4 << 20
 
@@ -50,15 +54,43 @@ class PartitionRestore:
         self._admin = admin
         self._place = place
         self._copy = copy
-        self._target = target
+        self.target = target
         self._wanted = sorted(wanted, reverse=True)
+        # Of the batch that comes next: the number of its file, and where it begins there.
+        self._file_number = 0
+        self._position = 0
         self._sequence = 0
         self.places: dict[int, int] = {}
         self.records = 0
+        # How many of them were there before this restore.
+        self.kept = 0
+        # Whose batches the last ones were. A request of an interrupted restore that is still on its way is
+        # then one that the broker knows already, or does not expect: no record is stored twice.
+        self.identity: ProducerIdentity | None = None
 
-    def run(self, advance: Callable[[int], None]) -> None:
+    def compare(self, stored: StoredRecords, advance: Advance) -> str | None:
+        """Go over the records that the partition has already; says what is wrong if they are not the first
+        ones of the backup."""
+        for batch in self._batches():
+            advance(len(batch))
+            made = renumbered(batch, self._copy.start, NOBODY, 0)
+            if made is None:
+                continue
+            if not stored.has(made.batch, self.records):
+                break
+            self._passed(made.offsets)
+            if self.records == stored.end:
+                break
+        if self.records != stored.end:
+            return f"{self.target} has other records than the backup, from offset {self.records} on"
+        if not stored.is_known:
+            return f"{self.target} has had records, and none is left to compare with the backup"
+        self.kept, self.identity = self.records, stored.identity
+        self._sequence = self.records & SEQUENCE_MASK
+        return None
+
+    def run(self, identity: ProducerIdentity, advance: Advance) -> None:
         """`advance` is called with the number of bytes that were read."""
-        identity = self._admin.new_producer_identity()
         window: list[Sendable] = []
         waiting_bytes = 0
         for batch in self._batches():
@@ -76,10 +108,14 @@ class PartitionRestore:
             self.places[offset] = self.records
 
     def _batches(self) -> Iterator[bytes]:
-        for chunk in self._copy.chunks:
+        """The batches that come next."""
+        for chunk in self._copy.chunks[self._file_number :]:
             with self._place.reading(chunk.file) as file:
+                _skip(file, self._position)
                 while batch := _next_batch(file, chunk.file):
+                    self._position += len(batch)
                     yield batch
+            self._file_number, self._position = self._file_number + 1, 0
 
     def _sendable(self, batch: bytes, identity: ProducerIdentity) -> Sendable | None:
         made = renumbered(batch, self._copy.start, identity, self._sequence)
@@ -90,16 +126,18 @@ class PartitionRestore:
     def _append(self, window: list[Sendable]) -> None:
         if not window:
             return
-        bases = self._admin.append_batches(self._target, [each.batch for each in window])
+        bases = self._admin.append_batches(self.target, [each.batch for each in window])
         for base, sent in zip(bases, window, strict=True):
             if base != self.records:
                 raise ToolError(
-                    f"{self._target}: a batch was stored at offset {base} instead of {self.records}: "
-                    "somebody "
+                    f"{self.target}: a batch was stored at offset {base} instead of {self.records}: somebody "
                     "else writes to the topic. Stop them, delete the topic, and restore it again."
                 )
-            self._find_places(sent.offsets)
-            self.records += len(sent.offsets)
+            self._passed(sent.offsets)
+
+    def _passed(self, offsets: range | list[int]) -> None:
+        self._find_places(offsets)
+        self.records += len(offsets)
 
     def _find_places(self, offsets: range | list[int]) -> None:
         """The new offset of a group is that of the first record that it has not read."""
@@ -156,6 +194,12 @@ def _next_batch(file: BinaryIO, name: str) -> bytes:
     if not crc_is_valid(batch, 0, size):
         raise ToolError(f"{name} is damaged: a batch does not match its checksum.")
     return batch
+
+
+def _skip(file: BinaryIO, size: int) -> None:
+    """By reading: a stream of an object store cannot be moved."""
+    while size > 0 and (part := file.read(min(size, READ_BYTES))):
+        size -= len(part)
 
 
 def _exactly(file: BinaryIO, size: int) -> bytes:

@@ -3,12 +3,13 @@ and markers are left out."""
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
 from typing import BinaryIO
 
 from barnabas.cli.backup.contents import Chunk, PartitionCopy, Place, progress_file
+from barnabas.cli.backup.parallel import Advance
 from barnabas.client import Admin
 from barnabas.client.admin.types import OffsetSpec
 from barnabas.client.errors import ErrorCode, KafkaError
@@ -19,8 +20,6 @@ from barnabas.records.record_set import RecordSet
 # A file is complete when it has this many bytes: what an interrupted backup has to read again at most.
 CHUNK_BYTES = 64 << 20
 FETCH_BYTES = 4 << 20
-
-Advance = Callable[[int], None]
 
 
 class PartitionBackup:

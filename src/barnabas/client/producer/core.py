@@ -142,7 +142,7 @@ class ProducerCore(Hinted):
         """Why `send` gives up after max.block.ms."""
         count = self._cluster.metadata.partition_count(topic)
         if count and partition is not None and partition >= count:
-            return f"{no_partition(topic, partition, count)} within max.block.ms"
+            return f"not done within max.block.ms: {no_partition(topic, partition, count)}"
         return f"got no metadata of topic {topic!r} within max.block.ms{self._io.explain()}"
 
     def _tables(self, topic: str | None, records: Any) -> Iterator[tuple[str, list[Any]]]:
