@@ -158,6 +158,14 @@ SOURCE_OPTIONS = (
         BOTH,
         "Split ranges so that no task reads more offsets than this.",
     ),
+    Option(
+        "maxPartitions",
+        COUNT,
+        None,
+        BOTH,
+        "The highest number of tasks: a task reads several ranges if there are more. A task takes about as long"
+        " to begin as some ten thousand rows to read.",
+    ),
     Option("includeHeaders", FLAG, False, BOTH, "Whether the schema has the column `headers`."),
     Option(
         "commitOffsets",
