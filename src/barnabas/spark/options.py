@@ -163,8 +163,8 @@ SOURCE_OPTIONS = (
         COUNT,
         None,
         BOTH,
-        "The highest number of tasks: a task reads several ranges if there are more. A task takes about as long"
-        " to begin as some ten thousand rows to read.",
+        "The highest number of tasks: if there are more ranges, a task reads several of them. To begin a task"
+        " takes about as long as to read some ten thousand rows.",
     ),
     Option("includeHeaders", FLAG, False, BOTH, "Whether the schema has the column `headers`."),
     Option(
