@@ -2,7 +2,7 @@
 evaluates, with more and more partitions and rows. Rows a second, CPU and memory are to stay as they are.
 
 Memory is the largest resident size of all processes: Java's, Python's and the broker's. Java takes what its
-heap may have (1 GB by default) before it looks for space, so the first round may have less of it."""
+heap may have (1 GB by default) before it looks for space, so there are rounds before that do not count."""
 
 import contextlib
 import functools
@@ -54,13 +54,22 @@ def _row(name: str, work: str, spark: "SparkSession", peer: Peer, sizes: dict[st
                 fill(peer.target.bootstrap, topic, rows)
                 start = functools.partial(with_pipeline, spark, peer.target.bootstrap, topic, (STEP,))
                 rounds[size] = functools.partial(watched, functools.partial(measure, start, rows))
-            for _ in range(WARM_ROUNDS):
-                next(iter(rounds.values()))()
+            warm_up(spark, peer, name)
             yield rounds
 
     least, most = next(iter(sizes)), list(sizes)[-1]
     goals = (Goal(RATE, 0.8, least, most), Goal(CPU, 1.25, least, most), Goal(MEMORY, 1.25, least, most))
     return Row(name, GROUP, work, RATE, opened, goals, warms=False, rounds=1)
+
+
+def warm_up(spark: "SparkSession", peer: Peer, name: str) -> None:
+    """With as many Python processes as cores: those stay, so the first size that is measured must not be the
+    one that has fewer of them."""
+    with topic_on(peer, f"bench-{name}-warm", PARTITIONS) as topic:
+        fill(peer.target.bootstrap, topic, ROWS)
+        start = functools.partial(with_pipeline, spark, peer.target.bootstrap, topic, (STEP,))
+        for _ in range(WARM_ROUNDS):
+            measure(start, ROWS)
 
 
 def fill(bootstrap: str, topic: str, rows: int) -> None:

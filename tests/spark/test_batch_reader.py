@@ -159,7 +159,14 @@ def test_a_query_begins_at_the_offsets_of_a_group(topics: Topics, topic: str, op
 
 
 @pytest.mark.parametrize(
-    ("split", "tasks"), [({"minPartitions": "5"}, 5), ({"maxRecordsPerPartition": "30"}, 6), ({}, 2)]
+    ("split", "tasks"),
+    [
+        ({"minPartitions": "5"}, 5),
+        ({"maxRecordsPerPartition": "30"}, 6),
+        ({"maxPartitions": "1"}, 1),
+        ({"maxRecordsPerPartition": "30", "maxPartitions": "4"}, 4),
+        ({}, 2),
+    ],
 )
 def test_ranges_are_split_and_nothing_is_lost(
     topics: Topics, topic: str, options: Options, split: Options, tasks: int

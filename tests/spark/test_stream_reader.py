@@ -285,6 +285,7 @@ def test_random_crashes_lose_and_repeat_nothing(
     """Records come, batches are planned and run, partitions are added, the query is killed at any time."""
     chance = random.Random(seed)
     limits = {"maxOffsetsPerTrigger": "7", "maxRecordsPerPartition": "3", "commitOffsets": f"group-{topic}"}
+    limits["maxPartitions"] = str(seed)
     topics.numbers(topic, 0, 3)
     query = Query(options | limits | {"startingOffsets": "-2"})
     query.reader.initialOffset()

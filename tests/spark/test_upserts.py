@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -81,25 +82,57 @@ def test_a_key_of_several_columns_in_tasks(
     assert sorted(row["id"] for row in rows) == [3, 8, 9, 21]
 
 
+class Foreign(NamedTuple):
+    """What somebody else writes, and how often the tasks work then."""
+
+    format: str
+    rows: tuple[tuple[int, str, int, bool | None], ...]
+    works: int
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        # By its bounds this file could hold the keys 1 and 30.
+        Foreign("delta", ((0, "x", 1, None), (40, "x", 1, None)), works=1),
+        Foreign("iceberg", ((0, "x", 1, None), (40, "x", 1, None)), works=1),
+        # A file that the tasks have rewritten, too.
+        Foreign("delta", ((2, "x", 1, None),), works=2),
+        Foreign("iceberg", ((2, "x", 1, None),), works=2),
+        # A key that was new.
+        Foreign("delta", ((30, "x", 1, None),), works=2),
+    ],
+)
 def test_another_writer_meanwhile(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, foreign: Foreign
 ) -> None:
-    """The table changes after the tasks have written: they do it again on the new version."""
-    monkeypatch.setattr(upserting, "ROWS_HERE_MAX", 0)
-    target = TableTarget(str(tmp_path / "tasks"), mode="upsert", key=("id",))
+    """The table changes after the tasks have written: they work again only if that concerns their files or
+    keys."""
+    target = TableTarget(str(tmp_path / "tasks"), format=foreign.format, mode="upsert", key=("id",))
     upsert(batch(spark, (1, "a", 1, None), (2, "a", 1, None)), target, Mark("query", 0))
     version = type(store_of(target).version())
-    replace = version.replace
-    tries = []
+    replace, rewritten = version.replace, upsert_tasks._rewritten
+    commits: list[Mark] = []
+    works: list[Mark] = []
 
-    def replace_late(self: object, *arguments: object) -> None:
-        tries.append(arguments)
-        if len(tries) == 1:
-            store_of(target).append([], Mark("another", 0))
+    def replace_late(self: object, *arguments: Any) -> None:
+        commits.append(arguments[-1])
+        if len(commits) == 1:
+            with monkeypatch.context() as here:
+                here.setattr(upserting, "ROWS_HERE_MAX", 100)
+                upsert(batch(spark, *foreign.rows), target, Mark("another", 0))
         replace(self, *arguments)
 
+    def counted(own: upserting.Upsert, *arguments: Any) -> Any:
+        works.append(own.mark)
+        return rewritten(own, *arguments)
+
+    monkeypatch.setattr(upserting, "ROWS_HERE_MAX", 0)
     monkeypatch.setattr(version, "replace", replace_late)
-    upsert(batch(spark, (1, "b", 1, None)), target, Mark("query", 1))
+    monkeypatch.setattr(upsert_tasks, "_rewritten", counted)
+    upsert(batch(spark, (1, "b", 1, None), (30, "b", 1, None)), target, Mark("query", 1))
+    assert commits == [Mark("query", 1), Mark("another", 0), Mark("query", 1)]
+    assert works == [Mark("query", 1)] * foreign.works
     rows = store_of(target).read().to_pylist()
-    assert len(tries) == 2
-    assert sorted((row["id"], row["what"]) for row in rows) == [(1, "b"), (2, "a")]
+    expected = {2: "a"} | {id_: what for id_, what, *_ in foreign.rows} | {1: "b", 30: "b"}
+    assert sorted((row["id"], row["what"]) for row in rows) == sorted(expected.items())

@@ -177,6 +177,16 @@ class Cluster:
             self._tracked |= missing
             self.request_update()
 
+    @property
+    def tracked(self) -> frozenset[str]:
+        return frozenset(self._tracked)
+
+    def forget(self, topics: Iterable[str]) -> None:
+        """Do not keep these topics in the metadata any more."""
+        for name in topics:
+            self._tracked.discard(name)
+            self.troubles.forget(f"topic {name!r}")
+
     async def track_by_id(self, ids: Iterable[Uuid]) -> None:
         """Keep the topics with these ids in the metadata; ids that the broker does not know are left out."""
         topics = [metadata.MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in ids]

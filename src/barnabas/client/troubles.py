@@ -60,6 +60,10 @@ class Troubles:
             lasted = self._clock() - trouble.since
             _log.info("[%s] %s is available after %.1f s", self._client_id, subject, lasted)
 
+    def forget(self, subject: str) -> None:
+        """Nobody needs the subject any more."""
+        self._open.pop(subject, None)
+
     def explain(self) -> str:
         """The end of a sentence about a timeout: the last cause, if something is wrong now."""
         last = next(reversed(list(self._open.values())), None)

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
-from barnabas.client.cluster import Cluster
+from barnabas.client.cluster import Cluster, ClusterMetadata
 from barnabas.client.config import consumer_config
 from barnabas.client.consumer.commits import Commits
 from barnabas.client.consumer.lookups import Identity, committed_offsets, offsets_by_time
@@ -33,6 +33,7 @@ SAMPLE_BYTES = 256 * 1024
 FETCH_WAIT_MS = 500
 
 _REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+_UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 _T = TypeVar("_T")
 
 
@@ -53,6 +54,8 @@ class Brokers:
         self._config = consumer_config(client)
         self.servers = client["bootstrap.servers"]
         self._api_seconds = self._config.seconds("default.api.timeout.ms")
+        # How many requests are under way.
+        self._asking = 0
         self._io = IoThread("barnabas-spark").start()
         self._cluster: Cluster = self._io.call(self._open())
         self._network = Network(self._cluster, None)
@@ -63,8 +66,21 @@ class Brokers:
 
     async def _open(self) -> Cluster:
         cluster = Cluster(self._config)
+        cluster.listeners.append(self._forget_missing)
         cluster.start()
         return cluster
+
+    @property
+    def tracked(self) -> frozenset[str]:
+        """The topics that the metadata is to have."""
+        return self._cluster.tracked
+
+    def _forget_missing(self, known: ClusterMetadata) -> None:
+        """Spark keeps processes that have nothing to do. Without this, they would look for a topic that was
+        deleted as long as they live, each with a request a second."""
+        if not self._asking:
+            missing = (name for name, topic in known.topics.items() if topic.error is _UNKNOWN)
+            self._cluster.forget(missing)
 
     # ---- topics
 
@@ -246,6 +262,7 @@ class Brokers:
         """Ask until there is an answer. Errors that waiting cannot fix are raised."""
         failure: KafkaError | None = None
         bound = asyncio.timeout(seconds)
+        self._asking += 1
         try:
             async with bound:
                 while True:
@@ -261,6 +278,8 @@ class Brokers:
                 raise
             why = f"; the last error was: {failure}" if failure is not None else ""
             raise KafkaTimeoutError(f"{self.servers} did not answer within {seconds:g} s{why}") from failure
+        finally:
+            self._asking -= 1
 
 
 _BROKERS: dict[tuple[int, frozenset[tuple[str, str]]], Brokers] = {}

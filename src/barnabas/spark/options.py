@@ -158,6 +158,14 @@ SOURCE_OPTIONS = (
         BOTH,
         "Split ranges so that no task reads more offsets than this.",
     ),
+    Option(
+        "maxPartitions",
+        COUNT,
+        None,
+        BOTH,
+        "The highest number of tasks: if there are more ranges, a task reads several of them. To begin a task"
+        " takes about as long as to read some ten thousand rows.",
+    ),
     Option("includeHeaders", FLAG, False, BOTH, "Whether the schema has the column `headers`."),
     Option(
         "commitOffsets",

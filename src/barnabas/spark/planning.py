@@ -1,8 +1,10 @@
 """How much a batch reads and how it is split into tasks: pure functions on offsets.
 
 The rules are those of Spark's Kafka connector: a limit is shared in proportion to what each partition has to
-read, and a range is split into equal parts, first by maxRecordsPerPartition and then by minPartitions."""
+read, and a range is split into equal parts, first by maxRecordsPerPartition and then by minPartitions. Our
+own is maxPartitions: a task may read several ranges."""
 
+import heapq
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -83,6 +85,21 @@ def split(ranges: Iterable[Range], records_max: int | None, partitions_min: int 
         for each in parts
         for piece in ([each] if each in whole else _divide(each, _share(each.size, rest, pieces_min)))
     ]
+
+
+def packed(ranges: Iterable[Range], tasks_max: int | None) -> list[list[Range]]:
+    """The ranges of each task: about as many offsets for each, in the order of partitions and offsets."""
+    parts = sorted(ranges)
+    if tasks_max is None or len(parts) <= tasks_max:
+        return [[each] for each in parts]
+    tasks: list[list[Range]] = [[] for _ in range(tasks_max)]
+    # The largest first, each to the task that has the least.
+    least = [(0, number) for number in range(tasks_max)]
+    for each in sorted(parts, key=lambda part: -part.size):
+        offsets, number = least[0]
+        tasks[number].append(each)
+        heapq.heapreplace(least, (offsets + each.size, number))
+    return [sorted(task) for task in tasks]
 
 
 def _share(size: int, total: int, parts: int) -> int:

@@ -21,12 +21,11 @@ RANGE_SCHEMA = StructType(
 )
 
 
-def range_row(to_read: Range) -> Any:
-    """A range as a pyarrow.RecordBatch with one row."""
-    topic, partition = to_read.partition
-    values = (topic, partition, to_read.start, to_read.end)
+def range_rows(ranges: Iterable[Range]) -> Any:
+    """Ranges as a pyarrow.RecordBatch with a row for each."""
+    rows = [(*each.partition, each.start, each.end) for each in ranges]
     return import_module("pyarrow").RecordBatch.from_pylist(
-        [dict(zip(RANGE_SCHEMA.names, values, strict=True))],
+        [dict(zip(RANGE_SCHEMA.names, values, strict=True)) for values in rows],
         schema=to_arrow_schema(RANGE_SCHEMA, timezone="UTC"),
     )
 

@@ -10,11 +10,11 @@ from barnabas.spark.brokers import brokers_of
 from barnabas.spark.lookups import Lookups
 from barnabas.spark.offsets import Offsets
 from barnabas.spark.options import OptionError
-from barnabas.spark.planning import Range, split
+from barnabas.spark.planning import Range
 from barnabas.spark.pushdown import Bounds, bounds_of
 from barnabas.spark.settings import ReadSettings
 from barnabas.spark.starts import AtOffsets
-from barnabas.spark.tasks import RangePartition, read_range
+from barnabas.spark.tasks import RangesPartition, read_ranges, tasks_of
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -27,15 +27,12 @@ class TopicReader(DataSourceReader):
         self._bounds = Bounds()
 
     def partitions(self) -> Sequence[InputPartition]:
-        ranges = split(
-            self._ranges(), self._settings["maxRecordsPerPartition"], self._settings["minPartitions"]
-        )
         # If there is no partition, Spark makes one of its own and passes it to read().
-        return [RangePartition.of(each) for each in ranges] or [RangePartition()]
+        return tasks_of(self._settings, self._ranges()) or [RangesPartition()]
 
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
-        assert isinstance(partition, RangePartition)
-        return read_range(self._settings, self._schema, partition.range)
+        assert isinstance(partition, RangesPartition)
+        return read_ranges(self._settings, self._schema, partition.ranges)
 
     def _ranges(self) -> list[Range]:
         settings = self._settings

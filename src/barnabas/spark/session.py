@@ -59,12 +59,25 @@ def session_of(
 
 def in_fewer_tasks(frame: "DataFrame") -> "DataFrame":
     """On this machine, rows without state are written by one task for each core, and not by one for each
-    partition of the topics: to begin a task costs as much as some ten thousand rows. The cores of a cluster
-    may become more, so its tasks stay as they are."""
-    spark = frame.sparkSession
+    partition of the topics: to begin a task costs as much as some ten thousand rows."""
+    tasks = _tasks_here(frame.sparkSession)
+    return frame if tasks is None else frame.coalesce(tasks)
+
+
+def read_in_fewer_tasks(spark: "SparkSession", options: Mapping[str, str]) -> dict[str, str]:
+    """The options of a query that reads topics. On this machine a task for each core reads several
+    partitions: Spark calls Python again for each input partition, also where it coalesces them."""
+    tasks, given = _tasks_here(spark), {name.lower() for name in options}
+    if tasks is None or given & {"minpartitions", "maxpartitions"}:
+        return dict(options)
+    return {**options, "maxPartitions": str(tasks)}
+
+
+def _tasks_here(spark: "SparkSession") -> int | None:
+    """None on a cluster: its cores may become more, so its tasks stay as they are."""
     if not hasattr(spark, "_jsparkSession") or not str(spark.sparkContext.master).startswith("local"):
-        return frame
-    return frame.coalesce(spark.sparkContext.defaultParallelism)
+        return None
+    return int(spark.sparkContext.defaultParallelism)
 
 
 def worker_python() -> str:

@@ -33,11 +33,11 @@ from barnabas.spark.offsets import (
     offsets_from_json,
     report_of,
 )
-from barnabas.spark.planning import capped, split
+from barnabas.spark.planning import capped
 from barnabas.spark.progress import Progress
-from barnabas.spark.ranges import range_row
+from barnabas.spark.ranges import range_rows
 from barnabas.spark.settings import ReadSettings
-from barnabas.spark.tasks import RangePartition, read_range
+from barnabas.spark.tasks import RangesPartition, read_ranges, tasks_of
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -86,20 +86,20 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._on_driver().partitions(start, end)
 
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
-        assert isinstance(partition, RangePartition)
-        return read_range(self._settings, self._schema, partition.range)
+        assert isinstance(partition, RangesPartition)
+        return read_ranges(self._settings, self._schema, partition.ranges)
 
 
 class RangeStreamReader(TopicStreamReader):
-    """For rangesOnly: a task returns its range without reading it."""
+    """For rangesOnly: a task returns its ranges without reading them."""
 
     def reportLatestOffset(self) -> dict[str, Any]:
         """Says that Spark does not count records."""
         return {**(super().reportLatestOffset() or {}), RANGES: True}
 
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
-        assert isinstance(partition, RangePartition)
-        yield range_row(partition.range)
+        assert isinstance(partition, RangesPartition)
+        yield range_rows(partition.ranges)
 
 
 class _Driver:
@@ -178,8 +178,6 @@ class _Driver:
         waited_ms = (time.monotonic() - self._last_trigger) * 1000
         return backlog < least and waited_ms < self._settings["maxTriggerDelay"]
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[RangePartition]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[RangesPartition]:
         begin, until = batch_start(start, end), offsets_from_json(end)
-        ranges = self._lookups.ranges(begin, until, has_new=True)
-        parts = split(ranges, self._settings["maxRecordsPerPartition"], self._settings["minPartitions"])
-        return [RangePartition.of(each) for each in parts]
+        return tasks_of(self._settings, self._lookups.ranges(begin, until, has_new=True))

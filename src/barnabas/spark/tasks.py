@@ -1,46 +1,40 @@
-"""A task of a query that reads: it gets a range of one partition, reads and decodes it, and yields Arrow
-batches with the schema of the query."""
+"""A task of a query that reads: it gets ranges of partitions, reads and decodes one after the other, and
+yields Arrow batches with the schema of the query."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from barnabas.ids import TopicPartition
 from barnabas.spark.brokers import brokers_of
 from barnabas.spark.columns import BadRecords, projection_of
 from barnabas.spark.fetching import Fetching, RangeReader
-from barnabas.spark.planning import Range
+from barnabas.spark.planning import Range, packed, split
 from barnabas.spark.settings import ReadSettings
 
 
-class RangePartition(InputPartition):
-    """Offsets `start` to `end` (exclusive) of one partition. The driver pickles it for a task. Without a
-    topic there is nothing to read."""
+class RangesPartition(InputPartition):
+    """The ranges of one task. The driver pickles it. Without ranges there is nothing to read."""
 
-    def __init__(self, topic: str = "", partition: int = 0, start: int = 0, end: int = 0) -> None:
+    def __init__(self, ranges: Iterable[Range] = ()) -> None:
         super().__init__(None)
-        self.topic = topic
-        self.partition = partition
-        self.start = start
-        self.end = end
-
-    @classmethod
-    def of(cls, part: Range) -> "RangePartition":
-        return cls(*part.partition, part.start, part.end)
-
-    @property
-    def range(self) -> Range:
-        return Range(TopicPartition(self.topic, self.partition), self.start, self.end)
+        self.ranges = tuple(ranges)
 
 
-def read_range(
-    settings: ReadSettings, schema: StructType, to_read: Range, bad: BadRecords | None = None
+def tasks_of(settings: ReadSettings, ranges: Iterable[Range]) -> list[RangesPartition]:
+    """The tasks that read the ranges."""
+    parts = split(ranges, settings["maxRecordsPerPartition"], settings["minPartitions"])
+    return [RangesPartition(each) for each in packed(parts, settings["maxPartitions"])]
+
+
+def read_ranges(
+    settings: ReadSettings, schema: StructType, ranges: Iterable[Range], bad: BadRecords | None = None
 ) -> Iterator[Any]:
-    """The rows of a range as pyarrow.RecordBatch. `bad` gets the records that cannot be decoded, if it is
+    """The rows of ranges as pyarrow.RecordBatch. `bad` gets the records that cannot be decoded, if it is
     given."""
-    if to_read.size == 0:
+    to_read = [each for each in ranges if each.size > 0]
+    if not to_read:
         return
     projection = projection_of(settings, schema, bad)
     fetching = Fetching(
@@ -53,7 +47,8 @@ def read_range(
         fail_on_data_loss=settings["failOnDataLoss"],
         seconds=settings["kafkaConsumer.pollTimeoutMs"] / 1000,
     )
-    reader = RangeReader(brokers_of(settings.client), to_read, fetching)
-    for batch in reader.batches():
-        yield from projection.apply(batch)
+    brokers = brokers_of(settings.client)
+    for each in to_read:
+        for batch in RangeReader(brokers, each, fetching).batches():
+            yield from projection.apply(batch)
     projection.finish()

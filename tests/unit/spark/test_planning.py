@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.ids import TopicPartition
-from barnabas.spark.planning import Range, capped, capped_by_bytes, split
+from barnabas.spark.planning import Range, capped, capped_by_bytes, packed, split
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 RANGES = st.lists(
@@ -83,3 +83,27 @@ def test_a_cap_is_kept_and_all_move_on(sizes: dict[int, tuple[int, int]], most: 
     assert sum(ends[each] - begin[each] for each in end) <= max(most, len(end)) + len(end)
     assert all(begin[each] <= ends[each] <= end[each] for each in end)
     assert all(ends[each] > begin[each] for each in end if end[each] > begin[each])
+
+
+def test_a_task_reads_several_ranges_if_there_are_more_than_tasks() -> None:
+    parts = [Range(TopicPartition("t", number), 0, size) for number, size in enumerate((10, 90, 50, 40))]
+    assert packed(parts, 4) == [[each] for each in parts]
+    assert packed(parts, None) == [[each] for each in parts]
+    tasks = packed(parts, 2)
+    assert sorted(tasks) == [[parts[0], parts[1]], [parts[2], parts[3]]]
+
+
+@settings(deadline=None)
+@given(RANGES, st.none() | st.integers(1, 3000), st.integers(1, 10))
+def test_packing_loses_and_repeats_nothing_and_keeps_the_order(
+    ranges: list[Range], records_max: int | None, tasks_max: int
+) -> None:
+    parts = split(ranges, records_max, None)
+    tasks = packed(parts, tasks_max)
+    assert len(tasks) <= tasks_max
+    assert all(task == sorted(task) and task for task in tasks)
+    assert sorted(each for task in tasks for each in task) == sorted(parts)
+    # No task has more than the others by more than one range.
+    sizes = [sum(each.size for each in task) for task in tasks]
+    if parts:
+        assert max(sizes) - min(sizes) <= max(each.size for each in parts) or len(parts) <= tasks_max

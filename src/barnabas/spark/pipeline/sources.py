@@ -10,6 +10,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from barnabas.spark.pipeline.definition import DECODED, Pipeline, Source
 from barnabas.spark.pipeline.options import source_options
 from barnabas.spark.pipeline.schemas import columns_of
+from barnabas.spark.session import read_in_fewer_tasks
 
 ERROR = "_error"
 # Columns of the record that a decoded row keeps; and all columns of the record, which a dead letter needs.
@@ -76,6 +77,7 @@ class Streams:
 
     def _reader(self, source: Source) -> DataStreamReader:
         options = source_options(self._pipeline, source, self._group)
+        options = read_in_fewer_tasks(self._spark, options)
         return self._spark.readStream.format("barnabas").options(**options)
 
 

@@ -13,13 +13,13 @@ from pyspark.sql.types import StructType
 
 from barnabas.spark.columns import check_schema
 from barnabas.spark.ranges import ranges_in
-from barnabas.spark.session import in_fewer_tasks
+from barnabas.spark.session import in_fewer_tasks, read_in_fewer_tasks
 from barnabas.spark.settings import read_settings
 from barnabas.spark.tables.quarantine import Letters, Quarantine, commit_letters, encode_letters, letters_in
 from barnabas.spark.tables.sink import StreamTableWriter, Written, file_writer, query_of_now
 from barnabas.spark.tables.target import TableTarget, member_query
 from barnabas.spark.tables.writing import FORMAT
-from barnabas.spark.tasks import read_range
+from barnabas.spark.tasks import read_ranges
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -67,7 +67,8 @@ def write_topic(
     trigger: dict[str, Any],
 ) -> Any:
     """Start a query that appends the rows of topics to a table."""
-    ranges = spark.readStream.format("barnabas").options(**rows.options).option("rangesOnly", "true").load()
+    options = read_in_fewer_tasks(spark, rows.options)
+    ranges = spark.readStream.format("barnabas").options(**options).option("rangesOnly", "true").load()
     writer = in_fewer_tasks(ranges).writeStream.queryName(name).trigger(**trigger)
     writer = writer.option("checkpointLocation", checkpoint)
     return writer.format(FORMAT).options(**target.as_options(), **rows.as_options()).start()
@@ -110,5 +111,4 @@ class TopicTableWriter(StreamTableWriter):
     def _read(
         self, ranges: "Iterator[RecordBatch]", quarantine: Quarantine | None
     ) -> "Iterator[RecordBatch]":
-        for to_read in ranges_in(ranges):
-            yield from read_range(self._settings, self._rows.schema, to_read, quarantine)
+        return read_ranges(self._settings, self._rows.schema, ranges_in(ranges), quarantine)

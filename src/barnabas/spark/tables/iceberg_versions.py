@@ -29,9 +29,10 @@ class IcebergVersion:
         self._staging = staging
         self.schema = schema_to_pyarrow(table.schema(), include_field_ids=False)
         self._tasks = {task.file.file_path: task for task in table.scan().plan_files()}
-        self.files = [self._stored(task.file) for task in self._tasks.values()]
+        self.files = [self._stored(task) for task in self._tasks.values()]
 
-    def _stored(self, file: IcebergFile) -> StoredFile:
+    def _stored(self, task: FileScanTask) -> StoredFile:
+        file = task.file
         bounds: dict[str, tuple[Any, Any]] = {}
         for name in self._target.key:
             field = self._table.schema().find_field(name)
@@ -42,7 +43,8 @@ class IcebergVersion:
                 continue
             if has_bounds(self.schema.field(name).type):
                 bounds[name] = (from_bytes(kind, low), from_bytes(kind, high))
-        return StoredFile(file.file_path, file.file_size_in_bytes, bounds)
+        deletes = tuple(sorted(each.file_path for each in task.delete_files))
+        return StoredFile(file.file_path, file.file_size_in_bytes, bounds, deletes)
 
     def last_batch(self, query: str) -> int:
         return last_batch(self._table, query)

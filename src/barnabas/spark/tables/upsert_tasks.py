@@ -6,9 +6,11 @@
 3. Each row is sent to the task that rewrites its file. Rows of new keys go to tasks that write new files.
 4. The driver gets the names of all new files and commits them.
 
-After a conflict, 2 to 4 are done again on the new version of the table. The number of partitions is always
-given here: in a streaming query Spark does not choose it by the size of the data. The key of a row is one
-column, a struct, since two structs with the same nulls are equal."""
+After a conflict, the new files stay if the other writer changed none of the rewritten files and added no row
+with one of the keys. Otherwise 2 to 4 are done again on the new version of the table.
+
+The number of partitions is always given here: in a streaming query Spark does not choose it by the size of
+the data. The key of a row is one column, a struct, since two structs with the same nulls are equal."""
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
@@ -53,7 +55,7 @@ def upsert_in_tasks(upsert: Upsert, frame: DataFrame, rows: int, size: int) -> N
     partitions = min(TASKS_MAX, 1 + max(rows // ROWS_PER_TASK, size // BYTES_PER_TASK))
     newest = newest_rows(frame, upsert, partitions).persist()
     try:
-        patiently(lambda: _try(upsert, Newest(newest, partitions)))
+        patiently(_Attempts(upsert, Newest(newest, partitions)))
     finally:
         newest.unpersist()
 
@@ -89,22 +91,60 @@ def _columns(names: Sequence[str]) -> list[Column]:
     return [F.col(f"`{name}`") for name in names]
 
 
-def _try(upsert: Upsert, newest: Newest) -> None:
-    version = upsert.store.version()
-    if upsert.is_done(version):
-        return
-    keys = newest.rows.select(*_columns(upsert.target.key))
-    search = BoundsSearch(version.files, upsert.fitting, upsert.target.key)
-    answers = keys.mapInArrow(search, "rows long, files array<int>").collect()
-    count = sum(answer["rows"] for answer in answers)
-    files = [version.files[number] for number in sorted({n for answer in answers for n in answer["files"]})]
-    places = _places(upsert, version, newest, Search(count, files, None)).persist() if files else None
+class _Work(NamedTuple):
+    """What tasks have written, for a version of the table."""
+
+    version: Version
+    removed: list[StoredFile]
+    added: list[DataFile]
+
+
+class _Attempts:
+    """Each call tries to commit; the first, and those after changes that matter, let the tasks work."""
+
+    def __init__(self, upsert: Upsert, newest: Newest) -> None:
+        self._upsert = upsert
+        self._newest = newest
+        self._work: _Work | None = None
+
+    def __call__(self) -> None:
+        version = self._upsert.store.version()
+        if self._upsert.is_done(version):
+            return
+        if self._work is None or not _holds(self._work, version, self._upsert, self._newest):
+            self._work = _work(self._upsert, version, self._newest)
+        version.replace(self._work.removed, self._work.added, self._upsert.mark)
+
+
+def _work(upsert: Upsert, version: Version, newest: Newest) -> _Work:
+    search = _search(upsert, version.files, newest)
+    places = _places(upsert, version, newest, search).persist() if search.files else None
     try:
-        removed, added = _rewritten(upsert, version, newest, Search(count, files, places))
+        return _Work(version, *_rewritten(upsert, version, newest, search._replace(places=places)))
     finally:
         if places is not None:
             places.unpersist()
-    version.replace(removed, added, upsert.mark)
+
+
+def _holds(work: _Work, version: Version, upsert: Upsert, newest: Newest) -> bool:
+    """Whether the tasks would do the same work on another version."""
+    known = {file.path for file in work.version.files}
+    present = {file.path: file for file in version.files}
+    if version.schema != work.version.schema or any(present.get(file.path) != file for file in work.removed):
+        return False
+    search = _search(upsert, [file for file in version.files if file.path not in known], newest)
+    return not search.files or _places(upsert, version, newest, search).isEmpty()
+
+
+def _search(upsert: Upsert, files: Sequence[StoredFile], newest: Newest) -> "Search":
+    """Those of the files that may hold a key, by their bounds."""
+    if not files:
+        return Search(0, (), None)
+    keys = newest.rows.select(*_columns(upsert.target.key))
+    search = BoundsSearch(files, upsert.fitting, upsert.target.key)
+    answers = keys.mapInArrow(search, "rows long, files array<int>").collect()
+    numbers = sorted({number for answer in answers for number in answer["files"]})
+    return Search(sum(answer["rows"] for answer in answers), [files[number] for number in numbers], None)
 
 
 class Search(NamedTuple):

@@ -13,11 +13,12 @@ from barnabas.spark.tables.target import Mark
 
 class StoredFile(NamedTuple):
     """A file of a version. `bounds` are the smallest and the largest value of columns, where they are
-    known; they do not count nulls."""
+    known; they do not count nulls. `deletes` are the files that say which of its rows are deleted."""
 
     path: str
     size: int
     bounds: Mapping[str, tuple[Any, Any]]
+    deletes: tuple[str, ...] = ()
 
 
 class FileReader(Protocol):
