@@ -18,11 +18,12 @@ if cython.compiled:
     )
     from cython.cimports.barnabas.kernels.system_calls import POLLIN, POLLOUT, poll, pollfd
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
+    from cython.cimports.cpython.mem import PyMem_Free, PyMem_Malloc
     from cython.cimports.libc.errno import EAGAIN, EINTR, errno
-    from cython.cimports.libc.string import memcmp, memcpy, memmove
+    from cython.cimports.libc.string import memcmp, memmove
     from cython.cimports.posix.time import CLOCK_MONOTONIC, clock_gettime, timespec
+    from cython.cimports.posix.uio import iovec, writev
     from cython.cimports.posix.unistd import read as read_bytes
-    from cython.cimports.posix.unistd import write as write_bytes
 else:
     import os
     from select import POLLIN, POLLOUT
@@ -30,6 +31,12 @@ else:
     from time import monotonic
 
     from barnabas.kernels.shared import read_number, write_number, write_unsigned_varint
+
+    # Only for the declarations.
+    iovec = cython.uchar
+
+    def rest_of(chunks: list, skipped: int) -> list:
+        return [memoryview(chunks[0])[skipped:], *chunks[1:]]
 
     def poll(descriptor: int, events: int, wait_ms: int) -> bool:
         waiting = poll_of()
@@ -49,6 +56,8 @@ CORRELATION_ID_AT = cython.declare(cython.Py_ssize_t, 8)
 # The offset, the time of the append and the first offset of the log.
 NUMBERS_BYTES = cython.declare(cython.Py_ssize_t, 24)
 VARINT_BYTES_MAX = cython.declare(cython.Py_ssize_t, 5)
+# A request is sent as its head, its batch and its end.
+CHUNKS = cython.declare(cython.Py_ssize_t, 3)
 
 
 @cython.cclass
@@ -68,10 +77,12 @@ class ProduceExchange:
     _earlier: cython.Py_ssize_t
     _correlation_id: cython.longlong
     _is_plain: cython.bint
-    _out: bytearray
-    _filled: cython.Py_ssize_t
-    _sent: cython.Py_ssize_t
-    _ends: cython.longlong[::1]
+    # The chunks of all requests, and where they are in memory; those before `_chunk` are sent, and
+    # `_skipped` bytes of that one.
+    _chunks: list
+    _places: cython.pointer[iovec]
+    _chunk: cython.Py_ssize_t
+    _skipped: cython.Py_ssize_t
     _offsets: cython.longlong[::1]
     _times: cython.longlong[::1]
 
@@ -84,79 +95,81 @@ class ProduceExchange:
         self._answer = answer
         self._numbers_at = numbers_at
         self._in_flight_max = in_flight_max
-        self._out = bytearray()
-        self._ends = array("q", bytes(8 * REQUESTS_MAX))
+        if cython.compiled:
+            size: cython.size_t = cython.sizeof(iovec) * CHUNKS * REQUESTS_MAX
+            self._places = cython.cast(cython.pointer[iovec], PyMem_Malloc(size))
+            if self._places == cython.NULL:
+                raise MemoryError
         self._offsets = array("q", bytes(8 * (REQUESTS_MAX + EARLIER_MAX)))
         self._times = array("q", bytes(8 * (REQUESTS_MAX + EARLIER_MAX)))
         self.clear(0, 0)
 
+    def __dealloc__(self) -> None:
+        if cython.compiled:
+            PyMem_Free(self._places)
+
     @cython.ccall
     def clear(self, first_correlation_id: cython.longlong, earlier: cython.Py_ssize_t) -> object:
-        """Start again. The first answer has this correlation id, the next one more, and so on; so many of them
-        belong to earlier requests."""
+        """Start again. The first answer has this correlation id, the next one more, and so on; `earlier` of
+        them belong to requests of before."""
         if earlier > EARLIER_MAX:
             raise ValueError(f"at most {EARLIER_MAX} earlier requests, got {earlier}")
         self._correlation_id = first_correlation_id
         self._earlier = earlier
         self.count = self.answered = 0
-        self._filled = self._sent = 0
+        self._chunks = []
+        self._chunk = self._skipped = 0
         self._is_plain = True
         return None
 
     @cython.ccall
     def add(self, batch: bytearray) -> object:
-        """Add the request for a complete batch."""
+        """Add the request for a complete batch, which must not change before it is sent."""
         if self.count == REQUESTS_MAX:
             raise ValueError(f"at most {REQUESTS_MAX} requests")
         size: cython.Py_ssize_t = len(batch)
-        prefix_size: cython.Py_ssize_t = len(self._prefix)
-        suffix_size: cython.Py_ssize_t = len(self._suffix)
-        start: cython.Py_ssize_t = self._filled
-        need: cython.Py_ssize_t = start + prefix_size + VARINT_BYTES_MAX + size + suffix_size
-        if len(self._out) < need:
-            self._out.extend(bytes(max(need, 2 * len(self._out)) - len(self._out)))
+        start: cython.Py_ssize_t = len(self._prefix)
+        head: bytearray = bytearray(self._prefix)
+        head.extend(bytes(VARINT_BYTES_MAX))
         out: Output
-        position: cython.Py_ssize_t = start + prefix_size
         if cython.compiled:
-            out = cython.cast(Output, PyByteArray_AS_STRING(self._out))
-            memcpy(out + start, cython.cast(cython.p_const_char, self._prefix), prefix_size)
-            position = write_unsigned_varint(out, position, size + 1)
-            memcpy(out + position, PyByteArray_AS_STRING(batch), size)
-            position += size
-            memcpy(out + position, cython.cast(cython.p_const_char, self._suffix), suffix_size)
-            position += suffix_size
+            out = cython.cast(Output, PyByteArray_AS_STRING(head))
         else:
-            out = self._out
-            out[start:position] = self._prefix
-            position = write_unsigned_varint(out, position, size + 1)
-            out[position : position + size] = batch
-            position += size
-            out[position : position + suffix_size] = self._suffix
-            position += suffix_size
-        write_number(out, start, 4, position - start - SIZE_BYTES)
+            out = head
+        end: cython.Py_ssize_t = write_unsigned_varint(out, start, size + 1)
+        write_number(out, 0, 4, end + size + len(self._suffix) - SIZE_BYTES)
         correlation_id: cython.longlong = self._correlation_id + self._earlier + self.count
-        write_number(out, start + CORRELATION_ID_AT, 4, correlation_id)
-        self._ends[self.count] = self._filled = position
+        write_number(out, CORRELATION_ID_AT, 4, correlation_id)
+        del head[end:]
+        self._place(head, end)
+        self._place(batch, size)
+        self._chunks.append(self._suffix)
+        if cython.compiled:
+            place: cython.pointer[iovec] = self._places + len(self._chunks) - 1
+            place.iov_base = cython.cast(cython.p_void, cython.cast(cython.p_char, self._suffix))
+            place.iov_len = len(self._suffix)
         self.count += 1
+        return None
+
+    @cython.cfunc
+    def _place(self, chunk: bytearray, size: cython.Py_ssize_t) -> object:
+        self._chunks.append(chunk)
+        if cython.compiled:
+            place: cython.pointer[iovec] = self._places + len(self._chunks) - 1
+            place.iov_base = cython.cast(cython.p_void, PyByteArray_AS_STRING(chunk))
+            place.iov_len = size
         return None
 
     @property
     def begun(self) -> cython.Py_ssize_t:
         """How many requests were sent, the last of them perhaps not completely."""
-        index: cython.Py_ssize_t = 0
-        start: cython.longlong = 0
-        while index < self.count and start < self._sent:
-            start = self._ends[index]
-            index += 1
-        return index
+        return (self._chunk + CHUNKS - 1 + (1 if self._skipped else 0)) // CHUNKS
 
     @property
     def rest(self) -> bytes:
         """What is still to be sent of a request that was sent in part."""
-        begun: cython.Py_ssize_t = self.begun
-        if begun == 0 or self._ends[begun - 1] == self._sent:
-            return b""
-        return bytes(self._out[self._sent : self._ends[begun - 1]])
+        left = self._chunks[self._chunk : CHUNKS * self.begun]
+        return b"".join(left)[self._skipped :]
 
     @property
     def is_plain(self) -> bool:
@@ -181,18 +194,16 @@ class ProduceExchange:
         connection. In the inbox the bytes from `start` to `end` are there already."""
         self.inbox_start = start
         self.inbox_end = end
-        out: Output
         arrived: Output
         if cython.compiled:
-            out = cython.cast(Output, PyByteArray_AS_STRING(self._out))
             arrived = cython.cast(Output, PyByteArray_AS_STRING(inbox))
         else:
-            out, arrived = self._out, inbox
+            arrived = inbox
         answer: Input = self._answer
         size: cython.Py_ssize_t = len(self._answer)
         room: cython.Py_ssize_t = len(inbox)
         with cython.nogil:
-            self._run(descriptor, out, arrived, room, answer, size, wait_ms, run_ms)
+            self._run(descriptor, arrived, room, answer, size, wait_ms, run_ms)
 
     @cython.cfunc
     @cython.nogil
@@ -200,7 +211,6 @@ class ProduceExchange:
     def _run(
         self,
         descriptor: cython.int,
-        out: Output,
         inbox: Output,
         room: cython.Py_ssize_t,
         answer: Input,
@@ -214,12 +224,12 @@ class ProduceExchange:
         while True:
             self._take_answers(inbox, answer, size)
             allowed = min(self.count, self.answered - self._earlier + self._in_flight_max)
-            target = self._ends[allowed - 1] if allowed > 0 else 0
-            if not self._is_plain or (self._sent < target and not self._send(descriptor, out, target)):
+            target = CHUNKS * max(allowed, 0)
+            if not self._is_plain or (self._chunk < target and not self._send(descriptor, target)):
                 return
-            if self._sent == self._filled or _now_ms() >= ends_at:
+            if self._chunk == CHUNKS * self.count or _now_ms() >= ends_at:
                 return
-            if not _wait(descriptor, self._sent < target, wait_ms):
+            if not _wait(descriptor, self._chunk < target, wait_ms):
                 return
             if not self._receive(descriptor, inbox, room):
                 return
@@ -256,21 +266,36 @@ class ProduceExchange:
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def _send(self, descriptor: cython.int, out: Output, target: cython.Py_ssize_t) -> cython.bint:
-        """Send as much as the system takes now; False if the connection is broken."""
+    def _send(self, descriptor: cython.int, target: cython.Py_ssize_t) -> cython.bint:
+        """Send as much of the chunks before `target` as the system takes now; False if the connection is
+        broken."""
         written: cython.Py_ssize_t
         if cython.compiled:
-            written = write_bytes(descriptor, out + self._sent, target - self._sent)
+            place: cython.pointer[iovec] = self._places + self._chunk
+            written = writev(descriptor, place, cython.cast(cython.int, target - self._chunk))
             if written < 0:
                 return errno in (EAGAIN, EINTR)
-        else:
-            try:
-                written = os.write(descriptor, memoryview(out)[self._sent : target])
-            except (BlockingIOError, InterruptedError):
-                return True
-            except OSError:
-                return False
-        self._sent += written
+            while self._chunk < target and written >= cython.cast(cython.Py_ssize_t, place.iov_len):
+                written -= cython.cast(cython.Py_ssize_t, place.iov_len)
+                self._chunk += 1
+                self._skipped = 0
+                place += 1
+            if written > 0:
+                self._skipped += written
+                place.iov_base = cython.cast(cython.p_char, place.iov_base) + written
+                place.iov_len -= written
+            return True
+        try:
+            written = os.writev(descriptor, rest_of(self._chunks[self._chunk : target], self._skipped))
+        except (BlockingIOError, InterruptedError):
+            return True
+        except OSError:
+            return False
+        written += self._skipped
+        while self._chunk < target and written >= len(self._chunks[self._chunk]):
+            written -= len(self._chunks[self._chunk])
+            self._chunk += 1
+        self._skipped = written
         return True
 
     @cython.cfunc

@@ -24,6 +24,7 @@ if cython.compiled:
         write_varint,
     )
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_Resize
+    from cython.cimports.cpython.ref import Py_REFCNT
     from cython.cimports.libc.string import memcpy
     from cython.cimports.posix.time import CLOCK_REALTIME, clock_gettime, timespec
 else:
@@ -47,6 +48,10 @@ Output = cython.typedef(cython.pointer[cython.uchar])
 
 # A new batch gets this much memory; it is doubled when it is full.
 FIRST_BYTES_MAX = cython.declare(cython.Py_ssize_t, 16 * 1024)
+# The memory of batches that are done, for the next ones: new memory costs more than filling it. At most 8 MB,
+# what a full buffer.memory of the default size frees before threads that wait for it go on.
+SPARE_MAX = 512
+_spare = cython.declare(list, [])
 
 
 @cython.cfunc
@@ -220,7 +225,10 @@ class RecordBuffer:
     memory: bytearray
 
     def __init__(self, capacity: cython.Py_ssize_t) -> None:
-        self.memory = bytearray(HEADER_SIZE)
+        if capacity >= FIRST_BYTES_MAX and _spare:
+            self.memory = _spare.pop()
+        else:
+            self.memory = bytearray(HEADER_SIZE)
         self.size = HEADER_SIZE
         self.count = 0
         self.base_timestamp = -1
@@ -304,9 +312,15 @@ class RecordBuffer:
 
     def forget_data(self) -> None:
         """Release the bytes; the futures stay valid."""
+        memory: bytearray = self.memory
         self.is_open = False
         self.memory = bytearray()
         self.size = 0
+        size: cython.Py_ssize_t = len(memory)
+        is_usual: cython.bint = FIRST_BYTES_MAX // 2 < size <= FIRST_BYTES_MAX
+        # Only memory that nobody else holds.
+        if cython.compiled and is_usual and len(_spare) < SPARE_MAX and Py_REFCNT(memory) == 1:
+            _spare.append(memory)
 
 
 @cython.cclass

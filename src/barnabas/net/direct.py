@@ -12,7 +12,7 @@ from barnabas.kernels.produce_exchange import EARLIER_MAX, ProduceExchange
 from barnabas.net.broker_connection import CORRELATION_ID_MAX, BrokerConnection, PendingRequest
 
 # A run ends when no answer came for so long, or after so long in any case: the event loop has other work.
-WAIT_MS = 1
+WAIT_MS = 2
 RUN_MS = 5
 
 

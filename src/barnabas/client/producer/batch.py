@@ -115,8 +115,8 @@ class ProducerBatch(RecordBuffer):
             self.is_done = True
             event = self._event
             callbacks, self._callbacks = self._callbacks, []
-        self.forget_data()
         self._packed = None
+        self.forget_data()
         if event is not None:
             event.set()
         for future, callback in callbacks:
@@ -133,8 +133,8 @@ class ProducerBatch(RecordBuffer):
             callbacks, self._callbacks = self._callbacks, []
             for future, callback in callbacks:
                 parts[self._part_of(future.index)][1]._callbacks.append((future, callback))
-        self.forget_data()
         self._packed = None
+        self.forget_data()
         if event is not None:
             event.set()
         for settled in self._when_settled:
