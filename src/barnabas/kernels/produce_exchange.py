@@ -160,6 +160,10 @@ class ProduceExchange:
             place.iov_len = size
         return None
 
+    def release(self) -> None:
+        """Let go of the batches: nothing more will be sent."""
+        self._chunks = []
+
     @property
     def begun(self) -> cython.Py_ssize_t:
         """How many requests were sent, the last of them perhaps not completely."""

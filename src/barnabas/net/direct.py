@@ -87,6 +87,7 @@ class DirectSocket:
         loop = asyncio.get_running_loop()
         connection.last_active = loop.time()
         rest = exchange.rest
+        exchange.release()
         if rest:
             connection._output(rest)
         if connection._start == connection._end:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from barnabas.client.errors import KafkaError
 from barnabas.client.producer.accumulator import Accumulator, PartitionQueue
 from barnabas.client.producer.batch import ProducerBatch
 from barnabas.client.producer.ports import BrokerNode, SenderSettings, Sent
@@ -54,12 +55,15 @@ class DirectSending:
     def send(
         self, queue: PartitionQueue, node: BrokerNode, version_max: int, when_answered: WhenAnswered
     ) -> bool:
-        """Send batches of the queue, and handle the answers that arrive meanwhile; False if not all is
-        plain."""
+        """Send batches of the queue, and handle the answers that arrive meanwhile. False if not all is plain,
+        or nothing could be done."""
         if not self._has_plain_settings or len(queue.batches) < REQUESTS_MIN:
             return False
         lane = self._lane_of(queue, node, version_max)
         if lane is None or not lane.socket.is_free or not self._is_plain(queue, node):
+            return False
+        if not lane.is_quick and len(node.in_flight) >= self._settings.in_flight_max:
+            # A slow broker: the event loop waits for its answers.
             return False
         batches = self._accumulator.take_closed(queue, lane.count, REQUESTS_MIN)
         if not batches:
@@ -67,8 +71,7 @@ class DirectSending:
         if not lane.socket.begin(lane.exchange, len(batches)):
             self._accumulator.put_back(queue, batches)
             return False
-        self._send(lane, batches, partial(when_answered, node))
-        return True
+        return self._send(lane, batches, partial(when_answered, node))
 
     def _lane_of(self, queue: PartitionQueue, node: BrokerNode, version_max: int) -> "_Lane | None":
         connection = node.connection
@@ -76,7 +79,7 @@ class DirectSending:
         if lane is None or lane.queue is not queue or lane.connection is not connection:
             if not isinstance(connection, BrokerConnection) or connection.is_closed:
                 return None
-            version = connection.version_of(produce.API_KEY, version_max=version_max)
+            version = _version_of(connection, version_max)
             if version < produce.FLEXIBLE_FROM or not DirectSocket.is_possible(connection):
                 return None
             lane = self._lane = _Lane(queue, node, connection, version, self._settings)
@@ -92,7 +95,7 @@ class DirectSending:
                 return False
         return self._book.may_send_many(queue.partition, queue.batches[0])
 
-    def _send(self, lane: "_Lane", batches: list[ProducerBatch], when_answered: Callable[..., None]) -> None:
+    def _send(self, lane: "_Lane", batches: list[ProducerBatch], when_answered: Callable[..., None]) -> bool:
         exchange, queue, node = lane.exchange, lane.queue, lane.node
         packing = self._settings.packing
         self._book.sending_many(queue.partition, batches)
@@ -117,8 +120,10 @@ class DirectSending:
             callbacks.append(partial(when_answered, sent))
         lane.socket.end(exchange, callbacks)
         lane.count = min(max(2 * begun, REQUESTS_FIRST), REQUESTS_MAX)
+        lane.is_quick = bool(confirmed)
         if confirmed:
             self._succeed(queue, confirmed, outcomes)
+        return begun > 0 or lane.is_quick
 
     def _answered(self, lane: "_Lane", batches: list[ProducerBatch], count: int) -> list[ProducerBatch]:
         """The batches to which the answers belong: earlier ones, then those of `batches`, which loses
@@ -161,6 +166,16 @@ class _Lane:
         self.socket = DirectSocket(connection, produce.API_KEY, version)
         self.exchange = exchange_of(queue, connection.client_id, version, settings)
         self.count = REQUESTS_FIRST
+        # Whether answers came during the last run.
+        self.is_quick = True
+
+
+def _version_of(connection: BrokerConnection, version_max: int) -> int:
+    try:
+        return connection.version_of(produce.API_KEY, version_max=version_max)
+    except KafkaError:
+        # The ordinary way tells why.
+        return -1
 
 
 def exchange_of(

@@ -3,6 +3,7 @@ plain. The same stories run on the ordinary way."""
 
 import asyncio
 import random
+import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -157,9 +158,10 @@ def runs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> lis
     counts: list[int] = []
     send = DirectSending._send
 
-    def counted(self: DirectSending, lane: Any, batches: list[Any], when_answered: Any) -> None:
-        send(self, lane, batches, when_answered)
+    def counted(self: DirectSending, lane: Any, batches: list[Any], when_answered: Any) -> bool:
+        has_sent = send(self, lane, batches, when_answered)
         counts.append(lane.exchange.begun)
+        return has_sent
 
     monkeypatch.setattr(DirectSending, "_send", counted)
     if not request.param:
@@ -330,6 +332,36 @@ def test_a_broker_that_is_silent_is_given_up_and_the_batches_are_sent_again(runs
         assert await told.settled() == list(range(31))
 
     assert numbers(play(story, request_seconds=0.2).log) == list(range(31))
+
+
+def test_a_slow_broker_is_not_waited_for_again_and_again(runs: list[int]) -> None:
+    async def story(told: Story, broker: Broker) -> None:
+        told.send(1)
+        await told.settled()
+        may_go_on = threading.Event()
+        broker.refuse = lambda _: None if may_go_on.wait(20) else CLOSE
+        told.send(30)
+        count = len(runs)
+        for _ in range(20):
+            told.sender.turn()
+        assert len(runs) <= count + 1
+        may_go_on.set()
+        assert await told.settled() == list(range(31))
+
+    assert numbers(play(story).log) == list(range(31))
+
+
+def test_a_connection_without_a_common_version_fails_the_batches(runs: list[int]) -> None:
+    async def story(told: Story, broker: Broker) -> None:
+        told.send(1)
+        await told.settled()
+        assert told.view.opened is not None
+        del told.view.opened.versions[produce.API_KEY]
+        told.send(10)
+        outcomes = await told.settled()
+        assert {error.code for error in outcomes[1:]} == {ErrorCode.UNSUPPORTED_VERSION}
+
+    play(story)
 
 
 def test_closing_fails_what_is_on_its_way(runs: list[int]) -> None:
