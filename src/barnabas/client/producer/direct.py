@@ -24,8 +24,10 @@ from barnabas.wire.messages import produce
 
 # With fewer batches the short way is not shorter.
 REQUESTS_MIN = 3
-# The first run takes so many batches, the next twice as many as the last one could send.
+# The first run takes so many batches. After one that sent all, the next takes twice as many; otherwise it
+# takes a few more than could be sent, since what is prepared and not sent is prepared again.
 REQUESTS_FIRST = 16
+REQUESTS_MORE = 8
 # Numbers that are nowhere else in an answer.
 _OFFSET = 0x0102030405060708
 _RECORDS_END = b"\0\0\0"
@@ -103,6 +105,8 @@ class DirectSending:
             exchange.add(batch.sealed(packing))
         lane.socket.run(exchange)
         begun = exchange.begun
+        more = begun if begun == len(batches) else REQUESTS_MORE
+        lane.count = min(begun + more, REQUESTS_MAX)
         if begun < len(batches):
             self._book.take_back(queue.partition, batches[begun:])
             self._accumulator.put_back(queue, batches[begun:])
@@ -119,7 +123,6 @@ class DirectSending:
             node.in_flight.append((now, sent))
             callbacks.append(partial(when_answered, sent))
         lane.socket.end(exchange, callbacks)
-        lane.count = min(max(2 * begun, REQUESTS_FIRST), REQUESTS_MAX)
         lane.is_quick = bool(confirmed)
         if confirmed:
             self._succeed(queue, confirmed, outcomes)
