@@ -94,12 +94,14 @@ class Sender:
     # ---- what to send
 
     def turn(self) -> None:
-        now = asyncio.get_running_loop().time()
+        loop = asyncio.get_running_loop()
+        now = loop.time()
         if self.settings.is_idempotent:
             self._prepare_sequences()
         if now >= self._expire_at:
             self._expire_at = self._expire(now)
         self._send_directly(now)
+        now = loop.time()
         wake_at = self._send_ready(now)
         while wake_at < 0:
             # A partition with more full batches may have several requests in flight.
