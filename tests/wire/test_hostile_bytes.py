@@ -93,8 +93,8 @@ def memory_used(plan: Any, data: bytes) -> int:
 
 
 def test_damage_costs_memory_in_proportion_to_the_frame(every_message: Any, sample: Any) -> None:
-    """The memory of the whole process is measured. Threads that earlier tests have left may need some at the same
-    time, so a high figure counts only if it comes again; that of the decoder always does."""
+    """The memory of the whole process is measured. Threads that earlier tests have left may need some at the
+    same time, so a high figure counts only if it comes again; that of the decoder always does."""
     tracemalloc.start()
     try:
         for plan, data, name in damaged(every_message, sample, 8):
