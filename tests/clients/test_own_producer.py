@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.confluent_client import ConfluentAdmin
+from tests.clients.lossy_proxy import LossyProxy
 
 from barnabas.client.admin import Admin
 from barnabas.client.errors import (
@@ -262,6 +263,24 @@ def test_nothing_is_lost_or_doubled_when_the_broker_is_killed(own_broker: Broker
     for partition in (0, 1):
         numbers = [int(row[2] or b"") for row in rows if row[0] == partition]
         assert numbers == list(range(partition, len(futures), 2))
+
+
+def test_many_batches_are_written_once_and_in_order_if_acknowledgements_are_lost(
+    bootstrap: str, topic: str
+) -> None:
+    """Batches of one partition that wait take the short way, until a connection breaks, and again later."""
+    count = 60_000
+    with LossyProxy(bootstrap, 0) as proxy, Producer(bootstrap_servers=proxy.bootstrap) as producer:
+        futures = []
+        for number in range(count):
+            futures.append(producer.send(topic, b"%d" % number + bytes(90)))
+            if number % 10_000 == 5_000:
+                proxy.acks_left_to_lose = 1
+        producer.flush(120)
+        assert [future.result(0).offset for future in futures] == list(range(count))
+        assert proxy.acks_lost >= 1
+    values = [int((row[2] or b"").rstrip(b"\0")) for row in read(bootstrap, topic)]
+    assert values == list(range(count))
 
 
 @pytest.mark.usefixtures("_adding_partitions")

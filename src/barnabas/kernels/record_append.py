@@ -8,24 +8,50 @@ refused. So nothing between the first and the last change of a batch may run Pyt
 from types import GenericAlias
 
 import cython
+from crc32c import crc32c
 
 if cython.compiled:
     from cython.cimports.barnabas.kernels.hashing import hash_of_key
-    from cython.cimports.barnabas.kernels.shared import HEADER_SIZE, append_varint, varint_size, write_varint
+    from cython.cimports.barnabas.kernels.shared import (
+        ATTRIBUTES_AT,
+        CRC_AT,
+        HEADER_SIZE,
+        LENGTH_OVERHEAD,
+        MAGIC,
+        append_varint,
+        varint_size,
+        write_number,
+        write_varint,
+    )
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_Resize
+    from cython.cimports.cpython.ref import Py_REFCNT
     from cython.cimports.libc.string import memcpy
     from cython.cimports.posix.time import CLOCK_REALTIME, clock_gettime, timespec
 else:
     from time import time_ns
 
     from barnabas.kernels.hashing import hash_of_key
-    from barnabas.kernels.shared import HEADER_SIZE, append_varint, varint_size, write_varint
+    from barnabas.kernels.shared import (
+        ATTRIBUTES_AT,
+        CRC_AT,
+        HEADER_SIZE,
+        LENGTH_OVERHEAD,
+        MAGIC,
+        append_varint,
+        varint_size,
+        write_number,
+        write_varint,
+    )
 
 Input = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 Output = cython.typedef(cython.pointer[cython.uchar])
 
 # A new batch gets this much memory; it is doubled when it is full.
 FIRST_BYTES_MAX = cython.declare(cython.Py_ssize_t, 16 * 1024)
+# The memory of batches that are done, for the next ones: new memory costs more than filling it. At most 8 MB,
+# what a full buffer.memory of the default size frees before threads that wait for it go on.
+SPARE_MAX = 512
+_spare = cython.declare(list, [])
 
 
 @cython.cfunc
@@ -69,6 +95,40 @@ def encode_records(
         append_varint(out, len(body))
         out += body
     return out
+
+
+def write_header(
+    batch: bytearray,
+    attributes: cython.longlong,
+    count: cython.longlong,
+    base_timestamp: cython.longlong,
+    max_timestamp: cython.longlong,
+    producer_id: cython.longlong,
+    producer_epoch: cython.longlong,
+    base_sequence: cython.longlong,
+) -> None:
+    """Write the header of a batch that begins with room for it, for a broker that has not seen the batch yet:
+    the base offset is 0, the leader epoch unknown."""
+    size: cython.Py_ssize_t = len(batch)
+    if size < HEADER_SIZE:
+        raise ValueError(f"a batch has at least {HEADER_SIZE} bytes, got {size}")
+    out: Output = _memory_of(batch, size)
+    position: cython.Py_ssize_t = write_number(out, 0, 8, 0)
+    position = write_number(out, position, 4, size - LENGTH_OVERHEAD)
+    position = write_number(out, position, 4, -1)
+    write_number(out, position, 1, MAGIC)
+    position = write_number(out, ATTRIBUTES_AT, 2, attributes)
+    position = write_number(out, position, 4, count - 1)
+    position = write_number(out, position, 8, base_timestamp)
+    position = write_number(out, position, 8, max_timestamp)
+    position = write_number(out, position, 8, producer_id)
+    position = write_number(out, position, 2, producer_epoch)
+    position = write_number(out, position, 4, base_sequence)
+    write_number(out, position, 4, count)
+    view: object = memoryview(batch)
+    crc: cython.longlong = crc32c(view[ATTRIBUTES_AT:])
+    view.release()
+    write_number(_memory_of(batch, size), CRC_AT, 4, crc)
 
 
 @cython.cclass
@@ -165,7 +225,10 @@ class RecordBuffer:
     memory: bytearray
 
     def __init__(self, capacity: cython.Py_ssize_t) -> None:
-        self.memory = bytearray(HEADER_SIZE)
+        if capacity >= FIRST_BYTES_MAX and _spare:
+            self.memory = _spare.pop()
+        else:
+            self.memory = bytearray(HEADER_SIZE)
         self.size = HEADER_SIZE
         self.count = 0
         self.base_timestamp = -1
@@ -249,9 +312,15 @@ class RecordBuffer:
 
     def forget_data(self) -> None:
         """Release the bytes; the futures stay valid."""
+        memory: bytearray = self.memory
         self.is_open = False
         self.memory = bytearray()
         self.size = 0
+        size: cython.Py_ssize_t = len(memory)
+        is_usual: cython.bint = FIRST_BYTES_MAX // 2 < size <= FIRST_BYTES_MAX
+        # Only memory that nobody else holds.
+        if cython.compiled and is_usual and len(_spare) < SPARE_MAX and Py_REFCNT(memory) == 1:
+            _spare.append(memory)
 
 
 @cython.cclass

@@ -11,6 +11,16 @@ def encode_records(
     base_timestamp: int,
     offset_deltas: list[int] | None = None,
 ) -> bytearray: ...
+def write_header(
+    batch: bytearray,
+    attributes: int,
+    count: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+) -> None: ...
 
 class RecordFuture(Generic[_Result]):
     @property

@@ -74,7 +74,7 @@ class ConnectionSettings:
 WhenAnswered: TypeAlias = Callable[[bytes | bytearray | DisconnectedError], None]
 
 
-class _Pending(NamedTuple):
+class PendingRequest(NamedTuple):
     """A request without an answer: the answer goes to the future or to `callback` as a message, or to `sink`
     as it is."""
 
@@ -98,7 +98,7 @@ class BrokerConnection(FrameReader):
         self.client_id = settings.client_id
         self._request_seconds = settings.request_seconds
         self._idle_seconds = settings.idle_seconds
-        self._pending: deque[_Pending] = deque()
+        self._pending: deque[PendingRequest] = deque()
         self._correlation_id = 0
         self._transport: asyncio.Transport | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
@@ -225,7 +225,7 @@ class BrokerConnection(FrameReader):
         version = self.version_of(api_key, version_max=version_max)
         correlation_id = self._write(api_key, version, message)
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._entering.append(_Pending(correlation_id, api_key, version, future))
+        self._entering.append(PendingRequest(correlation_id, api_key, version, future))
         return future
 
     def ask(
@@ -240,7 +240,7 @@ class BrokerConnection(FrameReader):
         the loop in between, or in a later turn with the DisconnectedError. It must not raise."""
         version = self.version_of(api_key, version_max=version_max)
         correlation_id = self._write(api_key, version, message)
-        self._entering.append(_Pending(correlation_id, api_key, version, None, callback=when_answered))
+        self._entering.append(PendingRequest(correlation_id, api_key, version, None, callback=when_answered))
 
     def cork(self) -> None:
         """Collect the requests that follow, until `uncork` sends all of them with one system call. Their
@@ -266,7 +266,7 @@ class BrokerConnection(FrameReader):
         correlation_id = self._next_correlation_id()
         self._output(write(correlation_id))
         self.last_active = self._loop.time()
-        self._entering.append(_Pending(correlation_id, api_key, 0, None, when_answered))
+        self._entering.append(PendingRequest(correlation_id, api_key, 0, None, when_answered))
 
     def send_no_reply(self, api_key: int, message: Message, *, version_max: int | None = None) -> None:
         """Write a request that the broker does not answer (Produce with acks=0)."""
@@ -484,7 +484,7 @@ def _not_connected(_: bytes | bytearray | memoryview) -> None:
     raise DisconnectedError("the connection is not open yet")
 
 
-def _decode(entry: _Pending, frame: bytes | bytearray) -> Any:
+def _decode(entry: PendingRequest, frame: bytes | bytearray) -> Any:
     version = entry.version
     if entry.api_key == API_VERSIONS_KEY and version > 0 and len(frame) >= 6:
         # A broker that does not support the version answers with an error in version 0.
@@ -495,6 +495,6 @@ def _decode(entry: _Pending, frame: bytes | bytearray) -> Any:
     return message
 
 
-def _check_correlation_id(entry: _Pending, correlation_id: int) -> None:
+def _check_correlation_id(entry: PendingRequest, correlation_id: int) -> None:
     if correlation_id != entry.correlation_id:
         raise WireError(f"expected the answer to request {entry.correlation_id}, got {correlation_id}")

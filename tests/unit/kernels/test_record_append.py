@@ -5,6 +5,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.kernels.interpreting import interpreted
@@ -12,7 +13,7 @@ from tests.unit.kernels.interpreting import interpreted
 from barnabas.kernels import record_append as compiled
 from barnabas.kernels.hashing import murmur2
 from barnabas.kernels.record_append import encode_records
-from barnabas.records.batch import HEADER_SIZE
+from barnabas.records.batch import ATTRIBUTES_POSITION, CRC, CRC_POSITION, HEADER, HEADER_SIZE
 
 plain = interpreted(compiled)
 MODULES = pytest.mark.parametrize("module", [compiled, plain], ids=["compiled", "interpreted"])
@@ -161,3 +162,31 @@ def test_a_producer_that_is_not_plain_takes_the_long_way(module: ModuleType) -> 
     sender._topics["t"].sticky_open = None
     assert sender.send("t", b"v") == "sent otherwise"
     assert sender._topics["t"].open[0].count == 0
+
+
+@given(
+    st.binary(max_size=300),
+    st.integers(0, 0x3F),
+    st.integers(1, 2**31 - 1),
+    st.integers(-(2**63), 2**63 - 1),
+    st.integers(-1, 2**63 - 1),
+    st.integers(-1, 2**31 - 1),
+)
+def test_the_header_is_that_of_the_layout(
+    body: bytes, attributes: int, count: int, timestamp: int, producer: int, sequence: int
+) -> None:
+    epoch = min(producer, 32767)
+    expected = bytearray(HEADER_SIZE) + body
+    fields = (attributes, count - 1, timestamp, -1, producer, epoch, sequence, count)
+    HEADER.pack_into(expected, 0, 0, len(expected) - 12, -1, 2, 0, *fields)
+    CRC.pack_into(expected, CRC_POSITION, crc32c(bytes(expected[ATTRIBUTES_POSITION:])))
+    for module in (compiled, plain):
+        batch = bytearray(HEADER_SIZE) + body
+        module.write_header(batch, attributes, count, timestamp, -1, producer, epoch, sequence)
+        assert batch == expected
+
+
+@MODULES
+def test_a_header_needs_its_room(module: ModuleType) -> None:
+    with pytest.raises(ValueError, match="a batch has at least 61 bytes, got 60"):
+        module.write_header(bytearray(60), 0, 1, 0, 0, -1, -1, -1)

@@ -246,6 +246,23 @@ class Accumulator:
                 self.waiting[queue] = None
         return batch
 
+    def take_closed(self, queue: PartitionQueue, count_max: int, count_min: int) -> list[ProducerBatch]:
+        """Take the first batches of the queue if they are complete and were never sent; none if they are
+        fewer than `count_min`."""
+        batches: list[ProducerBatch] = []
+        with self._space:
+            for batch in queue.batches:
+                if len(batches) == count_max or batch.is_open or batch.attempts or batch.base_sequence >= 0:
+                    break
+                batches.append(batch)
+            if len(batches) < count_min:
+                return []
+            for _ in batches:
+                queue.batches.popleft()
+            if not queue.batches:
+                self.waiting.pop(queue, None)
+        return batches
+
     def put_back(self, queue: PartitionQueue, batches: Sequence[ProducerBatch]) -> None:
         """Batches to be sent again go to the front, in the order of their sequence numbers."""
         with self._space:
@@ -279,12 +296,16 @@ class Accumulator:
 
     def release(self, batch: ProducerBatch) -> None:
         """Free the memory of a batch that is done."""
+        self.release_many((batch,))
+
+    def release_many(self, batches: Sequence[ProducerBatch]) -> None:
         with self._space:
-            if self.incomplete.pop(batch, 0) is None:
-                self.used_bytes -= batch.reserved
-                # Not for every batch: a thread that fills one and blocks again costs two thread switches.
-                if self.blocked and self.used_bytes <= self.limits.buffer_bytes * RESUME_SHARE_MAX:
-                    self._notify_space()
+            for batch in batches:
+                if self.incomplete.pop(batch, 0) is None:
+                    self.used_bytes -= batch.reserved
+            # Not for every batch: a thread that fills one and blocks again costs two thread switches.
+            if self.blocked and self.used_bytes <= self.limits.buffer_bytes * RESUME_SHARE_MAX:
+                self._notify_space()
 
     def _notify_space(self) -> None:
         self._space.notify_all()

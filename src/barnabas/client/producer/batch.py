@@ -9,22 +9,13 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from barnabas.client.errors import KafkaError, KafkaTimeoutError
 from barnabas.client.habits import missing_attribute
 from barnabas.client.types import RecordMetadata, TopicPartition
-from barnabas.kernels.record_append import RecordBuffer, RecordFuture
+from barnabas.kernels.record_append import RecordBuffer, RecordFuture, write_header
 from barnabas.kernels.record_decode import decode_records
 from barnabas.records.batch import (
-    ATTRIBUTES_POSITION,
-    CRC,
-    CRC_POSITION,
-    HEADER,
     HEADER_SIZE,
-    LOG_OVERHEAD,
-    MAGIC,
-    NO_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
@@ -93,25 +84,16 @@ class ProducerBatch(RecordBuffer):
         """The whole batch as it is sent. The header is written each time: a retry may have a new sequence."""
         packed = self.pack(packing)
         attributes = packing.codec | (TRANSACTIONAL_FLAG if packing.transactional else 0)
-        HEADER.pack_into(
+        write_header(
             packed,
-            0,
-            0,
-            len(packed) - LOG_OVERHEAD,
-            NO_LEADER_EPOCH,
-            MAGIC,
-            0,
             attributes,
-            self.count - 1,
+            self.count,
             self.base_timestamp,
             self.max_timestamp,
             self.producer_id,
             self.producer_epoch,
             self.base_sequence,
-            self.count,
         )
-        with memoryview(packed) as view:
-            CRC.pack_into(packed, CRC_POSITION, crc32c(view[ATTRIBUTES_POSITION:]))
         return packed
 
     def rows(self) -> list[Row]:
@@ -133,8 +115,8 @@ class ProducerBatch(RecordBuffer):
             self.is_done = True
             event = self._event
             callbacks, self._callbacks = self._callbacks, []
-        self.forget_data()
         self._packed = None
+        self.forget_data()
         if event is not None:
             event.set()
         for future, callback in callbacks:
@@ -151,8 +133,8 @@ class ProducerBatch(RecordBuffer):
             callbacks, self._callbacks = self._callbacks, []
             for future, callback in callbacks:
                 parts[self._part_of(future.index)][1]._callbacks.append((future, callback))
-        self.forget_data()
         self._packed = None
+        self.forget_data()
         if event is not None:
             event.set()
         for settled in self._when_settled:

@@ -1,18 +1,34 @@
 """What the sender needs from outside: its settings, the cluster, and the state of a transaction."""
 
+import asyncio
+from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from barnabas.client.errors import KafkaError
 from barnabas.client.metadata import Leader
 from barnabas.client.producer.accumulator import PartitionQueue
-from barnabas.client.producer.batch import Packing
+from barnabas.client.producer.batch import Packing, ProducerBatch
 from barnabas.client.types import Node, TopicPartition
 from barnabas.net.broker_connection import BrokerConnection
 
 # The longest pause after CONCURRENT_TRANSACTIONS, as in Java's client: the last transaction is still being
 # completed, which takes a moment.
 CONCURRENT_TRANSACTIONS_SECONDS = 0.02
+
+
+# The batches of a request.
+Sent = list[tuple[PartitionQueue, ProducerBatch]]
+
+
+class BrokerNode:
+    """A broker: the connection to it, and the requests without an answer with the time when they were sent,
+    oldest first."""
+
+    def __init__(self) -> None:
+        self.connection: BrokerConnection | None = None
+        self.in_flight: deque[tuple[float, Sent]] = deque()
+        self.timer: asyncio.TimerHandle | None = None
 
 
 class ClusterView(Protocol):

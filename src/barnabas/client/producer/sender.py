@@ -5,7 +5,6 @@ has lingered long enough, an answer or new metadata arrived, a connection opened
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Coroutine, Hashable
 from functools import partial
 from typing import Any
@@ -20,10 +19,13 @@ from barnabas.client.errors import (
 from barnabas.client.metadata import Leader
 from barnabas.client.producer.accumulator import Accumulator, PartitionQueue
 from barnabas.client.producer.batch import ProducerBatch, split_batch
+from barnabas.client.producer.direct import DirectSending
 from barnabas.client.producer.ports import (
     CONCURRENT_TRANSACTIONS_SECONDS,
+    BrokerNode,
     ClusterView,
     SenderSettings,
+    Sent,
     TransactionView,
 )
 from barnabas.client.producer.sequences import EPOCH_MAX, SequenceBook
@@ -39,6 +41,8 @@ INT_MAX = 2**31 - 1
 PRODUCE_VERSION_MAX = 12
 # Up to this version, Produce does not add the partition to the transaction.
 PRODUCE_VERSION_MAX_EXPLICIT_ADD = 11
+# The short way gives the event loop back after so long.
+DIRECT_SECONDS_MAX = 0.02
 
 _STALE_METADATA = frozenset(
     {
@@ -56,18 +60,6 @@ _STALE_METADATA = frozenset(
 _NO_ANSWER = frozenset({ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT})
 # After these errors the broker may still have written the batch.
 _UNSURE = _NO_ANSWER | {ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND}
-
-
-class _Node:
-    """A broker: the connection to it, and when the requests without an answer were sent, oldest first."""
-
-    def __init__(self) -> None:
-        self.connection: BrokerConnection | None = None
-        self.in_flight: deque[float] = deque()
-        self.timer: asyncio.TimerHandle | None = None
-
-
-Sent = list[tuple[PartitionQueue, ProducerBatch]]
 
 
 class Sender:
@@ -91,21 +83,25 @@ class Sender:
         self._view = view
         self._book = book
         self._transaction = transaction
-        self._nodes: dict[int, _Node] = {}
+        self._nodes: dict[int, BrokerNode] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._expire_at = 0.0
         self._corked: list[BrokerConnection] = []
         self._queues: dict[ProducerBatch, PartitionQueue] = {}
+        self._direct = DirectSending(accumulator, settings, book, self._queues, self.metrics)
 
     # ---- what to send
 
     def turn(self) -> None:
-        now = asyncio.get_running_loop().time()
+        loop = asyncio.get_running_loop()
+        now = loop.time()
         if self.settings.is_idempotent:
             self._prepare_sequences()
         if now >= self._expire_at:
             self._expire_at = self._expire(now)
+        self._send_directly(now)
+        now = loop.time()
         wake_at = self._send_ready(now)
         while wake_at < 0:
             # A partition with more full batches may have several requests in flight.
@@ -113,6 +109,17 @@ class Sender:
         while self._corked:
             self._corked.pop().uncork()
         self._sleep_until(min(wake_at, self._expire_at), now)
+
+    def _send_directly(self, now: float) -> None:
+        """The short way, if batches wait for one partition only: with more of them, requests of several
+        batches are better."""
+        loop = asyncio.get_running_loop()
+        while len(queues := list(self._accumulator.waiting)) == 1 and loop.time() - now < DIRECT_SECONDS_MAX:
+            node_id = self._view.leader_of(queues[0].partition)
+            node = None if node_id is None else self._nodes.get(node_id)
+            if node is None or not self._direct.send(queues[0], node, self._version_max(), self._answered):
+                return
+            self._watch(node, node.connection)
 
     def _send_ready(self, now: float) -> float:
         """Send at most one ready batch of each partition. Returns the time of the next turn, -1 if it sent
@@ -150,7 +157,7 @@ class Sender:
     def _has_room(self, node_id: int, queue: PartitionQueue, taken: "Sent | tuple[()]") -> bool:
         node = self._nodes.get(node_id)
         if node is None:
-            node = self._nodes[node_id] = _Node()
+            node = self._nodes[node_id] = BrokerNode()
         if node.connection is None or node.connection.is_closed:
             self._start_task(f"connection {node_id}", partial(self._connect, node_id, node))
             return False
@@ -187,7 +194,7 @@ class Sender:
         connection = node.connection
         assert connection is not None
         loop = asyncio.get_running_loop()
-        node.in_flight.append(loop.time())
+        node.in_flight.append((loop.time(), sent))
         if connection not in self._corked:
             connection.cork()
             self._corked.append(connection)
@@ -201,16 +208,20 @@ class Sender:
         except KafkaError as error:
             loop.call_soon(answered, error)
             return
-        if node.timer is None:
-            node.timer = loop.call_later(self.settings.request_seconds, self._close_if_late, node, connection)
+        self._watch(node, connection)
 
-    def _close_if_late(self, node: _Node, connection: BrokerConnection) -> None:
+    def _watch(self, node: BrokerNode, connection: BrokerConnection | None) -> None:
+        if node.timer is None and node.in_flight and connection is not None:
+            seconds, loop = self.settings.request_seconds, asyncio.get_running_loop()
+            node.timer = loop.call_later(seconds, self._close_if_late, node, connection)
+
+    def _close_if_late(self, node: BrokerNode, connection: BrokerConnection) -> None:
         """As in Kafka: a broker that does not answer one request will not answer the following ones."""
         node.timer = None
         if not node.in_flight or node.connection is not connection:
             return
         seconds = self.settings.request_seconds
-        left = connection.seconds_left(node.in_flight[0], seconds)
+        left = connection.seconds_left(node.in_flight[0][0], seconds)
         if left <= 0:
             connection.close(f"no answer within {seconds:g} s")
         else:
@@ -224,7 +235,7 @@ class Sender:
     # ---- answers
 
     def _answered(
-        self, node: _Node, sent: Sent, outcome: produce.ProduceResponse | KafkaError | None
+        self, node: BrokerNode, sent: Sent, outcome: produce.ProduceResponse | KafkaError | None
     ) -> None:
         """The answer to a request, or the error that came instead; None with acks=0."""
         node.in_flight.popleft()
@@ -399,7 +410,7 @@ class Sender:
             _log.error("the producer's sender failed: %s", error, exc_info=error)
         self.turn()
 
-    async def _connect(self, node_id: int, node: _Node) -> None:
+    async def _connect(self, node_id: int, node: BrokerNode) -> None:
         try:
             node.connection = await self._view.connection(node_id)
             # Answers that arrive together are followed by one turn, which fills the requests in flight again.

@@ -9,7 +9,7 @@ from collections.abc import Hashable
 
 from barnabas.client.errors import ErrorCode
 from barnabas.client.producer.batch import ProducerBatch
-from barnabas.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from barnabas.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 
 SEQUENCE_MASK = 0x7FFFFFFF
 EPOCH_MAX = 32767
@@ -105,6 +105,30 @@ class SequenceBook:
         sequences.number(batch)
         sequences.in_flight.append(batch)
 
+    def may_send_many(self, key: Hashable, first: ProducerBatch) -> bool:
+        """Whether several new batches, of which this is the first, may be sent one after the other."""
+        if first.base_sequence >= 0 or not self.may_send(key, first):
+            return False
+        sequences = self.of(key)
+        is_current = (sequences.producer_id, sequences.epoch) == (self.producer_id, self.epoch)
+        return is_current and not sequences.is_unknown
+
+    def sending_many(self, key: Hashable, batches: list[ProducerBatch]) -> None:
+        """Give new batches their sequences, after `may_send_many`."""
+        sequences = self.of(key)
+        for batch in batches:
+            sequences.number(batch)
+        sequences.in_flight += batches
+
+    def take_back(self, key: Hashable, batches: list[ProducerBatch]) -> None:
+        """The last batches that got sequences were not sent after all, and have none again."""
+        sequences = self.of(key)
+        sequences.next = batches[0].base_sequence
+        del sequences.in_flight[len(sequences.in_flight) - len(batches) :]
+        for batch in batches:
+            batch.producer_id, batch.producer_epoch = NO_PRODUCER_ID, NO_PRODUCER_EPOCH
+            batch.base_sequence = NO_SEQUENCE
+
     def split(self, key: Hashable, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
         """The parts of a split batch share its range of sequences."""
         if batch.base_sequence < 0:
@@ -128,6 +152,13 @@ class SequenceBook:
         if base_offset >= 0:
             sequences.acked_offset = max(sequences.acked_offset, base_offset + batch.count - 1)
         self._resolve(key, sequences)
+
+    def acknowledged_many(self, key: Hashable, batches: list[ProducerBatch], last_base_offset: int) -> None:
+        """The first batches in flight are confirmed, all in one epoch; the last has this offset."""
+        sequences = self.of(key)
+        for batch in batches[:-1]:
+            self._leave(sequences, batch)
+        self.acknowledged(key, batches[-1], last_base_offset)
 
     def can_retry(self, key: Hashable, batch: ProducerBatch, error: ErrorCode, log_start: int) -> bool:
         """Whether the batch may be sent again after this error; may mark the partition for renumbering."""
