@@ -66,7 +66,7 @@ def in_fewer_tasks(frame: "DataFrame") -> "DataFrame":
 
 def read_in_fewer_tasks(spark: "SparkSession", options: Mapping[str, str]) -> dict[str, str]:
     """The options of a query that reads topics. On this machine a task for each core reads several
-    partitions: Spark calls Python again for each input partition, also where it coalesces them."""
+    partitions: each input partition has a cost of its own, also where Spark coalesces them."""
     tasks, given = _tasks_here(spark), {name.lower() for name in options}
     if tasks is None or given & {"minpartitions", "maxpartitions"}:
         return dict(options)
