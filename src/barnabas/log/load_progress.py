@@ -9,7 +9,7 @@ class LoadingGivenUp(Exception):
 
 class Loading:
     def __init__(self) -> None:
-        # Of the directories that were looked at so far.
+        # The logs of the directories that were listed so far.
         self.found = 0
         self.done = 0
         self._is_recovery = False

@@ -1,5 +1,5 @@
-"""Which processes `server-stop` stops. The processes are real; what /proc says of them is written here, since
-other brokers may run on this machine."""
+"""Which processes `server-stop` stops. The processes are real, but their entries in /proc are made by the
+tests, since other brokers may run on this machine."""
 
 import subprocess
 import sys

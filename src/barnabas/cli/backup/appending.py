@@ -56,7 +56,7 @@ class PartitionRestore:
         self._copy = copy
         self.target = target
         self._wanted = sorted(wanted, reverse=True)
-        # Of the batch that comes next: the number of its file, and where it begins there.
+        # Where the next batch is: the number of its file, and its position there.
         self._file_number = 0
         self._position = 0
         self._sequence = 0
