@@ -121,7 +121,7 @@ class _Makers:
                 lambda: ZooKeeperDown(system),
                 lambda: ZooKeeperPaused(system),
                 lambda: ZooKeeperSlow(system, 1000),
-                lambda: SessionsExpired(system),
+                lambda: SessionsExpired(system, of_connected=True),
             )
         )()
 

@@ -93,21 +93,25 @@ class ZooKeeperSlow(Fault):
 
 
 class SessionsExpired(Fault):
-    """The sessions of all brokers expire at once; nothing is left to heal. `sessions` are their ids."""
+    """The sessions of all brokers expire at once; nothing is left to heal. `sessions` are their ids.
 
-    def __init__(self, system: System) -> None:
+    With `of_connected`, those of brokers that have one: others may be cut off from ZooKeeper."""
+
+    def __init__(self, system: System, *, of_connected: bool = False) -> None:
         super().__init__(system)
+        self._of_connected = of_connected
         self.sessions: set[int] = set()
 
     def _inject(self) -> None:
         # A broker that is paused may have no session.
         brokers = [broker for broker in self.system.brokers.values() if broker.is_answering]
+        least = 1 if self._of_connected else len(brokers)
 
         def are_connected() -> bool:
             self.sessions = set().union(*map(sessions_of, self.system.zookeepers.servers.values()))
-            return len(self.sessions) >= len(brokers)
+            return len(self.sessions) >= least
 
-        self.system.wait_until(are_connected, "all brokers are connected to ZooKeeper")
+        self.system.wait_until(are_connected, f"{least} brokers are connected to ZooKeeper")
         connect = self.system.zookeepers.connect
         clients = [
             KazooClient(hosts=connect, client_id=(each, password_of(each)), timeout=SERVER_SECONDS_MAX)
