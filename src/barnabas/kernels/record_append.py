@@ -227,6 +227,7 @@ class RecordBuffer:
     def __init__(self, capacity: cython.Py_ssize_t) -> None:
         if capacity >= FIRST_BYTES_MAX and _spare:
             self.memory = _spare.pop()
+            self.memory[:HEADER_SIZE] = bytes(HEADER_SIZE)
         else:
             self.memory = bytearray(HEADER_SIZE)
         self.size = HEADER_SIZE

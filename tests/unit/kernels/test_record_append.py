@@ -89,6 +89,23 @@ def test_the_bytes_can_be_read_while_a_batch_grows(module: ModuleType) -> None:
     assert batch.data == bytes(HEADER_SIZE) + encode_records(rows, 5)
 
 
+@MODULES
+def test_a_batch_in_used_memory_is_as_in_new_memory(module: ModuleType) -> None:
+    """The memory of a batch that is done becomes that of the next one, unless somebody still holds it."""
+    for holds in (False, True):
+        old = module.RecordBuffer(20_000)
+        while old.size < 15_000:
+            old.append(5, b"old", b"x" * 100)
+        module.write_header(old.data, 0, old.count, 5, 5, 7, 8, 9)
+        held = old.data if holds else None
+        kept = bytes(old.data)
+        old.forget_data()
+        new = module.RecordBuffer(20_000)
+        new.append(6, None, b"new")
+        assert new.data == bytes(HEADER_SIZE) + encode_records([(6, None, b"new", [])], 6)
+        assert held is None or held == kept
+
+
 # ---- the way of most records
 
 
