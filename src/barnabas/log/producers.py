@@ -26,17 +26,11 @@ NO_SEQUENCE = -1
 NO_OFFSET = -1
 
 
-class ProducerFields(Protocol):
+class ProducerFields(SequencedBatch, Protocol):
     """The part of a batch that concerns its producer; a checked batch and a batch header both have it."""
 
     @property
     def attributes(self) -> int: ...
-    @property
-    def producer_id(self) -> int: ...
-    @property
-    def producer_epoch(self) -> int: ...
-    @property
-    def base_sequence(self) -> int: ...
     @property
     def last_offset_delta(self) -> int: ...
     @property
