@@ -15,6 +15,9 @@ THRESHOLDS = (20_000, 20, 100)
 PAUSE_SECONDS = 60.0
 # A process with very many objects is interrupted less often.
 SHARE_OF_TIME_MAX = 1 / 5000
+# A busy event loop takes longer than this for nothing. Then the collection waits, but not for ever.
+QUIET_SECONDS = 0.01
+WAITS_MAX = 500
 
 
 def keep_for_good() -> None:
@@ -36,9 +39,18 @@ async def collect_from_time_to_time() -> None:
     return_memory = memory_returner()
     while True:
         await asyncio.sleep(pause)
+        for _ in range(WAITS_MAX):
+            if await _is_quiet():
+                break
         # During a long request it is disabled (broker/long_requests.py).
         if gc.isenabled():
             began = time.perf_counter()
             gc.collect()
             return_memory()
             pause = max(PAUSE_SECONDS, (time.perf_counter() - began) / SHARE_OF_TIME_MAX)
+
+
+async def _is_quiet() -> bool:
+    began = time.perf_counter()
+    await asyncio.sleep(QUIET_SECONDS)
+    return time.perf_counter() - began < 1.5 * QUIET_SECONDS

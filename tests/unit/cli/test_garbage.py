@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import time
 import weakref
 from collections.abc import Iterator
 
@@ -34,9 +35,16 @@ def old_garbage() -> "weakref.ref[Cycle]":
 
 
 async def rounds() -> None:
+    """Some collections, if there are any."""
     collecting = asyncio.create_task(garbage.collect_from_time_to_time())
-    await asyncio.sleep(0.05)
+    for _ in range(20):
+        await asyncio.sleep(0.005)
     collecting.cancel()
+
+
+def work() -> None:
+    """What keeps an event loop busy."""
+    time.sleep(0.01)
 
 
 @pytest.mark.usefixtures("collector")
@@ -47,6 +55,7 @@ def test_old_garbage_is_collected_unless_the_collector_is_disabled(
     garbage.keep_for_good()
     monkeypatch.setattr(garbage, "PAUSE_SECONDS", 0.001)
     monkeypatch.setattr(garbage, "SHARE_OF_TIME_MAX", 1.0)
+    monkeypatch.setattr(garbage, "WAITS_MAX", 0)
     found = old_garbage()
     if not is_enabled:
         gc.disable()
@@ -60,15 +69,36 @@ def test_a_process_with_many_objects_is_interrupted_less_often(monkeypatch: pyte
 
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
-        if len(pauses) == 2:
+        if len(pauses) == 3:
             raise asyncio.CancelledError
 
-    times = iter([10.0, 10.1])
+    times = iter([10.0, 10.01, 20.0, 20.1])
     monkeypatch.setattr("asyncio.sleep", sleep)
     monkeypatch.setattr("time.perf_counter", lambda: next(times))
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(garbage.collect_from_time_to_time())
-    assert pauses == [garbage.PAUSE_SECONDS, pytest.approx(0.1 * 5000)]
+    assert pauses == [garbage.PAUSE_SECONDS, garbage.QUIET_SECONDS, pytest.approx(0.1 * 5000)]
+
+
+@pytest.mark.usefixtures("collector")
+def test_a_busy_broker_is_not_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless it is busy for long."""
+    monkeypatch.setattr(garbage, "PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(garbage, "QUIET_SECONDS", 0.001)
+    monkeypatch.setattr(garbage, "WAITS_MAX", 5)
+    found = old_garbage()
+
+    async def story() -> None:
+        collecting = asyncio.create_task(garbage.collect_from_time_to_time())
+        for turn in range(20):
+            work()
+            await asyncio.sleep(0)
+            if turn == 2:
+                assert found() is not None
+        collecting.cancel()
+
+    asyncio.run(story())
+    assert found() is None
 
 
 def test_memory_that_is_not_used_any_more_goes_back_to_the_system() -> None:
