@@ -6,10 +6,10 @@ cycles, such as tasks that have failed, would stay for hours once it is old: mem
 hour. Therefore the broker asks for a whole collection from time to time, between two requests. Then the C
 library gives memory back to the system: by itself it keeps what the largest tasks have needed."""
 
-import asyncio
 import gc
-import time
+from asyncio import sleep
 from collections.abc import Callable
+from time import perf_counter
 
 THRESHOLDS = (20_000, 20, 100)
 PAUSE_SECONDS = 60.0
@@ -38,19 +38,19 @@ async def collect_from_time_to_time() -> None:
     pause = PAUSE_SECONDS
     return_memory = memory_returner()
     while True:
-        await asyncio.sleep(pause)
+        await sleep(pause)
         for _ in range(WAITS_MAX):
             if await _is_quiet():
                 break
         # During a long request it is disabled (broker/long_requests.py).
         if gc.isenabled():
-            began = time.perf_counter()
+            began = perf_counter()
             gc.collect()
             return_memory()
-            pause = max(PAUSE_SECONDS, (time.perf_counter() - began) / SHARE_OF_TIME_MAX)
+            pause = max(PAUSE_SECONDS, (perf_counter() - began) / SHARE_OF_TIME_MAX)
 
 
 async def _is_quiet() -> bool:
-    began = time.perf_counter()
-    await asyncio.sleep(QUIET_SECONDS)
-    return time.perf_counter() - began < 1.5 * QUIET_SECONDS
+    began = perf_counter()
+    await sleep(QUIET_SECONDS)
+    return perf_counter() - began < 1.5 * QUIET_SECONDS

@@ -73,8 +73,8 @@ def test_a_process_with_many_objects_is_interrupted_less_often(monkeypatch: pyte
             raise asyncio.CancelledError
 
     times = iter([10.0, 10.01, 20.0, 20.1])
-    monkeypatch.setattr("asyncio.sleep", sleep)
-    monkeypatch.setattr("time.perf_counter", lambda: next(times))
+    monkeypatch.setattr(garbage, "sleep", sleep)
+    monkeypatch.setattr(garbage, "perf_counter", lambda: next(times))
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(garbage.collect_from_time_to_time())
     assert pauses == [garbage.PAUSE_SECONDS, garbage.QUIET_SECONDS, pytest.approx(0.1 * 5000)]
