@@ -37,6 +37,14 @@ def wait_until_equal(cluster: Cluster, topic: str) -> None:
     cluster.wait_until(are_equal, f"all replicas of {topic} have the same bytes")
 
 
+def wait_until_reported(cluster: Cluster, broker_id: int) -> None:
+    """The broker prints it after the bytes are replaced."""
+    text = "are replaced with the copy of another replica"
+    cluster.wait_until(
+        lambda: text in cluster.brokers[broker_id].output(), f"broker {broker_id} prints: {text}"
+    )
+
+
 def flip_bit(cluster: Cluster, broker_id: int, topic: str) -> None:
     """Damage the records of a batch in the middle of the first segment."""
     path = min(partition_of(cluster, broker_id, topic).glob("*.log"))
@@ -78,7 +86,7 @@ def test_damage_on_a_follower_is_repaired_from_its_leader(cluster: Cluster, make
     flip_bit(cluster, follower, topic)
     cluster.restart(follower)
     wait_until_equal(cluster, topic)
-    assert "are replaced with the copy of another replica" in cluster.brokers[follower].output()
+    wait_until_reported(cluster, follower)
 
 
 def test_damage_on_a_leader_is_repaired_from_a_follower(cluster: Cluster, make_topic: MakeTopic) -> None:
@@ -93,4 +101,4 @@ def test_damage_on_a_leader_is_repaired_from_a_follower(cluster: Cluster, make_t
     cluster.restart(follower)
     cluster.wait_until_in_sync(topic)
     wait_until_equal(cluster, topic)
-    assert "are replaced with the copy of another replica" in cluster.brokers[leader].output()
+    wait_until_reported(cluster, leader)

@@ -308,10 +308,19 @@ def test_members_and_broker_are_killed_all_the_time(
 def _not_behind(bootstrap: str, before: dict[int, int]) -> dict[int, int]:
     """The committed offsets; none is lower than before."""
     admin = kafka_python.KafkaAdminClient(bootstrap_servers=bootstrap)
+    found: list[Any] = []
+
+    def are_found() -> bool:
+        # This client does not ask again if the coordinator has just begun to be one.
+        with contextlib.suppress(kafka_python.errors.NotCoordinatorError):
+            found.append(admin.list_group_offsets({"victims": None})["victims"])
+        return bool(found)
+
     try:
-        committed = admin.list_group_offsets({"victims": None})["victims"]
+        wait_until(are_found, "the coordinator has the offsets", PATIENCE_SECONDS)
     finally:
         admin.close()
+    (committed,) = found
     offsets = {place.partition: int(value.offset) for place, value in committed.items()}
     assert all(offsets[partition] >= offset for partition, offset in before.items())
     return offsets

@@ -270,7 +270,7 @@ def test_several_refused_batches_come_again_in_order(bench: LogBench, first: int
     _refused(bench, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, (sequences[3] + 2) & INT_MAX)
 
 
-def test_a_producer_that_gives_up_a_refused_batch_is_told_that_it_is_missing(bench: LogBench) -> None:
+def test_what_is_behind_a_refused_batch_that_was_given_up_is_out_of_order(bench: LogBench) -> None:
     _send(bench, 0)
     _refuse(bench, 1)
     for _ in range(refused_batches.WAITING_MAX):
