@@ -184,8 +184,9 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def listed(bootstrap: str) -> list[str]:
-    """Topics that exist before the console starts, so that its lists have them at once."""
-    names = [f"listed-{letter}-{uuid.uuid4().hex[:8]}" for letter in "abc"]
+    """Topics that exist before the console starts, so that its lists have them at once. On a shared broker,
+    topics of other tests have other names."""
+    names = [f"on-the-page-{letter}-{uuid.uuid4().hex[:8]}" for letter in "abc"]
     with barnabas.Admin(bootstrap_servers=bootstrap) as admin:
         admin.create_topics([NewTopic(name, 2, 1) for name in names])
     return names

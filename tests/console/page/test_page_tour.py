@@ -66,17 +66,17 @@ def test_topic_tabs_have_addresses(visit: Visit, make_topic: MakeTopic, producer
 def test_addresses_keep_search_and_sort(visit: Visit, listed: list[str]) -> None:
     visit.open("/topics")
     visit.page.keyboard.press("/")
-    visit.page.keyboard.type("listed-")
+    visit.page.keyboard.type("on-the-page-")
     rows = visit.table("Topics").locator("tbody tr")
     expect(rows).to_have_count(3)
-    visit.page.wait_for_url(re.compile("search=listed-"))
+    visit.page.wait_for_url(re.compile("search=on-the-page-"))
     visit.page.get_by_role("button", name=re.compile("^Topic")).click()
     visit.page.wait_for_url(re.compile("order=desc"))
     expect(rows.first).to_contain_text(listed[-1])
     visit.page.reload()
     expect(rows.first).to_contain_text(listed[-1])
     expect(rows).to_have_count(3)
-    expect(visit.page.get_by_role("searchbox")).to_have_value("listed-")
+    expect(visit.page.get_by_role("searchbox")).to_have_value("on-the-page-")
     rows.first.click()
     expect(visit.page.locator("main h1")).to_have_text(listed[-1])
     visit.page.go_back()
@@ -92,7 +92,7 @@ def test_the_keyboard_is_enough(visit: Visit, listed: list[str]) -> None:
     visit.page.keyboard.press("g")
     visit.page.keyboard.press("t")
     expect(visit.page.locator("main h1")).to_have_text("Topics")
-    visit.open("/topics?search=listed-")
+    visit.open("/topics?search=on-the-page-")
     rows = visit.table("Topics").locator("tbody tr")
     expect(rows).to_have_count(3)
     rows.first.focus()
@@ -106,7 +106,7 @@ def test_the_keyboard_is_enough(visit: Visit, listed: list[str]) -> None:
 
 
 def test_tables_are_copied_as_csv(visit: Visit, listed: list[str]) -> None:
-    visit.open("/topics?search=listed-")
+    visit.open("/topics?search=on-the-page-")
     expect(visit.table("Topics").locator("tbody tr")).to_have_count(3)
     visit.page.get_by_role("button", name="Copy CSV").click()
     expect(visit.page.locator(".toast")).to_contain_text("copied")
