@@ -223,6 +223,10 @@ class StoreClient:
         await self._reach()
         return self._shared.updates(from_offset)
 
+    async def newest_end(self) -> int:
+        await self._reach()
+        return self._shared.end_offset
+
     async def watch(self, from_offset: int, watcher: Watcher) -> Cancel:
         await self._reach()
         updates = self._shared.updates(from_offset)

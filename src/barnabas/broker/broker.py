@@ -37,6 +37,7 @@ from barnabas.broker.metrics.health import health, readiness
 from barnabas.broker.metrics.page import page_of
 from barnabas.broker.metrics.scrape import Scraper
 from barnabas.broker.metrics.server import MetricsServer, Probes
+from barnabas.broker.newest_metadata import NewestMetadata
 from barnabas.broker.peers import Peers, peer_settings
 from barnabas.broker.processors import share_processors
 from barnabas.broker.producer_ids import ProducerIds
@@ -86,6 +87,7 @@ class Broker:
     rows: Mapping[int, Api] = ROWS
     # Created by `start`.
     metadata: MetadataNode
+    newest_metadata: NewestMetadata
     peers: Peers
     logs: LogManager
     replicas: Replicas
@@ -211,6 +213,7 @@ class Broker:
             self.logs.shutdown(self.metadata.broker_epoch)
         if hasattr(self, "followers"):
             self.followers.close()
+            await self.newest_metadata.close()
         if hasattr(self, "peers"):
             await self.peers.close()
         if hasattr(self, "metadata"):
@@ -316,6 +319,7 @@ class Broker:
         self.healer = healer(self)
         self.log_moves = LogMoves(self)
         self.isr_changes = isr_changes(self)
+        self.newest_metadata = NewestMetadata(self.metadata, self.clock)
         surroundings = surroundings_of(self)
         self.replicas = Replicas(self.id, self.logs, self.topic_config, surroundings, self.following)
         self.authorizer.follow(image)

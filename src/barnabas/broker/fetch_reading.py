@@ -119,7 +119,7 @@ class Reading:
             permit = self._permit(requested)
             partition: Partition = permit.partition
             self._gate.check_read(self._asker, permit, requested.current_leader_epoch)
-            self._gate.check_offset(permit, requested.fetch_offset)
+            self._gate.check_offset(self._asker, permit, requested.fetch_offset)
             requested.seen_end = self._end(partition)
             if (
                 requested.fetch_offset != requested.seen_end
@@ -152,9 +152,10 @@ class Reading:
         read.partition = partition
         self._gate.check_read(self._asker, permit, requested.current_leader_epoch)
         if requested.last_fetched_epoch >= 0:
-            read.diverging = _divergence(partition, requested)
+            last = self._gate.epoch_end(partition, requested.last_fetched_epoch)
+            read.diverging = _divergence(partition, requested, last)
         if read.diverging is None:
-            self._gate.check_offset(permit, requested.fetch_offset)
+            self._gate.check_offset(self._asker, permit, requested.fetch_offset)
             self._record(partition, requested)
         log = partition.log
         read.high_watermark, read.last_stable_offset = partition.high_watermark, partition.last_stable_offset
@@ -379,10 +380,9 @@ class _Wait:
         self._reading.unpark()
 
 
-def _divergence(partition: Partition, requested: FetchPartition) -> EpochEntry | None:
+def _divergence(partition: Partition, requested: FetchPartition, last: EpochEntry) -> EpochEntry | None:
     """Where the client's history ends in ours, if it has read records, under an older epoch, that this log
-    does not have."""
-    last = partition.log.end_offset_for_epoch(requested.last_fetched_epoch)
+    does not have. `last`: where its last epoch ends here."""
     if last.start_offset < 0 or last.epoch < 0 or requested.fetch_offset < partition.log.log_start_offset:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
     if last.epoch >= requested.last_fetched_epoch and last.start_offset >= requested.fetch_offset:

@@ -113,7 +113,7 @@ class PlainReplicaFetches:
             return False
         gate = self.broker.gate
         gate.check_read(asker, permit, leader_epoch)
-        gate.check_offset(permit, offset)
+        gate.check_offset(asker, permit, offset)
         return True
 
 

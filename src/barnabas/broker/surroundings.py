@@ -26,5 +26,5 @@ def surroundings_of(broker: Broker) -> Surroundings:
         lag_seconds_max=config["replica.lag.time.max.ms"] / 1000,
         isr_changes=broker.isr_changes,
         throttle=throttle,
-        is_session_certain=lambda: broker.metadata.is_session_certain,
+        is_image_newest_since=broker.newest_metadata.is_newest_since,
     )

@@ -19,8 +19,9 @@ M = TypeVar("M", bound=Machine)
 # A timer whose step cannot be journaled, for example on a full disk, is tried again after this time.
 RETRY_MS = 1000
 COMMIT_TIMEOUT_MS = 30_000
-# How often to look whether this broker still leads. It waits for that only while the metadata store is away.
-LOOK_SECONDS = 0.05
+# How often to look whether it is known that this broker still leads: mostly it is after a few milliseconds,
+# but not while the metadata store is away.
+LOOK_SECONDS_MIN, LOOK_SECONDS_MAX = 0.005, 0.05
 
 
 class Cancellable(Protocol):
@@ -140,7 +141,7 @@ class Shard(Generic[M]):
 
         def finish(error: KafkaError | None) -> None:
             if error is None and step.must_be_newest:
-                self._give_when_newest(answers, called_at)
+                self._give_when_newest(answers, called_at, LOOK_SECONDS_MIN)
             else:
                 answers.give(error)
             if self._after is not None and error is None:
@@ -153,7 +154,7 @@ class Shard(Generic[M]):
         if answers.are_open:
             answers.timeout = self._scheduler.call_later(self._commit_timeout_ms / 1000, give_up)
 
-    def _give_when_newest(self, answers: _Answers, called_at: float) -> None:
+    def _give_when_newest(self, answers: _Answers, called_at: float, pause: float) -> None:
         if not answers.are_open:
             return
         if self._is_closed:
@@ -161,7 +162,8 @@ class Shard(Generic[M]):
         elif self._journal.is_led_since(called_at):
             answers.give(None)
         else:
-            self._scheduler.call_later(LOOK_SECONDS, lambda: self._give_when_newest(answers, called_at))
+            longer = min(2 * pause, LOOK_SECONDS_MAX)
+            self._scheduler.call_later(pause, lambda: self._give_when_newest(answers, called_at, longer))
 
     # ---- timers
 

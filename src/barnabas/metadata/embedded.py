@@ -115,6 +115,9 @@ class EmbeddedStore:
     async def read(self, from_offset: int) -> Sequence[Update]:
         return self._updates(from_offset)
 
+    async def newest_end(self) -> int:
+        return self._end_offset
+
     async def watch(self, from_offset: int, watcher: Watcher) -> Cancel:
         updates = self._updates(from_offset)
         self._watchers.append(watcher)

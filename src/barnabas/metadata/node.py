@@ -114,18 +114,10 @@ class MetadataNode:
         assert self._session is not None
         return self._session.lost
 
-    @property
-    def is_session_certain(self) -> bool:
-        """Whether the session under which the image has this broker is certainly alive. The connection counts
-        as lost some time before the store may end the session.
-
-        After a lost session the next one is alive before the image has its registration. Until then the image
-        may be older than the end of the lost session, and what that has changed."""
-        registration, state = self.registration, self.connection_state
-        if state is None:
-            return True
-        is_alive = state.is_connected and not self.session_lost.is_set()
-        return is_alive and registration is not None and _is_registered(self.image, registration)
+    async def catch_up(self) -> None:
+        """Wait until the image has everything that was committed before this call. StoreUnavailable if the
+        store does not answer."""
+        await self.follower.reached(await self._store.newest_end())
 
     def listen(self, listener: ImageListener) -> Cancel:
         return self.follower.listen(listener)

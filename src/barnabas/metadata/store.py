@@ -162,6 +162,11 @@ class MetadataStore(Protocol):
         end of the log."""
         ...
 
+    async def newest_end(self) -> int:
+        """The end of the log, with everything that anybody committed before this call. StoreUnavailable if
+        the store does not answer."""
+        ...
+
     async def watch(self, from_offset: int, watcher: Watcher) -> Cancel: ...
 
     @property

@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.ids import INTERNAL_TOPICS, ZERO_UUID, Uuid
 from barnabas.kernels.log_end import Permit
+from barnabas.log.leader_epochs import EpochEntry
 from barnabas.records.compression import ZSTD
 from barnabas.replication.partition import NO_EPOCH, Partition
 from barnabas.replication.ports import NO_BROKER_EPOCH
@@ -156,12 +157,27 @@ class Gate:
             raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
 
     @staticmethod
-    def check_offset(permit: Permit, offset: int) -> None:
+    def check_offset(asker: Asker, permit: Permit, offset: int) -> None:
         """The offset of a Fetch must be in the log. One that has read another history is told so first: its
-        offset may be above the end of this log."""
+        offset may be above the end of this log.
+
+        A client that is above the end begins anew, so only one that still leads may say that. A replica has
+        sent the leader epoch, and is in the same one."""
         partition: Partition = permit.partition
-        if not partition.log.log_start_offset <= offset <= partition.log.log_end_offset:
-            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        if partition.log.log_start_offset <= offset <= partition.log.log_end_offset:
+            return
+        if offset > partition.log.log_end_offset and partition.is_leader and not asker.is_replica:
+            partition.check_still_led()
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+
+    @staticmethod
+    def epoch_end(partition: Partition, epoch: int) -> EpochEntry:
+        """Where an epoch ends in the log of this leader. A client whose epoch is not known begins anew: one
+        that has read from a newer leader must not hear that from a former one."""
+        end = partition.log.end_offset_for_epoch(epoch)
+        if end.epoch < 0 and partition.is_leader:
+            partition.check_still_led()
+        return end
 
     @staticmethod
     def read_end(asker: Asker, partition: Partition, committed_only: bool) -> int:

@@ -43,13 +43,18 @@ OVERTAKEN = frozenset(
 class FollowerState:
     """What the leader knows about one follower. Times are those of the monotonic clock.
 
-    `caught_up_at`: the last time at which the follower had everything that the leader had then."""
+    `caught_up_at`: the last time at which the follower had everything that the leader had then.
+    `followed_at`: it has sent its last fetch after this time. While a leader is paused, fetches wait in its
+    sockets, at most two of each follower: it goes over to a second connection once. So only the second fetch
+    after this one was certainly sent later."""
 
     __slots__ = (
         "broker_epoch",
         "caught_up_at",
         "end_offset",
         "fetched_at",
+        "fetched_before_at",
+        "followed_at",
         "leader_end_at_fetch",
         "log_start_offset",
         "repeats",
@@ -58,7 +63,7 @@ class FollowerState:
     def __init__(self, caught_up_at: float) -> None:
         self.end_offset = self.log_start_offset = UNKNOWN_OFFSET
         self.caught_up_at = caught_up_at
-        self.fetched_at = NEVER
+        self.fetched_at = self.fetched_before_at = self.followed_at = NEVER
         self.leader_end_at_fetch = UNKNOWN_OFFSET
         self.broker_epoch = NO_BROKER_EPOCH
         # How often it has asked for the same records again.
@@ -74,6 +79,7 @@ class FollowerState:
             self.caught_up_at = self.fetched_at
         self.repeats = self.repeats + 1 if self.end_offset == offset < self.leader_end_at_fetch else 0
         self.end_offset, self.log_start_offset = offset, log_start_offset
+        self.followed_at, self.fetched_before_at = self.fetched_before_at, self.fetched_at
         self.leader_end_at_fetch, self.fetched_at = leader_end, now
         self.broker_epoch = broker_epoch
 
@@ -144,16 +150,16 @@ class Leading:
             self.deleted.advance(self.low_watermark)
 
     def is_confirmed_since(self, moment: float) -> bool:
-        """Whether all who could lead instead have fetched from this leader after `moment`: then none of them
-        led before. While the session is alive, nobody has to be asked.
+        """Whether nobody else led at some time after `moment`: the metadata say so, or, while the store is
+        away, all who could lead instead have sent a fetch to this leader since then.
 
         If the ISR is too small, also replicas outside of it may be elected (KIP-966)."""
-        if self._surroundings.is_session_certain():
+        if self._surroundings.is_image_newest_since(moment):
             return True
         partition = self._partition
         eligible = self.maximal_isr if len(partition.isr) >= partition.min_isr else partition.replicas
         return all(
-            state.fetched_at > moment for broker_id, state in self.followers.items() if broker_id in eligible
+            state.followed_at > moment for broker_id, state in self.followers.items() if broker_id in eligible
         )
 
     @property

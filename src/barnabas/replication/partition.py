@@ -17,6 +17,9 @@ from barnabas.replication.waiters import Waiters
 
 NO_EPOCH = -1
 NO_LEADER = -1
+# Less than the session of a broker lasts: nobody gets the leaderships of a broker that was away for so short
+# a time. Long enough for a client to come again.
+CERTAIN_SECONDS = 2.0
 
 
 class RequestCounts:
@@ -140,6 +143,13 @@ class Partition(PartitionEnd):
     def is_led_since(self, moment: float) -> bool:
         """Whether this broker certainly led the partition at some time after `moment`."""
         return self.is_leader and (self.leading is None or self.leading.is_confirmed_since(moment))
+
+    def check_still_led(self) -> None:
+        """Refuse an answer after which a client would begin anew, if this broker may be a former leader: it
+        does not have what its successor has. The client asks again, and by then it is known."""
+        now = self._surroundings.clock.monotonic()
+        if not self.is_led_since(now - CERTAIN_SECONDS):
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def isr_accepted(self, proposal: IsrProposal, isr: tuple[int, ...], partition_epoch: int) -> None:
         """The controller's answer to a proposal, unless the metadata has overtaken it."""

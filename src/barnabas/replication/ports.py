@@ -77,7 +77,7 @@ def _nobody(_: int) -> int | None:
     return None
 
 
-def _always() -> bool:
+def _always(_: float) -> bool:
     return True
 
 
@@ -85,8 +85,9 @@ def _always() -> bool:
 class Surroundings:
     """What all partitions of a broker share. `lag_seconds_max`: replica.lag.time.max.ms. `living_epoch`: the
     epoch of a broker that is registered and not fenced, or None. `joining_epoch`: the same, but also None for
-    a broker that is shutting down: the controller lets it join no ISR. `is_session_certain`: whether it is
-    certain that this broker has a session with the metadata store, so that nobody gets its leaderships."""
+    a broker that is shutting down: the controller lets it join no ISR. `is_image_newest_since`: whether the
+    metadata that this broker has were the newest ones at some time after this moment, so that nobody else had
+    its leaderships then."""
 
     broker_id: int
     clock: Clock = field(default_factory=SystemClock)
@@ -94,7 +95,7 @@ class Surroundings:
     isr_changes: IsrChanges = field(default_factory=NoIsrChanges)
     living_epoch: Callable[[int], int | None] = _nobody
     joining_epoch: Callable[[int], int | None] = _nobody
-    is_session_certain: Callable[[], bool] = _always
+    is_image_newest_since: Callable[[float], bool] = _always
     # leader.replication.throttled.rate.
     throttle: RateLimit = field(default_factory=lambda: RateLimit(SystemClock()))
     # Read by /metrics.

@@ -7,7 +7,7 @@ import pytest
 
 from barnabas.clock import FakeClock
 from barnabas.coordination.journal import Entry, Marker, Replayed
-from barnabas.coordination.runtime import COMMIT_TIMEOUT_MS, LOOK_SECONDS, RETRY_MS, Shard
+from barnabas.coordination.runtime import COMMIT_TIMEOUT_MS, LOOK_SECONDS_MAX, RETRY_MS, Shard
 from barnabas.coordination.step import PARKED, JournalRecord, Producer, Step, Timer, merged
 from barnabas.errors import ErrorCode, KafkaError
 
@@ -172,10 +172,10 @@ def test_an_answer_that_must_be_newest_waits_until_it_is_certain_who_leads() -> 
     journal.led_since = float("-inf")
     shard.run(lambda machine, now_ms: Step("newest", must_be_newest=True), inbox)
     shard.run(lambda machine, now_ms: Step("any"), other)
-    scheduler.advance(LOOK_SECONDS)
+    scheduler.advance(LOOK_SECONDS_MAX)
     assert (inbox.answers, other.answers) == ([], ["any"])
     journal.led_since = float("inf")
-    scheduler.advance(LOOK_SECONDS)
+    scheduler.advance(LOOK_SECONDS_MAX)
     assert inbox.answers == ["newest"]
 
 
@@ -188,7 +188,7 @@ def test_an_answer_that_must_be_newest_is_refused_when_another_broker_leads_or_n
     assert [error.code for error in first.answers] == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
     shard.run(lambda machine, now_ms: Step("newest", must_be_newest=True), second)
     shard.close()
-    scheduler.advance(LOOK_SECONDS)
+    scheduler.advance(LOOK_SECONDS_MAX)
     assert [error.code for error in second.answers] == [ErrorCode.NOT_COORDINATOR]
 
 

@@ -12,7 +12,7 @@ from barnabas.metadata.configs import ConfigRules
 from barnabas.metadata.embedded import EmbeddedStore
 from barnabas.metadata.node import MetadataNode
 from barnabas.metadata.records import NO_LEADER, FeatureRecord, Listener
-from barnabas.metadata.store import BrokerIdTaken, BrokerRegistration, ConnectionState, StoreUnavailable
+from barnabas.metadata.store import BrokerIdTaken, BrokerRegistration, StoreUnavailable
 from barnabas.metadata.topics import NewTopic
 
 RULES = ConfigRules(lambda: BrokerConfig({"node.id": "1"}))
@@ -176,27 +176,14 @@ def test_a_lost_session_fences_and_a_new_one_brings_back(tmp_path):
     asyncio.run(story())
 
 
-class ConnectedStore(LateStore):
-    """A store that has a connection, as ZooKeeper has."""
-
-    @property
-    def connection_state(self):
-        return ConnectionState(is_connected=True, disconnects=0, expired_sessions=0)
-
-
-def test_a_new_session_is_not_certain_before_the_image_has_it(tmp_path):
-    """The image may be older than the changes that the end of the last session has caused."""
-
+def test_catching_up_waits_for_what_was_committed_before(tmp_path):
     async def story():
-        store = await ConnectedStore.open(tmp_path / "m")
+        store = await LateStore.open(tmp_path / "m")
         node = await start(store)
-        assert node.is_session_certain
-        store.sessions.end(node._session._session)
-        assert not node.is_session_certain
-        await node.register(registration(1))
-        assert not node.session_lost.is_set() and not node.is_session_certain
-        await asyncio.wait_for(node.registered(), 10)
-        assert node.is_session_certain
+        await store.append([FeatureRecord("a", 1)], store.end_offset, store.election.epoch)
+        assert "a" not in node.image.features, "the store has not told it yet"
+        await node.catch_up()
+        assert node.image.features["a"] == 1
         await node.close()
 
     asyncio.run(story())

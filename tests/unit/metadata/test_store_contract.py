@@ -77,6 +77,15 @@ class TestLog:
 
         with_store(harness, story)
 
+    def test_the_newest_end_has_what_others_have_appended(self, harness: StoreHarness) -> None:
+        async def story(store: MetadataStore) -> None:
+            assert await store.newest_end() == 0
+            epoch = (await store.campaign(1)).epoch
+            await store.append(features(1, 2), 0, epoch)
+            assert await store.newest_end() == 2
+
+        with_store(harness, story)
+
     def test_an_append_of_nothing_changes_nothing(self, harness: StoreHarness) -> None:
         async def story(store: MetadataStore) -> None:
             epoch = (await store.campaign(1)).epoch

@@ -11,6 +11,7 @@ from barnabas.ids import OFFSETS_TOPIC, ZERO_UUID
 from barnabas.metadata.records import BrokerRecord
 from barnabas.records.compression import GZIP, ZSTD
 from barnabas.replication.gate import ACKS_ALL, ACKS_LEADER, ACKS_NONE, Asker
+from barnabas.replication.partition import CERTAIN_SECONDS
 
 ASKER = Asker("PLAINTEXT", "a client", 9)
 
@@ -98,13 +99,40 @@ def test_a_read_must_fit_the_partition(held: Held, epoch: int, offset: int, code
     held.append(held.partition(), 2)
     permit = held.partition().permit()
     held.gate.check_read(ASKER, permit, 3)
-    held.gate.check_offset(permit, 2)
+    held.gate.check_offset(ASKER, permit, 2)
 
     def read() -> None:
         held.gate.check_read(ASKER, permit, epoch)
-        held.gate.check_offset(permit, offset)
+        held.gate.check_offset(ASKER, permit, offset)
 
     assert code_of(read) == code
+
+
+def test_only_a_leader_that_certainly_still_leads_says_what_makes_clients_begin_anew(held: Held) -> None:
+    """A leader that was paused knows nothing of its successor, nor of the records that it has got."""
+    held.create("topic", isr=(ME, OTHER))
+    partition = held.partition()
+    held.append(partition, 2)
+    permit, epoch = partition.permit(), partition.leader_epoch
+    since: list[float] = []
+
+    def is_newest_since(moment: float) -> bool:
+        since.append(moment)
+        return False
+
+    held.replicas.surroundings.is_image_newest_since = is_newest_since
+    beyond = ErrorCode.OFFSET_OUT_OF_RANGE
+    assert code_of(lambda: held.gate.check_offset(ASKER, permit, 3)) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert code_of(lambda: held.gate.epoch_end(partition, epoch + 1)) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert since == [held.clock.monotonic() - CERTAIN_SECONDS] * 2
+    replica = ASKER._replace(replica_id=OTHER)
+    assert code_of(lambda: held.gate.check_offset(replica, permit, 3)) == beyond
+    assert code_of(lambda: held.gate.check_offset(ASKER, permit, -1)) == beyond
+    assert held.gate.epoch_end(partition, epoch) == (epoch, 2)
+
+    held.replicas.surroundings.is_image_newest_since = lambda moment: True
+    assert code_of(lambda: held.gate.check_offset(ASKER, permit, 3)) == beyond
+    assert held.gate.epoch_end(partition, epoch + 1) == (-1, -1)
 
 
 def test_zstd_needs_new_versions(held: Held) -> None:

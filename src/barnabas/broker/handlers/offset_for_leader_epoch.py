@@ -40,7 +40,7 @@ def _end_offset(call: Call, topic: str, requested: OffsetForLeaderPartition) -> 
         partition = call.broker.gate.to_describe(
             call.asker, topic, requested.partition, requested.current_leader_epoch
         )
-        answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(requested.leader_epoch)
+        answer.leader_epoch, answer.end_offset = call.broker.gate.epoch_end(partition, requested.leader_epoch)
     except KafkaError as error:
         answer.error_code = error.code
     return answer

@@ -110,6 +110,10 @@ class ZooKeeperStore:
         )
         return part.updates(from_offset)
 
+    async def newest_end(self) -> int:
+        head = await self.connection.until_answered(self._reader.newest_head, self._within_seconds)
+        return head.end
+
     async def watch(self, from_offset: int, watcher: Watcher) -> Cancel:
         # A broker that starts ends with an error if this fails: it is to be as patient as `open`.
         within_seconds = max(self._within_seconds, self.connection.settings.connection_timeout_seconds)
