@@ -41,7 +41,7 @@ def answered_epoch(client: RawClient) -> tuple[int, int]:
     return answer.error_code, answer.end_offset
 
 
-def test_a_former_leader_does_not_make_clients_begin_anew(cluster: Cluster, make_topic: MakeTopic) -> None:
+def test_a_former_leader_does_not_make_clients_start_over(cluster: Cluster, make_topic: MakeTopic) -> None:
     """They have read from its successor. Their requests wait in the sockets of the paused leader, so that it
     answers them before anything else."""
     topic = make_topic()
@@ -67,9 +67,7 @@ def test_a_former_leader_does_not_make_clients_begin_anew(cluster: Cluster, make
             client.close()
 
 
-def test_a_leader_tells_a_client_beyond_the_end_to_begin_anew(
-    cluster: Cluster, make_topic: MakeTopic
-) -> None:
+def test_a_leader_tells_a_client_to_start_over(cluster: Cluster, make_topic: MakeTopic) -> None:
     """It may have to ask first who leads, and the client again."""
     topic = make_topic()
     leader = cluster.leader_of((topic, 0))

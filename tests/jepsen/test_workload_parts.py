@@ -1,9 +1,12 @@
 """The parts of the workload that need no cluster."""
 
+import threading
 from random import Random
 
+import pytest
 from tests.jepsen.client_processes import follow, is_interrupted, micro_sent, outcome_of
-from tests.jepsen.clients.base import FAIL, OK, UNKNOWN, Polled, Sent, decode, encode
+from tests.jepsen.clients import confluent
+from tests.jepsen.clients.base import FAIL, OK, UNKNOWN, Client, Polled, Sent, decode, encode
 from tests.jepsen.plans import DriverPlan, Load, Topic
 
 from barnabas.ids import TopicPartition
@@ -73,3 +76,30 @@ def test_records_before_a_rebalance_may_belong_to_others() -> None:
     assert not is_interrupted([moved, read])
     assert not is_interrupted([["poll", {}], moved, read])
     assert is_interrupted([read, moved, ["poll", {}]])
+
+
+class Stuck:
+    """A client of a library that does not come to its end."""
+
+    def __init__(self, begun: threading.Event, release: threading.Event) -> None:
+        self._begun, self._release = begun, release
+
+    def purge(self, blocking: bool) -> None:
+        """As a producer has it."""
+
+    def __del__(self) -> None:
+        self._begun.set()
+        self._release.wait()
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"), [(confluent.ConfluentReader, "_consumer"), (confluent.ConfluentWriter, "_producer")]
+)
+def test_a_client_that_is_given_up_does_not_hold_up_its_process(kind: type[Client], field: str) -> None:
+    begun, release = threading.Event(), threading.Event()
+    client = kind.__new__(kind)
+    setattr(client, field, Stuck(begun, release))
+    client.abandon()
+    begun.wait()
+    assert not release.is_set()
+    release.set()

@@ -161,7 +161,7 @@ class Gate:
         """The offset of a Fetch must be in the log. One that has read another history is told so first: its
         offset may be above the end of this log.
 
-        A client that is above the end begins anew, so only one that still leads may say that. A replica has
+        A client that is above the end starts over, so only one that still leads may say that. A replica has
         sent the leader epoch, and is in the same one."""
         partition: Partition = permit.partition
         if partition.log.log_start_offset <= offset <= partition.log.log_end_offset:
@@ -172,7 +172,7 @@ class Gate:
 
     @staticmethod
     def epoch_end(partition: Partition, epoch: int) -> EpochEntry:
-        """Where an epoch ends in the log of this leader. A client whose epoch is not known begins anew: one
+        """Where an epoch ends in the log of this leader. A client whose epoch is not known starts over: one
         that has read from a newer leader must not hear that from a former one."""
         end = partition.log.end_offset_for_epoch(epoch)
         if end.epoch < 0 and partition.is_leader:

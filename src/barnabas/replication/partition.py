@@ -145,7 +145,7 @@ class Partition(PartitionEnd):
         return self.is_leader and (self.leading is None or self.leading.is_confirmed_since(moment))
 
     def check_still_led(self) -> None:
-        """Refuse an answer after which a client would begin anew, if this broker may be a former leader: it
+        """Refuse an answer after which a client would start over, if this broker may be a former leader: it
         does not have what its successor has. The client asks again, and by then it is known."""
         now = self._surroundings.clock.monotonic()
         if not self.is_led_since(now - CERTAIN_SECONDS):

@@ -92,6 +92,18 @@ def _in_time(outcome: str, call: Callable[[], Any]) -> Any:
     return value
 
 
+def _destroy_elsewhere(client: list[Any]) -> None:
+    """Destroy a client that was given up, in a thread that nobody waits for: the library waits for threads of
+    its own, and after brokers were away perhaps for ever (librdkafka's issues 3954 and 4674)."""
+
+    def run() -> None:
+        client.clear()
+        # Delivery callbacks refer to the client in circles.
+        gc.collect()
+
+    threading.Thread(target=run, daemon=True).start()
+
+
 def _made(kind: Any, settings: Mapping[str, Any]) -> Any:
     return kind({key: value for key, value in settings.items() if value is not None})
 
@@ -140,7 +152,9 @@ class ConfluentWriter(base.Writer):
     def abandon(self) -> None:
         with contextlib.suppress(KafkaException):
             self._producer.purge(blocking=False)
-        self._destroy()
+        producer = [self._producer]
+        del self._producer
+        _destroy_elsewhere(producer)
 
     def _destroy(self) -> None:
         # The library ends when its last reference is gone; delivery callbacks refer to it in circles.
@@ -253,8 +267,9 @@ class ConfluentReader(base.Reader):
             self._consumer.close()
 
     def abandon(self) -> None:
+        consumer = [self._consumer]
         del self._consumer
-        gc.collect()
+        _destroy_elsewhere(consumer)
 
 
 def _places(offsets: Mapping[TopicPartition, int]) -> list[confluent_kafka.TopicPartition]:

@@ -108,7 +108,7 @@ def test_a_read_must_fit_the_partition(held: Held, epoch: int, offset: int, code
     assert code_of(read) == code
 
 
-def test_only_a_leader_that_certainly_still_leads_says_what_makes_clients_begin_anew(held: Held) -> None:
+def test_only_a_leader_that_certainly_still_leads_says_what_makes_clients_start_over(held: Held) -> None:
     """A leader that was paused knows nothing of its successor, nor of the records that it has got."""
     held.create("topic", isr=(ME, OTHER))
     partition = held.partition()
