@@ -3,6 +3,7 @@
 Everything that programs need of the clients is here: `from barnabas import Producer, NewTopic, KafkaError`.
 The modules behind the names are imported when a name is first used, so that `import barnabas` stays cheap."""
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -259,10 +260,23 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> Any:
         home = _HOME_OF.get(name)
         if home is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            # Only this call knows what asked for the name.
+            raise _missing_name(name, is_import=sys._getframe(1).f_code.co_name == "_handle_fromlist")
         # Kept, so that the next use of the name does not come here.
         globals()[name] = found = getattr(import_module(home), name)
         return found
+
+
+def _missing_name(name: str, *, is_import: bool) -> Exception:
+    """The error for a name that does not exist, with a hint if it is one of another client. If it is an
+    AttributeError, `from barnabas import ...` replaces it with an error that has no hint."""
+    if name[:1].isupper():
+        from barnabas.client.habits import NAMES
+
+        if hint := NAMES.get(name):
+            text = f"barnabas has no {name}: {hint}"
+            return ImportError(text) if is_import else AttributeError(text)
+    return AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -75,6 +75,16 @@ def test_zookeeper_is_needed_for_a_cluster(run: Run, tmp_path: Path) -> None:
     assert code == 1 and "no answer" in found[f"zookeeper 127.0.0.1:{number}"]["found"]
 
 
+def test_uses_are_added_up(run: Run, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        master = f"127.0.0.1:{closed.getsockname()[1]}"
+    options = (*FREE_PORT, "--data-dir", str(tmp_path), "--spark-master", f"spark://{master}")
+    code, found = checks(run, *options, "--for", "cluster", "--for", "spark")
+    assert (code, found["zookeeper"]["found"]) == (1, "not named")
+    assert found["spark workers"]["status"] == "ok"
+    assert found[f"spark master {master}"]["found"] == "no answer: Connection refused"
+
+
 def test_a_running_broker(run: Run, bootstrap: str, tmp_path: Path) -> None:
     options = ("--running", "--data-dir", str(tmp_path))
     code, found = checks(run, *options, "--bootstrap-server", bootstrap)

@@ -61,6 +61,14 @@ def test_a_directory_that_cannot_be_written(run_process: Run) -> None:
     assert "Cannot write to /sys/barnabas" in sentence and "--data-dir" in sentence
 
 
+def test_a_directory_that_cannot_be_created(run_process: Run) -> None:
+    """The sentence names the directory once, and what is missing only if it is another one."""
+    sentence = refused(run_process, "--port", "0", "--data-dir", "/proc/nothing")
+    assert sentence.startswith("Error: Cannot use /proc/nothing: No such file or directory. Create the")
+    sentence = refused(run_process, "--port", "0", "--data-dir", "/proc/nothing/below")
+    assert sentence.startswith("Error: Cannot use /proc/nothing/below: /proc/nothing: No such file or")
+
+
 @pytest.mark.parametrize("below", ["", "/below"])
 def test_a_directory_that_is_a_file(run_process: Run, tmp_path: Path, below: str) -> None:
     (tmp_path / "file").touch()

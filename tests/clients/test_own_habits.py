@@ -91,6 +91,41 @@ def test_positional_addresses(kind: str) -> None:
         getattr(barnabas, kind)("127.0.0.1:9092")
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("KafkaProducer", "use barnabas.Producer"),
+        ("KafkaConsumer", "use barnabas.Consumer"),
+        ("AIOKafkaProducer", "use barnabas.AsyncProducer"),
+        ("AdminClient", "use barnabas.Admin"),
+        ("SerializingProducer", "use barnabas.Producer, with key_serializer and value_serializer"),
+    ],
+)
+def test_names_of_others_at_the_root(name: str, hint: str) -> None:
+    sentence = f"barnabas has no {name}: {hint}"
+    with pytest.raises(AttributeError) as caught:
+        getattr(barnabas, name)
+    assert str(caught.value) == sentence
+    with pytest.raises(ImportError) as refused:
+        exec(f"from barnabas import {name}")
+    assert str(refused.value) == sentence
+
+
+def test_names_of_nobody_at_the_root() -> None:
+    for name in ("Nothing", "nothing"):
+        with pytest.raises(AttributeError, match=f"module 'barnabas' has no attribute '{name}'"):
+            getattr(barnabas, name)
+        with pytest.raises(ImportError, match=f"cannot import name '{name}'"):
+            exec(f"from barnabas import {name}")
+
+
+def test_hints_at_the_root_are_about_names_that_do_not_exist() -> None:
+    assert [name for name in habits.NAMES if name in barnabas.__all__] == []
+    for hint in habits.NAMES.values():
+        for used in re.findall(r"barnabas\.(\w+)", hint):
+            assert used in barnabas.__all__, hint
+
+
 def test_topics_of_others() -> None:
     make: Any = NewTopic
     with pytest.raises(TypeError, match=r"NewTopic\(\) has no argument 'num_partitions': use partitions=3"):

@@ -48,7 +48,9 @@ def _about_files(error: OSError, log_dirs: Sequence[str]) -> str | None:
         )
     if error.errno in _NO_DIRECTORY:
         return f"The data directory {directory} is a file, or is below one: remove the file, {CHOOSE}."
-    return f"Cannot use {directory}: {name}: {error.strerror}. Create the directory, {CHOOSE}."
+    # Only the name of something else says more.
+    reason = error.strerror if name == directory else f"{name}: {error.strerror}"
+    return f"Cannot use {directory}: {reason}. Create the directory, {CHOOSE}."
 
 
 def _user() -> str:

@@ -9,6 +9,29 @@ _NO_POLL = "leave it out: a thread of the producer reports deliveries"
 _WITH = "leave it out: the client starts when it is created; use `with`, or close() at the end"
 _MANY = "poll() returns many records: for record in consumer.poll(1.0): print(record.key, record.value)"
 
+# At the root of the package.
+NAMES: Mapping[str, str] = {
+    "ACL": "use barnabas.Acl",
+    "ACLFilter": "use barnabas.AclFilter",
+    "AIOConsumer": "use barnabas.AsyncConsumer",
+    "AIOKafkaConsumer": "use barnabas.AsyncConsumer",
+    "AIOKafkaProducer": "use barnabas.AsyncProducer",
+    "AIOProducer": "use barnabas.AsyncProducer",
+    "AclBinding": "use barnabas.Acl",
+    "AclBindingFilter": "use barnabas.AclFilter",
+    "AdminClient": "use barnabas.Admin",
+    "ConsumerRebalanceListener": "use barnabas.RebalanceListener",
+    "DeserializingConsumer": "use barnabas.Consumer, with key_deserializer and value_deserializer",
+    "KafkaAdminClient": "use barnabas.Admin",
+    "KafkaConsumer": "use barnabas.Consumer",
+    "KafkaException": "use barnabas.KafkaError",
+    "KafkaProducer": "use barnabas.Producer",
+    "Message": "use barnabas.ConsumerRecord, whose key, value and offset are attributes",
+    "OFFSET_BEGINNING": "use seek_to_beginning() of a barnabas.Consumer",
+    "OFFSET_END": "use seek_to_end() of a barnabas.Consumer",
+    "SerializingProducer": "use barnabas.Producer, with key_serializer and value_serializer",
+}
+
 METHODS: Mapping[str, Mapping[str, str]] = {
     "Admin": {
         "alter_group_offsets": "use alter_consumer_group_offsets(group, offsets)",

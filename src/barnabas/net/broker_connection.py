@@ -13,11 +13,10 @@ Each answer has its own memory, so slices of its records stay valid. Only for th
 import asyncio
 import socket
 import ssl
-import struct
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.errors import (
     DisconnectedError,
@@ -26,12 +25,13 @@ from barnabas.errors import (
     KafkaTimeoutError,
     UnsupportedVersionError,
 )
-from barnabas.net.agreeing import VersionRange, check_versions_error, common_versions
+from barnabas.net.agreeing import VersionRange, agree, common_versions
 from barnabas.net.frame_reader import FrameReader
+from barnabas.net.pending import PendingRequest, WhenAnswered, are_in_a_row
 from barnabas.net.refusals import why_not_connected
 from barnabas.net.tls_failures import tls_failure
 from barnabas.wire.apis import API_VERSIONS_KEY, api_of
-from barnabas.wire.codec import RequestHeader, WireError, decode_response, encode_request
+from barnabas.wire.codec import RequestHeader, WireError, encode_request
 from barnabas.wire.message import Message
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
@@ -46,9 +46,6 @@ CORRELATION_ID_MAX = 2**31 - 1
 # ApiVersions, perhaps in a second version, and the first request after it.
 FIRST_REQUESTS = 3
 NEVER = float("-inf")
-
-_CORRELATION_ID = struct.Struct(">i")
-_ERROR_AFTER_CORRELATION_ID = struct.Struct(">xxxxh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +65,6 @@ class ConnectionSettings:
     receive_buffer_bytes: int = -1
     security: "ClientSecurity | None" = None
     """TLS and SASL; None for PLAINTEXT."""
-
-
-# Takes the frame of an answer, without its size, or the error that came instead.
-WhenAnswered: TypeAlias = Callable[[bytes | bytearray | DisconnectedError], None]
-
-
-class PendingRequest(NamedTuple):
-    """A request without an answer: the answer goes to the future or to `callback` as a message, or to `sink`
-    as it is."""
-
-    correlation_id: int
-    api_key: int
-    version: int
-    future: asyncio.Future[Any] | None
-    sink: WhenAnswered | None = None
-    callback: Callable[[Any], None] | None = None
 
 
 class BrokerConnection(FrameReader):
@@ -319,6 +300,42 @@ class BrokerConnection(FrameReader):
         if self.when_closed is not None:
             self.when_closed(self)
 
+    # ---- for those who use the socket themselves (net/direct.py)
+
+    @property
+    def plain_socket(self) -> socket.socket | None:
+        """The socket, if its bytes are those of the connection: TLS changes them."""
+        if self._transport is None or self._transport.get_extra_info("sslcontext") is not None:
+            return None
+        return cast(socket.socket, self._transport.get_extra_info("socket"))
+
+    def has_only(self, api_key: int, requests_max: int) -> bool:
+        """Whether nothing is under way but at most so many requests of this API, with ids in a row: no bytes
+        to be sent, no part of an answer, no requests that are held back."""
+        transport, pending = self._transport, self._pending
+        if self.is_closed or transport is None or transport.is_closing() or transport.get_write_buffer_size():
+            return False
+        if self._corked is not None or self._entering is not pending or not self.is_between_frames:
+            return False
+        return are_in_a_row(pending, api_key, self._correlation_id, requests_max)
+
+    def next_id(self, count: int) -> int | None:
+        """The correlation id of the next request; None if the ids of the next `count` are not in a row."""
+        if self._correlation_id + count > CORRELATION_ID_MAX:
+            return None
+        return self._correlation_id + 1
+
+    def exchanged(self, sent: int, answered: int, waiting: Sequence[PendingRequest], rest: bytes) -> None:
+        """Note that so many requests were sent, and so many answers read, the oldest first. `waiting` are the
+        last of these requests, those without an answer; `rest` is what must still be sent."""
+        for _ in range(min(answered, len(self._pending))):
+            self._pending.popleft()
+        self._pending.extend(waiting)
+        self._correlation_id += sent
+        self.last_active = self._loop.time()
+        if rest:
+            self._output(rest)
+
     # ---- for the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -363,10 +380,10 @@ class BrokerConnection(FrameReader):
         entry = self._pending.popleft()
         try:
             if entry.sink is not None:
-                _check_correlation_id(entry, _CORRELATION_ID.unpack_from(frame)[0])
+                entry.check(frame)
                 entry.sink(frame)
                 return
-            message = _decode(entry, frame)
+            message = entry.decode(frame)
         except (WireError, UnicodeDecodeError) as error:
             # Put back, so that close() sets its error like that of the others.
             self._pending.appendleft(entry)
@@ -451,14 +468,7 @@ class BrokerConnection(FrameReader):
         return self._correlation_id
 
     async def _agree_on_versions(self) -> None:
-        api = api_of(API_VERSIONS_KEY)
-        assert api is not None
-        response = await self._ask_versions(api.last)
-        if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
-            theirs = {entry.api_key: entry.max_version for entry in response.api_keys}
-            response = await self._ask_versions(min(api.last, max(0, theirs.get(API_VERSIONS_KEY, 0))))
-        check_versions_error(response.error_code)
-        self.api_versions = response
+        self.api_versions = response = await agree(self._ask_versions)
         self.finalized_features = {
             feature.name: feature.max_version_level for feature in response.finalized_features
         }
@@ -482,19 +492,3 @@ class BrokerConnection(FrameReader):
 
 def _not_connected(_: bytes | bytearray | memoryview) -> None:
     raise DisconnectedError("the connection is not open yet")
-
-
-def _decode(entry: PendingRequest, frame: bytes | bytearray) -> Any:
-    version = entry.version
-    if entry.api_key == API_VERSIONS_KEY and version > 0 and len(frame) >= 6:
-        # A broker that does not support the version answers with an error in version 0.
-        (error_code,) = _ERROR_AFTER_CORRELATION_ID.unpack_from(frame)
-        version = 0 if error_code == ErrorCode.UNSUPPORTED_VERSION else version
-    correlation_id, message = decode_response(entry.api_key, version, frame)
-    _check_correlation_id(entry, correlation_id)
-    return message
-
-
-def _check_correlation_id(entry: PendingRequest, correlation_id: int) -> None:
-    if correlation_id != entry.correlation_id:
-        raise WireError(f"expected the answer to request {entry.correlation_id}, got {correlation_id}")

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from barnabas.kernels.produce_exchange import EARLIER_MAX, ProduceExchange
-from barnabas.net.broker_connection import CORRELATION_ID_MAX, BrokerConnection, PendingRequest
+from barnabas.net.broker_connection import BrokerConnection
+from barnabas.net.pending import PendingRequest
 
 # A run ends when no answer came for so long, or after so long in any case: the event loop has other work.
 WAIT_MS = 2
@@ -23,74 +24,46 @@ class DirectSocket:
         self._connection = connection
         self._api_key = api_key
         self._version = version
+        # Of the next request to be sent.
+        self._next_id = 0
 
     @staticmethod
     def is_possible(connection: BrokerConnection) -> bool:
         """Whether the bytes of the connection are those of its socket, and an event loop waits for both as
         kernels can."""
-        transport = connection._transport
-        is_encrypted = transport is not None and transport.get_extra_info("sslcontext") is not None
         is_known_loop = isinstance(asyncio.get_running_loop(), asyncio.SelectorEventLoop)
-        return transport is not None and is_known_loop and not is_encrypted
+        return is_known_loop and connection.plain_socket is not None
 
     @property
     def is_free(self) -> bool:
-        """Whether nothing is under way that the kernel does not know: bytes to be sent, parts of an answer,
-        requests that are held back."""
-        connection = self._connection
-        transport = connection._transport
-        if connection.is_closed or transport is None or transport.is_closing():
-            return False
-        if connection._corked is not None or connection._entering is not connection._pending:
-            return False
-        if connection._frame is not None or connection._start != connection._end:
-            return False
-        return transport.get_write_buffer_size() == 0 and self._has_known_requests()
-
-    def _has_known_requests(self) -> bool:
-        """Whether all requests without an answer are those of the producer, with ids in a row."""
-        pending = self._connection._pending
-        if not pending:
-            return True
-        if len(pending) > EARLIER_MAX or any(each.api_key != self._api_key for each in pending):
-            return False
-        is_row = pending[-1].correlation_id - pending[0].correlation_id == len(pending) - 1
-        return is_row and pending[-1].correlation_id == self._connection._correlation_id
+        """Whether nothing is under way that the kernel does not know."""
+        return self._connection.has_only(self._api_key, EARLIER_MAX)
 
     def begin(self, exchange: ProduceExchange, count: int) -> bool:
         """Prepare for this many requests; False if their correlation ids would not be in a row."""
-        connection = self._connection
-        earlier = len(connection._pending)
-        if connection._correlation_id + count > CORRELATION_ID_MAX:
+        next_id = self._connection.next_id(count)
+        if next_id is None:
             return False
-        exchange.clear(connection._correlation_id + 1 - earlier, earlier)
+        self._next_id = next_id
+        earlier = self._connection.pending
+        exchange.clear(next_id - earlier, earlier)
         return True
 
     def run(self, exchange: ProduceExchange) -> None:
-        transport = self._connection._transport
-        assert transport is not None
-        descriptor = transport.get_extra_info("socket").fileno()
-        exchange.run(descriptor, self._connection._inbox, 0, 0, WAIT_MS, RUN_MS)
+        plain_socket = self._connection.plain_socket
+        assert plain_socket is not None
+        exchange.run(plain_socket.fileno(), self._connection.inbox, 0, 0, WAIT_MS, RUN_MS)
 
     def end(self, exchange: ProduceExchange, when_answered: Sequence[Callable[[Any], None]]) -> None:
         """Note what happened. `when_answered` has the callbacks of the last requests that were sent, those
         that have no answer yet."""
         connection = self._connection
-        connection._start, connection._end = exchange.inbox_start, exchange.inbox_end
-        for _ in range(min(exchange.answered, len(connection._pending))):
-            connection._pending.popleft()
-        first_id = connection._correlation_id + exchange.begun - len(when_answered) + 1
-        for index, callback in enumerate(when_answered):
-            request = PendingRequest(first_id + index, self._api_key, self._version, None, None, callback)
-            connection._pending.append(request)
-        connection._correlation_id += exchange.begun
-        loop = asyncio.get_running_loop()
-        connection.last_active = loop.time()
-        rest = exchange.rest
+        first_id = self._next_id + exchange.begun - len(when_answered)
+        waiting = [
+            PendingRequest(first_id + index, self._api_key, self._version, None, None, callback)
+            for index, callback in enumerate(when_answered)
+        ]
+        connection.exchanged(exchange.begun, exchange.answered, waiting, exchange.rest)
+        if connection.inbox_filled(exchange.inbox_start, exchange.inbox_end):
+            asyncio.get_running_loop().call_soon(connection.buffer_updated, 0)
         exchange.release()
-        if rest:
-            connection._output(rest)
-        if connection._start == connection._end:
-            connection._start = connection._end = 0
-        else:
-            loop.call_soon(connection.buffer_updated, 0)

@@ -44,6 +44,22 @@ class FrameReader(asyncio.BufferedProtocol):
         self._start = self._end = 0
         self._frame = None
 
+    @property
+    def inbox(self) -> bytearray:
+        """For code that reads into it itself while the reader is between frames; see `inbox_filled`."""
+        return self._inbox
+
+    @property
+    def is_between_frames(self) -> bool:
+        """Whether no part of a frame has arrived."""
+        return self._frame is None and self._start == self._end
+
+    def inbox_filled(self, start: int, end: int) -> bool:
+        """Take note of bytes that were read into the inbox, between frames. Returns whether there are any:
+        then `buffer_updated(0)` takes the frames among them."""
+        self._start, self._end = (start, end) if start < end else (0, 0)
+        return start < end
+
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._frame is not None:
             return memoryview(self._frame)[self._frame_filled :]

@@ -73,3 +73,31 @@ def test_a_reader_without_its_buffers_reads_nothing_more() -> None:
     feed(reader, b"more", 1)
     assert reader.frames == [b"frame"]
     assert reader.broken == []
+
+
+def test_bytes_that_others_read_into_the_inbox_are_taken() -> None:
+    reader = Collector()
+    frames_of_two = b"".join(struct.pack(">i", len(body)) + body for body in (b"first", b"second"))
+    reader.inbox[: len(frames_of_two)] = frames_of_two
+    # The first one was read by those who filled the inbox.
+    assert reader.inbox_filled(9, len(frames_of_two))
+    assert not reader.is_between_frames
+    reader.buffer_updated(0)
+    assert reader.frames == [b"second"]
+    assert reader.is_between_frames
+
+
+def test_an_inbox_of_which_all_was_read_is_empty() -> None:
+    reader = Collector()
+    assert not reader.inbox_filled(20, 20)
+    assert reader.is_between_frames
+    feed(reader, struct.pack(">i", 5) + b"later", 3)
+    assert reader.frames == [b"later"]
+
+
+def test_a_part_of_a_frame_is_not_between_frames() -> None:
+    reader = Collector()
+    feed(reader, b"\0\0", 2)
+    assert not reader.is_between_frames
+    feed(reader, struct.pack(">i", frames.INBOX_BYTES * 2)[2:] + b"begin", 7)
+    assert not reader.is_between_frames

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     address = parser.add_mutually_exclusive_group()
     add_connection(parser, server_group=address)
     parser.add_argument(
-        "--for", dest="uses", nargs="+", choices=USES, default=["broker"], help="what must work (broker)"
+        "--for", dest="uses", nargs="+", choices=USES, action="extend", help="what must work (broker)"
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="a server.properties file")
     parser.add_argument("--port", type=int, metavar="PORT", help="the port of the broker (9092)")
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _findings(options: argparse.Namespace) -> Iterator[Finding]:
     config = broker_config(options.config, options.data_dir, options.port)
-    uses = set(options.uses)
+    uses = set(options.uses or ())
     yield from machine.python()
     yield machine.compiler(is_needed="build" in uses)
     yield machine.java(is_needed=bool(uses & {"cluster", "spark"}))

@@ -146,4 +146,5 @@ def _spark_master(master: str) -> Iterator[Finding]:
             socket.create_connection((host, int(number)), timeout=ANSWER_SECONDS).close()
             yield ok(check, "accepts connections")
         except (OSError, ValueError) as error:
-            yield problem(check, f"no answer: {error}", "Start the master, or correct --spark-master.")
+            reason = getattr(error, "strerror", None) or error
+            yield problem(check, f"no answer: {reason}", "Start the master, or correct --spark-master.")
