@@ -24,7 +24,7 @@ class DirectSocket:
         self._connection = connection
         self._api_key = api_key
         self._version = version
-        # Of the next request to be sent.
+        # The correlation id of the next request.
         self._next_id = 0
 
     @staticmethod
