@@ -97,6 +97,8 @@ def _below_each_other(row: RowResult) -> Iterator[Line]:
 
 
 def _versus(judgement: Judgement) -> str:
+    if judgement.goal.against is None:
+        return _goal(judgement)
     reached = "" if judgement.reached is None else f"{judgement.reached:.2f}x "
     return f"{reached}{judgement.goal.against} ({_goal(judgement)})"
 

@@ -164,6 +164,9 @@ def main() -> None:
     parser.add_argument(
         "--growth-records", type=int, default=50_000_000, help="the largest topic of the row spark-rows"
     )
+    parser.add_argument(
+        "--growth-rounds", type=int, default=1, help="measured rounds of the rows about growth"
+    )
     parser.add_argument("--rounds", type=int, default=3, help="measured rounds, after the warm-up")
     options = parser.parse_args()
     try:
@@ -176,7 +179,7 @@ def main() -> None:
         spark = open_session(jars)
         every = spark_rows(spark, stage.peer(OURS), options.records, options.json_records)
         every += pipeline_rows(spark, stage.peer(OURS), options.records // PIPELINE_SHARE)
-        growing = growth_rows(spark, stage.peer(OURS), options.growth_records)
+        growing = growth_rows(spark, stage.peer(OURS), options.growth_records, options.growth_rounds)
         chosen = options.rows or [row.name for row in every]
         rows = [row for row in every + growing if row.name in chosen or row.group in chosen]
         with progress(console, len(rows)) as (notify, _):

@@ -9,6 +9,7 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tests.bench.figures import Sample
@@ -35,12 +36,14 @@ WARM_ROUNDS = 2
 LOOK_SECONDS = 0.5
 
 
-def growth_rows(spark: "SparkSession", peer: Peer, rows_max: int) -> list[Row]:
+def growth_rows(spark: "SparkSession", peer: Peer, rows_max: int, rounds: int) -> list[Row]:
+    """Sizes take turns, so more rounds tell what grows from what is beside the run."""
     partitions = {f"{count} partitions": (count, ROWS) for count in PARTITION_COUNTS}
     rows = {f"{count // 10**6} M rows": (PARTITIONS, count) for count in ROW_COUNTS if count <= rows_max}
+    work = f"{ROWS:,} JSON orders to a table, by partitions"
     return [
-        _row("spark-partitions", f"{ROWS:,} JSON orders to a table, by partitions", spark, peer, partitions),
-        _row("spark-rows", "JSON orders to a table, by rows", spark, peer, rows),
+        replace(_row("spark-partitions", work, spark, peer, partitions), rounds=rounds),
+        replace(_row("spark-rows", "JSON orders to a table, by rows", spark, peer, rows), rounds=rounds),
     ]
 
 
@@ -59,7 +62,7 @@ def _row(name: str, work: str, spark: "SparkSession", peer: Peer, sizes: dict[st
 
     least, most = next(iter(sizes)), list(sizes)[-1]
     goals = (Goal(RATE, 0.8, least, most), Goal(CPU, 1.25, least, most), Goal(MEMORY, 1.25, least, most))
-    return Row(name, GROUP, work, RATE, opened, goals, warms=False, rounds=1)
+    return Row(name, GROUP, work, RATE, opened, goals, warms=False)
 
 
 def warm_up(spark: "SparkSession", peer: Peer, name: str) -> None:

@@ -32,6 +32,11 @@ REMEDIES = (
         " read less (options: {maxBytesPerTrigger: 64m} of the source).",
     ),
     (
+        r"java\.lang\.(NoSuchMethodError|NoSuchFieldError|AbstractMethodError|IncompatibleClassChangeError)\b",
+        "A jar was made for another version of Spark: use the release of it that is for this version, or"
+        " leave it out.",
+    ),
+    (
         r"^MemoryError\b",
         "A Python process of Spark ran out of memory: give Spark fewer cores, or let batches read less"
         " (options: {maxBytesPerTrigger: 64m} of the source).",

@@ -1,5 +1,6 @@
 """Tables, the page and the pictures show the results of a run, also the goals that it missed."""
 
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -41,6 +42,12 @@ def test_clients_are_shown_below_each_other() -> None:
     (table,) = tables(run(clients()))
     assert [line.cells[1] for line in table.lines] == ["ours send", "other send"]
     assert table.lines[0].cells[2:] == ["600 k rec/s", "2.00x other send (>= 5x, missed)"]
+
+
+def test_a_goal_that_is_a_fixed_value_has_no_ratio() -> None:
+    goals = [Goal(CLIENT_RATE, 7e5, None, "ours send")]
+    (table,) = tables(run(replace(clients(), goals=goals)))
+    assert table.lines[0].cells[2:] == ["600 k rec/s", ">= 700000, missed"]
 
 
 def test_a_failed_row_is_a_line_of_its_own_and_counts_as_missed() -> None:

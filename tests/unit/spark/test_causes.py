@@ -19,6 +19,8 @@ CAUSES = {
     "broker_down": "REQUEST_TIMED_OUT: 127.0.0.1:1 did not answer within 2 s; the last error was:"
     " NETWORK_EXCEPTION: cannot connect to 127.0.0.1:1: [Errno 111] Connect call failed ('127.0.0.1', 1)."
     " Check that the broker runs, and bootstrap in the file.",
+    "jar_of_another_spark": "A jar was made for another version of Spark: use the release of it that is for"
+    " this version, or leave it out.",
     "missing_topic": "There is no topic nowhere at 127.0.0.1:43715: check the name, or create it.",
     "rule_does_not_parse": "Syntax error at or near '>'. (in: id >> > 5)",
     "rule_fail": "A row breaks the rule 'known': id > 5. Correct the data, or set the rule's action to"

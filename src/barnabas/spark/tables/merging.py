@@ -4,7 +4,7 @@ The mark of the batch is part of the same commit: for Delta as the transaction o
 as a property of the snapshot."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -45,18 +45,20 @@ def quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
-def merge_statement(name: str, key: Sequence[str], fitting: Fitting) -> str:
+def merge_statements(name: str, target: TableTarget, fitting: Fitting) -> list[str]:
     """The view has the columns of the table, and DELETED. Null equals null."""
     columns = [quoted(column.target) for column in fitting.columns]
-    same = " AND ".join(f"target.{quoted(part)} <=> source.{quoted(part)}" for part in key)
+    same = " AND ".join(f"target.{quoted(part)} <=> source.{quoted(part)}" for part in target.key)
     updated = ", ".join(f"target.{column} = source.{column}" for column in columns)
     inserted = ", ".join(f"source.{column}" for column in columns)
-    return (
+    merge = (
         f"MERGE INTO {name} AS target USING {VIEW} AS source ON {same}"
         f" WHEN MATCHED AND source.{DELETED} THEN DELETE"
         f" WHEN MATCHED THEN UPDATE SET {updated}"
         f" WHEN NOT MATCHED AND NOT source.{DELETED} THEN INSERT ({', '.join(columns)}) VALUES ({inserted})"
     )
+    # The catalog of Iceberg in Spark keeps tables for a while: it does not know columns that were just added.
+    return [f"REFRESH TABLE {name}", merge] if target.format == "iceberg" else [merge]
 
 
 def mark_settings(format_: str, mark: Mark) -> dict[str, str]:
@@ -84,7 +86,8 @@ def upsert_by_merge(upsert: Upsert, frame: DataFrame, name: str) -> None:
     ]
     with _one_at_a_time, _settings(spark, mark_settings(upsert.target.format, upsert.mark)):
         newest.select(*own, is_deleted.alias(DELETED)).createOrReplaceTempView(VIEW)
-        spark.sql(merge_statement(name, upsert.target.key, upsert.fitting))
+        for statement in merge_statements(name, upsert.target, upsert.fitting):
+            spark.sql(statement)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import pyarrow
 import pytest
 
 from barnabas.spark.tables.fitting import fitting_of
-from barnabas.spark.tables.merging import EXTENSIONS, mark_settings, merge_name, merge_statement
+from barnabas.spark.tables.merging import EXTENSIONS, mark_settings, merge_name, merge_statements
 from barnabas.spark.tables.target import Mark, TableTarget
 
 DELTA = TableTarget("/data/it`s", mode="upsert", key=("id",))
@@ -43,7 +43,7 @@ def test_when_a_session_can_merge(
 def test_the_statement() -> None:
     schema = pyarrow.schema([("id", pyarrow.int64()), ("part", pyarrow.int64()), ("what", pyarrow.string())])
     fitting = fitting_of(None, schema, evolve=True)
-    assert merge_statement("t", ("id", "part"), fitting) == (
+    assert merge_statements("t", replace(DELTA, key=("id", "part")), fitting) == [
         "MERGE INTO t AS target USING barnabas_upsert AS source"
         " ON target.`id` <=> source.`id` AND target.`part` <=> source.`part`"
         " WHEN MATCHED AND source._deleted THEN DELETE"
@@ -51,7 +51,15 @@ def test_the_statement() -> None:
         " target.`what` = source.`what`"
         " WHEN NOT MATCHED AND NOT source._deleted THEN INSERT (`id`, `part`, `what`)"
         " VALUES (source.`id`, source.`part`, source.`what`)"
-    )
+    ]
+
+
+def test_iceberg_looks_at_the_table_again() -> None:
+    """Its catalog in Spark keeps tables for a while, and then does not know a column that was just added."""
+    fitting = fitting_of(None, pyarrow.schema([("id", pyarrow.int64())]), evolve=True)
+    first, second = merge_statements("t", ICEBERG, fitting)
+    assert first == "REFRESH TABLE t"
+    assert second.startswith("MERGE INTO t ")
 
 
 def test_the_mark_is_part_of_the_commit() -> None:
