@@ -3,8 +3,12 @@
 Without a compiler, building the wheel says what to install."""
 
 import os
+import re
+import shlex
+import shutil
 import subprocess
 import sys
+import sysconfig
 import venv
 import zipfile
 from collections.abc import Mapping
@@ -21,9 +25,9 @@ pytestmark = pytest.mark.timeout(1800)
 Done = subprocess.CompletedProcess[str]
 
 
-def run(*command: str | Path, environment: Mapping[str, str] | None = None) -> Done:
+def run(*command: str | Path, environment: Mapping[str, str] | None = None, folder: Path = ROOT) -> Done:
     return subprocess.run(
-        [str(word) for word in command], cwd=ROOT, env=environment, capture_output=True, text=True
+        [str(word) for word in command], cwd=folder, env=environment, capture_output=True, text=True
     )
 
 
@@ -57,6 +61,42 @@ def test_the_first_commands_of_the_readme_work_in_an_empty_environment(wheel: Pa
     assert installed.returncode == 0, installed.stderr
     walked = run(python, ROOT / "tests" / "packaging" / "first_commands.py", environment=no_compiler)
     assert walked.returncode == 0, walked.stdout + walked.stderr
+
+
+@pytest.fixture
+def checkout(wheel: Path, tmp_path: Path) -> Path:
+    """A copy of what a build needs, with the kernels of an earlier build. All files have new times, as after
+    a `git clone`, or as those of the Cython that pip installs for each build."""
+    folder = tmp_path / "checkout"
+    folder.mkdir()
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        shutil.copyfile(ROOT / name, folder / name)
+    shutil.copytree(ROOT / "bin", folder / "bin")
+    shutil.copytree(ROOT / "build" / "kernels", folder / "build" / "kernels")
+    unneeded = shutil.ignore_patterns("*.so", "__pycache__", "*.egg-info")
+    shutil.copytree(ROOT / "src", folder / "src", ignore=unneeded)
+    for path in folder.rglob("*.p*"):
+        path.touch()
+    return folder
+
+
+def test_kernels_that_did_not_change_are_not_built_again(checkout: Path, tmp_path: Path) -> None:
+    """The compiler of this test notes what it gets, and fails."""
+    compiler = tmp_path / "bin" / Path(shlex.split(sysconfig.get_config_var("CC"))[0]).name
+    compiler.parent.mkdir()
+    compiled = tmp_path / "compiled"
+    compiled.touch()
+    compiler.write_text(f'#!/bin/sh\necho "$@" >> {compiled}\nexit 1\n')
+    compiler.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{compiler.parent}:{os.environ['PATH']}"}
+    build = (sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir")
+    done = run(*build, tmp_path, ".", environment=environment, folder=checkout)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert compiled.read_text() == ""
+    with (checkout / "src/barnabas/kernels/hashing.py").open("a") as source:
+        source.write("# changed\n")
+    assert run(*build, tmp_path, ".", environment=environment, folder=checkout).returncode != 0
+    assert re.findall(r"(\w+)\.c\b", compiled.read_text()) == ["hashing"]
 
 
 def test_without_a_compiler_building_says_what_to_install(tmp_path: Path) -> None:
