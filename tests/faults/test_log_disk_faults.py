@@ -229,6 +229,22 @@ def test_one_broken_directory_does_not_stop_the_others(tmp_path: Path) -> None:
     assert (good / ".kafka_cleanshutdown").exists()
 
 
+def test_a_checkpoint_that_does_not_fit_on_the_disk_is_an_error_that_names_the_directory(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = FaultyDisk()
+    manager = _manager(disk, tmp_path / "data")
+    manager.get_or_create(TopicPartition("t", 0), None, TopicConfig())
+    disk.fail("pwrite", errno.ENOSPC, below=tmp_path / "data")
+    manager.checkpoint()
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == [
+        f"the checkpoints of {tmp_path}/data could not be written: [Errno 28] No space left on device"
+    ]
+    assert manager.offline_dirs == []
+    disk.heal()
+    manager.shutdown()
+
+
 def test_a_directory_that_cannot_be_read_at_a_start_is_offline(tmp_path: Path) -> None:
     disk = FaultyDisk()
     bad, good = tmp_path / "bad", tmp_path / "good"

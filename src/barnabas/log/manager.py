@@ -412,7 +412,9 @@ class LogManager:
         """Rename written checkpoints into place, unless a log was deleted or newer ones were installed
         meanwhile."""
         is_stale = task.deletions != self._deletions or task.number < self._installed_task
-        for directory, problem in task.finish(discard=is_stale):
+        failures = task.finish(discard=is_stale)
+        # A full disk fails for each file: one error for a directory is enough.
+        for directory, problem in {(each, error.errno): (each, error) for each, error in failures}.values():
             self._checkpoint_failed(directory, problem)
         if is_stale:
             return
@@ -446,7 +448,7 @@ class LogManager:
     def _checkpoint_failed(self, directory: LogDirectory, problem: OSError) -> None:
         if LogState.is_temporary(problem):
             # The old checkpoint stays valid: the next recovery only reads more than it has to.
-            logger.error("the checkpoints of %s could not be written: %s", directory, problem)
+            logger.error("the checkpoints of %s could not be written: %s", directory.path, problem)
         else:
             self._directory_failed(directory, problem)
 
