@@ -143,8 +143,9 @@ def test_the_first_half_of_each_life_is_left_out() -> None:
 
 
 def test_processes_are_compared_at_the_same_age() -> None:
-    """Also one that has become older, and larger, than the others."""
-    found = young([*life(0.0, 0.1, pid=1), *life(0.2, 0.7, pid=2), *life(0.9, 0.005, pid=3)])
+    """Also one that has become older, and larger, than the others. One that ended before that age, when it
+    had grown less, is not compared."""
+    found = young([*life(0.0, 0.06, pid=1), *life(0.2, 0.7, pid=2), *life(0.9, 0.045, pid=3)])
     assert [sample.pid for sample in found] == [1, 2]
     assert found[0].own_mb == pytest.approx(found[1].own_mb)
 
@@ -160,9 +161,21 @@ def test_a_leak_is_a_problem_of_a_long_run() -> None:
 
 
 def test_processes_that_begin_with_more_and_more_memory_are_a_problem() -> None:
-    problems = judged(more_per_hour=4.0)
-    assert len(problems) == 3
-    assert all("begin with more and more memory" in problem for problem in problems)
+    (problem,) = judged(more_per_hour=4.0)
+    assert "processes begin with more and more memory: +4.0 MB per hour" in problem
+
+
+def test_processes_of_one_broker_that_begin_with_more_memory_are_chance() -> None:
+    """It was the controller later on."""
+    figures = Figures(hours=1.0, portions=1)
+    for broker_id, more_per_hour in ((1, 0.0), (2, 12.0), (3, 0.0)):
+        figures.samples[broker_id] = [
+            sample
+            for pid in range(6)
+            for sample in life(pid * 0.05, 0.05, 10 * broker_id + pid, first=48 + more_per_hour * pid * 0.05)
+        ]
+    figures.judge()
+    assert figures.problems == []
 
 
 def test_a_slow_stop_leaked_descriptors_and_an_empty_run_are_problems() -> None:
