@@ -178,6 +178,18 @@ def test_spark_finds_what_a_file_does_not_show(
         " _topic, _partition, _offset."
     )
 
+    ((line, sentence),) = problems_of(
+        WHOLE.replace("FROM priced GROUP BY window(at, '1 hour')", "FROM priced").replace(
+            "window.start AS", "1 AS"
+        )
+    )
+    assert line[:3] == ["-", "{from:", "sums,"]
+    assert sentence == (
+        "The sink sums-to-sums: Invalid streaming output mode: append. This output mode is not supported for"
+        " streaming aggregations without watermark on streaming DataFrames/DataSets. Group by a window of the"
+        " column with the watermark, or set mode: upsert and a key of the table."
+    )
+
 
 def test_progress_is_shown_after_each_batch(
     spark: SparkSession, topics: Any, write: Callable[[str], tuple[Path, str]], tmp_path: Path

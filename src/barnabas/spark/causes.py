@@ -63,6 +63,10 @@ HINTS = (
         "Check the path, and that this user may write there.",
     ),
     ("KafkaTimeoutError|did not answer within", "Check that the broker runs, and bootstrap in the file."),
+    (
+        "output mode: append.*aggregations without watermark",
+        "Group by a window of the column with the watermark, or set mode: upsert and a key of the table.",
+    ),
     ("USER_RAISED_EXCEPTION", "Correct the data, or set the rule's action to quarantine or drop."),
 )
 

@@ -3,20 +3,21 @@ columns (Spark). Nothing is read or written."""
 
 import inspect
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.spark.causes import PlaceInSql, cause_of, place_in_sql
 from barnabas.spark.pipeline.checking import Lines
 from barnabas.spark.pipeline.definition import FunctionSink, Pipeline
 from barnabas.spark.pipeline.functions import Reference, load_function
+from barnabas.spark.pipeline.grouping import member_mode
 from barnabas.spark.pipeline.option_checks import column_problems
 from barnabas.spark.pipeline.problems import Problem, meant
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from barnabas.spark.pipeline.frames import Frames
 
@@ -58,13 +59,16 @@ def _check_function(
 
 def check_with_spark(spark: "SparkSession", pipeline: Pipeline, file: Path, lines: Lines) -> list[Problem]:
     """Problems that only Spark can find, each once: a step that uses a wrong one is not reported."""
+    from barnabas.spark.pipeline.lineage import roots_of
     from barnabas.spark.pipeline.queries import Place
 
-    checking = _Checking(Place(spark, pipeline, file.parent).frames("check"), pipeline, file, lines)
+    place = Place(spark, pipeline, file.parent)
+    checking = _Checking(place.frames("check"), pipeline, file, lines)
+    written = [sink.source for sink in pipeline.sinks]
     problems: list[Problem] = []
     for name in [*pipeline.tables, *pipeline.sources, *(step.name for step in pipeline.steps)]:
         problems += checking.problems_of(name)
-    return problems
+    return problems or checking.problems_of_modes(roots_of(pipeline, place.frames("plan"), written))
 
 
 class _Checking:
@@ -101,6 +105,18 @@ class _Checking:
                 problems += [Problem(text, line) for text in column_problems(sink, tuple(frame.columns))]
         return problems
 
+    def problems_of_modes(self, roots: Mapping[str, str]) -> list[Problem]:
+        """Sinks that Spark refuses when their query starts, such as one that appends sums that may change."""
+        problems = []
+        for number, sink in enumerate(self._pipeline.sinks):
+            mode = member_mode(self._pipeline, sink, roots[sink.source])
+            try:
+                check_mode(self._frames[sink.source], mode)
+            except Exception as error:
+                sentence = f"The sink {sink.name}: {cause_of(error)}"
+                problems.append(Problem(sentence, self._lines.get(("sink", str(number)))))
+        return problems
+
     def _sentence(self, name: str, error: BaseException) -> str:
         missing = _MISSING_TABLE.search(str(error))
         if missing is None:
@@ -129,6 +145,18 @@ class _Checking:
         if step.sql_file is not None:
             return place.line, str(self._directory / step.sql_file)
         return line_of_sql(self._texts, first, step.sql, place), None
+
+
+def check_mode(frame: "DataFrame", mode: str) -> None:
+    """Raises Spark's error if a stream cannot be written in this output mode. With Spark Connect nothing is
+    checked."""
+    if not hasattr(frame, "_jdf"):
+        return
+    java: Any = frame.sparkSession._jvm
+    modes = java.org.apache.spark.sql.streaming.OutputMode
+    chosen = {"append": modes.Append, "update": modes.Update, "complete": modes.Complete}[mode]()
+    checker = java.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+    checker.checkForStreaming(frame._jdf.queryExecution().analyzed(), chosen)
 
 
 def line_of_sql(texts: list[str], first: int, sql: str, place: PlaceInSql) -> int:

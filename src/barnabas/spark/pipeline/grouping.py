@@ -44,7 +44,7 @@ def letters_name(query: str) -> str:
 
 def members_of(pipeline: Pipeline, roots: Mapping[str, str]) -> list[Member]:
     sinks = [
-        Member(sink.name, roots[sink.source], _mode(pipeline, sink, roots[sink.source]))
+        Member(sink.name, roots[sink.source], member_mode(pipeline, sink, roots[sink.source]))
         for sink in pipeline.sinks
     ]
     return sinks + [Member(aside.query, roots[aside.frame], APPEND) for aside in asides(pipeline)]
@@ -57,8 +57,9 @@ def mode_of(sink: Sink) -> str:
     return sink.mode or APPEND
 
 
-def _mode(pipeline: Pipeline, sink: Sink, root: str) -> str:
-    """The rows of a source never change, so its updates are the rows that are appended."""
+def member_mode(pipeline: Pipeline, sink: Sink, root: str) -> str:
+    """The output mode of the query that writes a sink. The rows of a source never change, so its updates are
+    the rows that are appended."""
     mode = mode_of(sink)
     return APPEND if mode == "update" and root in pipeline.sources else mode
 
