@@ -56,4 +56,6 @@ def test_rows_go_from_one_cluster_to_the_other(
         status = status_of(pipeline, tmp_path)
         assert ({each.lag for each in status.queries}, status.dead_letters) == ({0}, 1)
         assert replay(pipeline).sent == {"orders": 1}
-        assert [each.value for each in there.records("orders")][-1:] == [b"bad"]
+        # It is there again; in which partition is not certain.
+        values = sorted(each.value for each in there.records("orders"))
+        assert values == sorted([b'{"id": 1}', b'{"id": 2}', b"bad", b"bad"])
