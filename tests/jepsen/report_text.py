@@ -108,10 +108,11 @@ record, no unexpected error, no client without progress. The longest recovery to
 1.5 MB per hour (3 are allowed), and were flat in their last half hour. Descriptors: 25 to 27 before, 43 to 45
 after.
 
-It was called "not good" at first, for one reason: new processes of broker 2 seemed to begin with more and
-more memory, +12.6 ± 5.7 MB per hour. That was a mistake of the judge. Processes grow fast in their first
-minutes, and it compared some that had lived for two minutes with others that had lived for six. It compares
-all at the same age now. With the memory that each window of this run had printed, it finds no growth.
+It was judged "not good" for one reason: new processes of broker 2 seemed to begin with more and more memory,
++12.6 ± 5.7 MB per hour. That was a mistake of the judge. Processes grow fast in their first minutes, and it
+compared some that had lived for two minutes with others that had lived for six. It compares all at the same
+age now. With the memory that each window of this run had printed, it finds no growth; but the row keeps what
+the run itself has said, until another one of an hour is good.
 
 Earlier runs, and what they have found:
 
