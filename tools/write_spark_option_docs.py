@@ -44,6 +44,9 @@ error.
   `barnabas.topic`, `barnabas.partition`, `barnabas.offset` and `barnabas.timestamp`.
 - **A stream that fails in its first batch** reads the same offsets when it is started again. With
   `commitOffsets` it also begins at the same offsets if it was stopped before that batch was planned.
+- **Streams that start at the same moment** can make Spark 4 fail with "Task not serializable" until it is
+  started again: all streams share one data source, and each writes into it when it starts. Call
+  `register_own_source(spark)` of `barnabas.spark.session` before you load each stream. Pipelines do so.
 - **Records that were deleted** before the query had read them make it fail with an error that names them,
   unless `failOnDataLoss` is false.
 """

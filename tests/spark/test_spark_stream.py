@@ -9,9 +9,10 @@ from tests.spark.running import run_to_its_end
 from tests.spark.topics import Topics
 
 from barnabas.ids import TopicPartition
+from barnabas.spark.session import register_own_source
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 Stream = Callable[..., "DataFrame"]
 
@@ -88,3 +89,25 @@ def test_records_that_are_deleted_before_they_are_read_are_an_error(
         run(stream(startingOffsets="earliest"), sink, checkpoint())
     run(stream(startingOffsets="earliest", failOnDataLoss="false"), sink, checkpoint())
     assert sink.numbers == [0, 1, 2, 3, 6, 7, 8]
+
+
+def settings_of(spark: "SparkSession", frame: "DataFrame") -> int:
+    """Which map of Java has the settings of a stream's Python source. Spark writes into it at the start."""
+    # PySpark does not say that these have a value.
+    assert frame._jdf is not None and spark._jvm is not None
+    source = frame._jdf.queryExecution().analyzed().source().get().source()
+    return int(spark._jvm.System.identityHashCode(source.dataSourceCls().envVars()))
+
+
+def test_streams_that_start_at_once_can_have_sources_of_their_own(
+    spark: "SparkSession", stream: Stream
+) -> None:
+    # A session of its own: what is registered stays.
+    session = spark.newSession()
+    frames = []
+    for _ in range(2):
+        register_own_source(session)
+        options = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "any"}
+        frames.append(session.readStream.format("barnabas").options(**options).load())
+    used = {settings_of(spark, frame) for frame in [*frames, stream()]}
+    assert len(used) == 3

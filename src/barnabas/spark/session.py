@@ -57,6 +57,17 @@ def session_of(
     return session
 
 
+def register_own_source(spark: "SparkSession") -> None:
+    """Streams that are read after this have a data source of their own, until the next call.
+
+    All streams share one data source that Spark has found, and each stream writes settings into it when it
+    starts. Two streams that start at the same moment can destroy these settings: then all later tasks of
+    this Spark fail with "Task not serializable"."""
+    from barnabas.spark.source import BarnabasSource
+
+    spark.dataSource.register(BarnabasSource)
+
+
 def in_fewer_tasks(frame: "DataFrame") -> "DataFrame":
     """On this machine, rows without state are written by one task for each core, and not by one for each
     partition of the topics: to begin a task costs as much as some ten thousand rows."""

@@ -34,7 +34,7 @@ from barnabas.spark.pipeline.recording import Checkpoints
 from barnabas.spark.pipeline.shared import SharedWrite, has_bad
 from barnabas.spark.pipeline.sources import Streams
 from barnabas.spark.pipeline.table_sources import table_frame
-from barnabas.spark.session import in_fewer_tasks
+from barnabas.spark.session import in_fewer_tasks, register_own_source
 from barnabas.spark.tables.direct import write_topic
 from barnabas.spark.tables.writing import EachBatch, write_stream
 
@@ -87,14 +87,18 @@ def planned_queries(place: Place, once: bool) -> list[Planned]:
     planned = []
     for group in groups:
         names = {name for name, root in roots.items() if root == group.root}
-        direct = direct_sink(pipeline, group)
-        if direct is not None:
-            planned.append(Planned(group.name, partial(_start_direct, place, group, direct, trigger)))
-        elif group.is_shared:
-            planned.append(Planned(group.name, partial(_start_shared, place, group, names, trigger)))
-        else:
-            planned.append(Planned(group.name, partial(_alone(place, group), trigger)))
+        planned.append(Planned(group.name, partial(_start_group, place, group, names, trigger)))
     return planned
+
+
+def _start_group(place: Place, group: Group, names: Collection[str], trigger: Trigger) -> Any:
+    register_own_source(place.spark)
+    direct = direct_sink(place.pipeline, group)
+    if direct is not None:
+        return _start_direct(place, group, direct, trigger)
+    if group.is_shared:
+        return _start_shared(place, group, names, trigger)
+    return _start_alone(place, group, trigger)
 
 
 def _every(pipeline: Pipeline) -> Trigger:
@@ -139,13 +143,13 @@ def _start_direct(place: Place, group: Group, sink: TableSink, trigger: Trigger)
     return write_topic(place.spark, rows, sink.target(place.directory), checkpoint, name, trigger)
 
 
-def _alone(place: Place, group: Group) -> Callable[[Trigger], Any]:
-    """Starts the query of one sink, or of the dead letters of one frame."""
+def _start_alone(place: Place, group: Group, trigger: Trigger) -> Any:
+    """Start the query of one sink, or of the dead letters of one frame."""
     for sink in place.pipeline.sinks:
         if sink.name == group.name:
-            return partial(_start_sink, place, group.root, sink)
+            return _start_sink(place, group.root, sink, trigger)
     (aside,) = (each for each in asides(place.pipeline) if each.query == group.name)
-    return partial(_start_aside, place, aside)
+    return _start_aside(place, aside, trigger)
 
 
 def _start_sink(place: Place, root: str, sink: Sink, trigger: Trigger) -> Any:
