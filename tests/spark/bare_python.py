@@ -5,7 +5,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-# Workers have this variable; the processes that Spark starts beside the driver do not.
+# The daemons of workers have this variable; the driver, and what Spark starts beside it, do not.
 ON_WORKERS = "BARNABAS_TEST_BARE"
 
 

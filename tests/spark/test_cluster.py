@@ -48,7 +48,7 @@ ROWS = upserting.ROWS_HERE_MAX + 20_000
 
 
 @pytest.fixture
-def master(tmp_path: Path) -> Iterator[str]:
+def master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """spark://host:port of a master with two workers."""
     daemons = [
         Daemon(
@@ -57,10 +57,12 @@ def master(tmp_path: Path) -> Iterator[str]:
     ]
     try:
         url = daemons[0].logged(r"Starting Spark master at (spark://\S+)")
+        monkeypatch.setenv(ON_WORKERS, "1")
         for name in ("worker1", "worker2"):
             kind = "org.apache.spark.deploy.worker.Worker"
             limits = ("--cores", "1", "--memory", "700m", "--webui-port", "0", "--host", "127.0.0.1")
             daemons.append(Daemon(tmp_path, name, "spark-class", kind, *limits, url))
+        monkeypatch.delenv(ON_WORKERS)
         for worker in daemons[1:]:
             worker.logged(r"(Successfully registered with master)")
         yield url
@@ -72,7 +74,6 @@ def master(tmp_path: Path) -> Iterator[str]:
 def run(master: str, folder: Path, python: Path) -> subprocess.CompletedProcess[str]:
     command = [PROGRAM, "pipeline", "run", folder / "pipeline.yaml", "--once", "--master", master]
     command += ["--conf", "spark.executor.memory=512m", "--conf", "spark.driver.host=127.0.0.1"]
-    command += ["--conf", f"spark.executorEnv.{ON_WORKERS}=1"]
     environment = {**os.environ, "PYSPARK_PYTHON": str(python)}
     return subprocess.run(command, capture_output=True, text=True, timeout=560, env=environment)
 

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.spark.writing import committed_records
 
+from barnabas.cli.main import main
 from barnabas.spark.pipeline.deep_checks import check_with_spark
 from barnabas.spark.pipeline.loading import load, load_with_lines
 from barnabas.spark.pipeline.progress import QueryProgress
@@ -216,3 +217,20 @@ def test_progress_is_shown_after_each_batch(
     assert seen[0] == (0, None)
     assert all((rows > 0) == (lag is not None) for rows, lag in seen)
     assert all(rows + lag == 600 for rows, lag in seen if lag is not None)
+
+
+def test_a_run_that_cannot_be_planned_names_the_lines(
+    spark: SparkSession, write: Callable[[str], tuple[Path, str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, _ = write(WHOLE.replace("sum(amount)", "sum(amont)").replace("amount < 1000", "amount < < 1000"))
+    assert main(["pipeline", "run", str(path), "--once"]) == 1
+    *_, sql, rule, end = capsys.readouterr().err.splitlines()
+    texts = path.read_text().splitlines()
+    assert sql.startswith(f"{path}:{line_of(texts, 'amont')}: Step sums: A column, variable, or function")
+    assert rule.startswith(f"{path}:{line_of(texts, '< <')}: The rule 'small' of priced: Syntax error")
+    assert end == f"Error: {path} has 2 mistakes; nothing was started."
+
+
+def line_of(texts: list[str], part: str) -> int:
+    (number,) = (number for number, text in enumerate(texts, 1) if part in text)
+    return number

@@ -13,6 +13,8 @@ from barnabas.cli.output import columns, print_json, progress
 from barnabas.cli.spark_session import add_spark, spark_session
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from barnabas.spark.pipeline.definition import Pipeline
     from barnabas.spark.pipeline.loading import Loaded
     from barnabas.spark.pipeline.maintaining import TableReport
@@ -150,7 +152,8 @@ def _load_with_functions(path: Path) -> "Loaded":
 
 
 def _run(options: argparse.Namespace) -> int:
-    pipeline = _load_with_functions(options.file).pipeline
+    loaded = _load_with_functions(options.file)
+    pipeline = loaded.pipeline
     from barnabas.cli.pipeline_screen import screen
 
     start = time.monotonic()
@@ -173,6 +176,8 @@ def _run(options: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             shown.say("stopped")
         except QueryFailed as error:
+            if error.is_planning:
+                _check_deeply(spark, loaded, options.file)
             raise ToolError(f"{error} Finished batches are kept; run it again to continue.") from error
     print(_summary(done, time.monotonic() - start))
     return 0
@@ -199,22 +204,30 @@ def _summary(done: "list[QueryProgress]", seconds: float) -> str:
 
 
 def _validate(options: argparse.Namespace) -> int:
-    pipeline, lines = _load_with_functions(options.file)
+    loaded = _load_with_functions(options.file)
+    pipeline = loaded.pipeline
     if options.deep:
-        from barnabas.spark.pipeline.problems import PipelineError
         from barnabas.spark.pipeline.topic_checks import topic_warnings
 
         for warning in topic_warnings(pipeline):
             print(f"Warning: {warning}", file=sys.stderr)
         with spark_session(options, f"pipeline {pipeline.name}", options.file.parent) as spark:
-            from barnabas.spark.pipeline.deep_checks import check_with_spark
-
-            problems = check_with_spark(spark, pipeline, options.file, lines)
-        if problems:
-            raise _mistakes(PipelineError(str(options.file), problems))
+            _check_deeply(spark, loaded, options.file)
     sources, steps, sinks = len(pipeline.sources), len(pipeline.steps), len(pipeline.sinks)
     print(f"{options.file} is valid: {sources} sources, {steps} steps, {sinks} sinks.")
+    if not options.deep and (pipeline.steps or pipeline.tables or pipeline.quality):
+        print("SQL and tables were not checked; --deep checks them with Spark.")
     return 0
+
+
+def _check_deeply(spark: "SparkSession", loaded: "Loaded", file: Path) -> None:
+    """Prints the mistakes that only Spark can find, with their lines; raises if there are any."""
+    from barnabas.spark.pipeline.deep_checks import check_with_spark
+    from barnabas.spark.pipeline.problems import PipelineError
+
+    problems = check_with_spark(spark, loaded.pipeline, file, loaded.lines)
+    if problems:
+        raise _mistakes(PipelineError(str(file), problems))
 
 
 def _status(options: argparse.Namespace) -> int:

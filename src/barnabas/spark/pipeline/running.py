@@ -28,6 +28,7 @@ class QueryFailed(Exception):
     def __init__(self, name: str, error: BaseException) -> None:
         self.query = name
         self.cause = cause_of(error)
+        self.is_planning = name == PLANNING
         super().__init__(f"{name} failed: {self.cause}")
 
 
