@@ -21,6 +21,9 @@ from barnabas.testing import Broker
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# For all Java processes of these tests, also those of clusters and of drivers that are killed. Java compiles
+# quickly instead of well, since most of its code runs only a few times, and its collector needs no threads.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 FOREIGN_BOOTSTRAP = os.environ.get("BARNABAS_TEST_BOOTSTRAP")
 
 SESSION = {
@@ -33,9 +36,8 @@ SESSION = {
     "spark.sql.session.timeZone": "UTC",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "1g",
-    # Java compiles quickly instead of well: most of its code runs only a few times. And Spark's Derby, which
-    # a test reads, would leave its log in the current directory.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -Dderby.stream.error.file=/dev/null",
+    # Spark's Derby, which a test reads, would leave its log in the current directory.
+    "spark.driver.extraJavaOptions": "-Dderby.stream.error.file=/dev/null",
     # Checkpoints of tests need not survive the machine.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -65,6 +67,14 @@ def topics(broker: Broker) -> Iterator[Topics]:
 def topic(topics: Topics) -> str:
     """A topic of this test, with two partitions."""
     return topics.make(f"t-{uuid.uuid4().hex[:12]}")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def quick_java() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        # The programs `java` read this variable, whoever starts them.
+        patch.setenv("JDK_JAVA_OPTIONS", JAVA_OPTIONS)
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -3,11 +3,12 @@
 import os
 import random
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from tests.spark.processes import kill, session_of
+
+from barnabas.spark.session import worker_python
 
 WORKER = "pyspark.daemon"
 
@@ -30,7 +31,7 @@ class Driver:
 
     def start(self, command: Sequence[str | Path]) -> subprocess.Popen[bytes]:
         self.starts += 1
-        environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+        environment = os.environ | {"PYSPARK_PYTHON": worker_python()}
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 command, stdout=log, stderr=log, env=environment, cwd=self._folder, start_new_session=True

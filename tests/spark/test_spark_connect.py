@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from tests.spark.topics import Topics
 
+from barnabas.spark.session import worker_python
+
 JOB = Path(__file__).with_name("connect_job.py")
 
 
@@ -16,7 +18,7 @@ def test_batch_and_stream_over_connect(topics: Topics, topic: str, tmp_path: Pat
     topics.numbers(topic, 0, 7)
     done = subprocess.run(
         [sys.executable, JOB, topics.bootstrap, topic, tmp_path],
-        env=os.environ | {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable},
+        env=os.environ | {"PYSPARK_PYTHON": worker_python()},
         capture_output=True,
         text=True,
         timeout=540,
