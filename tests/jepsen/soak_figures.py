@@ -27,14 +27,18 @@ FIRST_SHARE = 0.25
 JUDGED_HOURS_MIN = 1.0
 # What brokers have kept on their disks would make each process begin with more memory. Processes are compared
 # at this age, all of it: they grow so fast at first that a minute more would be taken for a leak. What is not
-# chance (two standard errors) counts, and for most of the brokers: each has all of the state, but one
-# process has more memory than the one before if it is the controller, or a coordinator.
+# chance counts, and for most of the brokers, also of those with too few processes to tell: each has all of
+# the state, but one process has more memory than the one before if it is the controller, or a coordinator.
 YOUNG_HOURS = (0.02, 0.05)
 BROKER_SLOPE_MB_MAX = 2.0
 # A process grows at first, by smaller and smaller steps: it loads libraries when they are first needed, and
 # keeps the memory that its largest tasks have needed. A leak goes on: the last part of a long life shows it.
 LIFE_HOURS_MIN, WARM_UP_SHARE = 0.5, 0.5
 PROCESS_SLOPE_MB_MAX = 3.0
+# Student's t for 95 %, with 1, 2, 3, ... degrees of freedom: how many standard errors a slope may be off by
+# chance. With three samples these are many.
+STUDENT = (12.7, 4.3, 3.2, 2.8, 2.6, 2.4, 2.4, 2.3, 2.3, 2.2)
+STUDENT_OF_MANY = 2.0
 
 
 class Sample(NamedTuple):
@@ -46,13 +50,14 @@ class Sample(NamedTuple):
 
 
 class Slope(NamedTuple):
+    """It is within `margin` of `per_hour`, unless by chance."""
+
     per_hour: float
-    error: float
+    margin: float
 
     @property
     def least(self) -> float:
-        """It is at least this, unless by chance."""
-        return self.per_hour - 2 * self.error
+        return self.per_hour - self.margin
 
 
 def slope_of(samples: Sequence[Sample]) -> Slope | None:
@@ -65,7 +70,9 @@ def slope_of(samples: Sequence[Sample]) -> Slope | None:
     rest = sum((size - line.intercept - line.slope * at) ** 2 for at, size in zip(hours, sizes, strict=True))
     middle = statistics.fmean(hours)
     spread = sum((at - middle) ** 2 for at in hours)
-    return Slope(line.slope, math.sqrt(rest / (len(samples) - 2) / spread))
+    degrees = len(samples) - 2
+    error = math.sqrt(rest / degrees / spread)
+    return Slope(line.slope, error * (STUDENT[degrees - 1] if degrees <= len(STUDENT) else STUDENT_OF_MANY))
 
 
 def steady_slope(samples: Sequence[Sample]) -> float | None:
@@ -162,8 +169,9 @@ class Figures:
 
     def _check_memory(self) -> Iterator[str]:
         starts = [slope for slope in map(slope_of, map(young, self.samples.values())) if slope is not None]
-        if starts and statistics.median(slope.least for slope in starts) > BROKER_SLOPE_MB_MAX:
-            yield f"processes begin with more and more memory: {_shown([slope.per_hour for slope in starts])}"
+        grown = [slope.per_hour for slope in starts if slope.least > BROKER_SLOPE_MB_MAX]
+        if len(grown) > len(self.samples) / 2:
+            yield f"processes begin with more and more memory: {_shown(grown)}"
         slopes = self.process_slopes
         if slopes and statistics.median(slopes) > PROCESS_SLOPE_MB_MAX:
             yield f"the memory of a process grows by {_shown(slopes)}"
@@ -220,7 +228,7 @@ class Figures:
                 str(broker_id),
                 f"{samples[0].own_mb:.0f}",
                 f"{samples[-1].own_mb:.0f}",
-                "-" if slope is None else f"{slope.per_hour:+.1f} ± {2 * slope.error:.1f}",
+                "-" if slope is None else f"{slope.per_hour:+.1f} ± {slope.margin:.1f}",
                 *descriptors,
                 "-" if stop is None else f"{stop:.1f} s",
             )

@@ -83,7 +83,7 @@ def test_the_slope_is_that_of_the_line_through_all_samples() -> None:
     slope = slope_of(samples(3.0))
     assert slope is not None
     assert slope.per_hour == pytest.approx(3.0, abs=0.1)
-    assert 0 < slope.error < 0.5
+    assert 0 < slope.margin < 1.0
     assert slope_of(samples(3.0)[:2]) is None
 
 
@@ -176,6 +176,27 @@ def test_processes_of_one_broker_that_begin_with_more_memory_are_chance() -> Non
         ]
     figures.judge()
     assert figures.problems == []
+
+
+def test_one_broker_with_a_few_processes_says_nothing_about_all() -> None:
+    """The others were ended less often, so that nothing is known of them."""
+    figures = Figures(hours=1.0, portions=1)
+    for broker_id, processes in ((1, 6), (2, 2), (3, 1)):
+        figures.samples[broker_id] = [
+            sample
+            for pid in range(processes)
+            for sample in life(pid * 0.05, 0.05, 10 * broker_id + pid, first=48 + 12.0 * pid * 0.05)
+        ]
+    figures.judge()
+    assert figures.problems == []
+
+
+def test_the_margin_of_a_slope_is_wide_if_there_are_few_samples() -> None:
+    """As in a real run, in which three processes of a broker began within a quarter of an hour."""
+    slope = slope_of([Sample(0.0, 1, 32.0), Sample(0.1, 2, 33.2), Sample(0.2, 3, 33.8)])
+    assert slope is not None
+    assert slope.per_hour == pytest.approx(9.0)
+    assert slope.least < 0
 
 
 def test_a_slow_stop_leaked_descriptors_and_an_empty_run_are_problems() -> None:
