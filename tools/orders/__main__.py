@@ -33,8 +33,9 @@ ROOT = Path(__file__).parents[2]
 FILE = ROOT / "examples" / "orders" / "pipeline.yaml"
 DIRECTORY = ROOT / "build" / "orders"
 EVENTS = 40_000
-# Java compiles quickly instead of well: most of its code runs only a few times here.
-SHORT_RUN = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+# Java compiles quickly instead of well: most of its code runs only a few times here. And its collector has no
+# threads that would take the cores from Spark.
+SHORT_RUN = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 TOPICS = ("orders", "orders-enriched", "orders-dead-letters")
 console = Console()
 
