@@ -72,7 +72,7 @@ def topic(topics: Topics) -> str:
 @pytest.fixture(autouse=True, scope="session")
 def quick_java() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        # The programs `java` read this variable, whoever starts them.
+        # Every `java` reads this variable.
         patch.setenv("JDK_JAVA_OPTIONS", JAVA_OPTIONS)
         yield
 
