@@ -51,8 +51,9 @@ class Result:
         )
 
     @property
-    def size(self) -> float:
-        return self.rounds if self.hours is None else self.hours
+    def size(self) -> int:
+        """A later result replaces one of the same size or a smaller one. Some minutes make no difference."""
+        return self.rounds if self.hours is None else int(self.hours)
 
 
 Results = dict[tuple[str, str], Result]  # by test and peer

@@ -107,6 +107,9 @@ def test_the_longest_run_counts_if_there_are_hours() -> None:
     updated = update({}, [*run(8.0, "1"), *run(0.05, "2")])
     assert updated["T38", OURS].hours == 8.0
     assert "| 8 hours: passed |" in document(updated)
+    # A later run of as many whole hours counts instead, also if it was some minutes shorter.
+    later = update({}, [*run(1.1, "1"), *run(1.02, "2")])
+    assert later["T38", OURS].hours == 1.02
 
 
 def test_what_is_committed_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
