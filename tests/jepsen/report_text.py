@@ -102,10 +102,10 @@ of cuts of T11, share their rounds among them. The longest recovery is the time 
 written to again. The last column has the day and the commit.
 
 The run of T38 in the table (SEED=902, commit 40025d0, with other work at the lowest priority beside it) had
-493,178 operations, 25 portions, 250 windows with 371 faults, 1,067,704 values committed and 189,613 aborted: no
-wrong record, no unexpected error, no client without progress. The longest recovery took 2.9 s, clean stops 0.2
-to 0.8 s. Brokers had 31 to 32 MB for themselves at the start and 37 to 39 MB at the end; those that lived for
-long grew by 2.2 MB per hour (3 are allowed). Descriptors: 25 to 27 before, 38 to 44 after.
+493,178 operations, 25 portions, 250 windows with 371 faults, 1,067,704 values committed and 189,613 aborted:
+no wrong record, no unexpected error, no client without progress. The longest recovery took 2.9 s, clean stops
+0.2 to 0.8 s. Brokers had 31 to 32 MB for themselves at the start and 37 to 39 MB at the end; those that lived
+for long grew by 2.2 MB per hour (3 are allowed). Descriptors: 25 to 27 before, 38 to 44 after.
 
 Earlier runs, and what they have found:
 
@@ -122,11 +122,11 @@ Earlier runs, and what they have found:
   librdkafka made no progress: the library waited for its own threads while the client was destroyed (its
   issues 3954 and 4674), so the test does that in a thread now.
 - SEED=705 (1.05 hours, commit ef11d1d): 491,879 operations, 254 windows with 361 faults, no wrong record.
-  SEED=801 (1.10 hours, commit d42eab6): 560,119 operations, 279 windows with 384 faults, no wrong record. Both
-  printed "NOT GOOD" for one reason: processes seemed to begin with more and more memory. Both times that was a
-  mistake of the judge. First it compared processes of different age; then it took three processes of one broker
-  within a quarter of an hour for a leak. It compares processes of one age now, with the margin that so few
-  samples need, and for most of the brokers.
+  SEED=801 (1.10 hours, commit d42eab6): 560,119 operations, 279 windows with 384 faults, no wrong record.
+  Both printed "NOT GOOD" for one reason: processes seemed to begin with more and more memory. Both times that
+  was a mistake of the judge. First it compared processes of different age; then it took three processes of
+  one broker within a quarter of an hour for a leak. It compares processes of one age now, with the margin
+  that so few samples need, and for most of the brokers.
 """
 
 BEFORE_KAFKA = """\
